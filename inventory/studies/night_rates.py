@@ -103,9 +103,7 @@ def red_nights(values: Array, machine: Machine, requirements: int = REQUIREMENTS
 
 def false_alarms(machine: Machine, machines: int, seed: int = SEED) -> list[list[bool]]:
     generator = np.random.default_rng([seed, *machine.name.encode()])
-    return [
-        red_nights(machine.values(generator, NIGHTS), machine, machine.requirements) for _ in range(machines)
-    ]
+    return [red_nights(machine.values(generator, NIGHTS), machine, machine.requirements) for _ in range(machines)]
 
 
 def first_alarms(scatter: float, history: int, change: Array, machines: int, seed: int = SEED) -> list[int | None]:
@@ -149,7 +147,9 @@ def tables(runs: int) -> Iterator[str]:
     yield f"\n**A creep of {CREEP:g} % a night** in one of {REQUIREMENTS} requirements: alarmed before {BEFORE:g} %, % of {runs // 2} machines (the same).\n"
     creep = CREEP * np.arange(1, nights)
     yield from _by_history(
-        lambda scatter, history: _share(first_alarms(scatter, history, creep, runs // 2), lambda night: night is not None)
+        lambda scatter, history: _share(
+            first_alarms(scatter, history, creep, runs // 2), lambda night: night is not None
+        )
     )
     yield f"\n**A creep from the first night on**, to -10 %: {runs // 4} machines for each row.\n"
     yield "| scatter of a night, % | alarmed, % | depth at the first alarm, %: median |\n|---|---|---|"

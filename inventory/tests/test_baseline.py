@@ -40,7 +40,9 @@ def test_until_the_spread_is_known_only_a_collapse_counts(tmp_path: Path, rate: 
     assert "assumed, since too few runs show it" in found.method and "99% for all requirements together" in found.method
 
 
-def test_a_step_within_the_spread_of_nights_is_none_and_one_beyond_it_is_seen_in_its_third_night(tmp_path: Path) -> None:
+def test_a_step_within_the_spread_of_nights_is_none_and_one_beyond_it_is_seen_in_its_third_night(
+    tmp_path: Path,
+) -> None:
     nights = [NightPlan(n, rate=10 + 0.05 * (-1) ** n) for n in range(20)]
     results = []
     for number in (20, 21, 22):
@@ -57,7 +59,7 @@ def test_a_step_within_the_spread_of_nights_is_none_and_one_beyond_it_is_seen_in
 def test_without_an_interval_only_several_nights_worse_than_enough_others_decide(tmp_path: Path) -> None:
     few = compared(tmp_path / "few", NightPlan(0), NightPlan(30, late=9.0), [NightPlan(1 + n) for n in range(5)])
     assert few["R-02"].result == UNDECIDED and "too few" in few["R-02"].method
-    many = [NightPlan(n, late=4 + n / 100) for n in range(19)]
+    many = [NightPlan(n, late=4 + n * 7 % 19 / 100) for n in range(19)]
     for late, result in ((9.0, REGRESSED), (4.05, SAME)):
         last = [NightPlan(40 + n, late=9.0) for n in range(2)]
         found = compared(tmp_path / result, many[0], NightPlan(50, late=late), [*many[1:], *last])["R-02"]

@@ -91,7 +91,14 @@ def _against_level(row: Judgement, base: float, nights: Nights, chance: float) -
     result: Result = REGRESSED if fell.excess > 1 else IMPROVED if rose.excess > 1 else SAME
     seen = rose if result == IMPROVED else fell
     return Comparison(
-        row.id, row.severity, result, seen.level, measured, seen.mean - seen.level, seen.interval, _method(seen, row.unit)
+        row.id,
+        row.severity,
+        result,
+        seen.level,
+        measured,
+        seen.mean - seen.level,
+        seen.interval,
+        _method(seen, row.unit),
     )
 
 

@@ -24,7 +24,9 @@ from bench_model.nights.steps import MEMORY_MAX, SHORTEST, Values
 
 # [P] by simulation (docs/trend.md): nights at the end that are taken together, and their shares of the chance of a false alarm
 WINDOWS = {1: 0.10, 3: 0.60, 10: 0.15, 20: 0.15}
-COLLAPSE = 2.0  # [P] times what alarms in theory that one night alone must show: single bad nights are no normal scatter
+COLLAPSE = (
+    2.0  # [P] times what alarms in theory that one night alone must show: single bad nights are no normal scatter
+)
 RANKED = {3: 0.70, 10: 0.15, 20: 0.15}  # one night among thousands would have to be the worst
 KNOWN_FROM = 5  # [P] degrees of freedom from which the spread between nights is known
 ASSUMED = 0.05  # [P] of the level: the spread until it is known, more than that of any machine in docs/trend.md
@@ -86,7 +88,9 @@ def by_rank(nights: Nights, tonight: float, worse: int, chance: float) -> Shift 
         count = len(earlier)
         if len(last) < window or not count or 1 / math.comb(count + window, window) > share * chance:
             continue
-        beaten = int((worse * last[:, None] > worse * earlier[None, :]).sum())  # pairs in which the later night is worse
+        beaten = int(
+            (worse * last[:, None] > worse * earlier[None, :]).sum()
+        )  # pairs in which the later night is worse
         p = _rank_chance(count, window, beaten)
         excess = share * chance / p
         found.append(Shift(window, float(last.mean()), float(earlier.mean()), count, excess))

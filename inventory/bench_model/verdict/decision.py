@@ -359,7 +359,9 @@ def by_interval(comparison: Comparison, bound: float, guard_band: float, found: 
     reach = at - min(ends) if at > 0 else max(ends) - at
     factor = (reach / near) ** 2
     if factor > LENGTH_FACTOR_MAX:
-        return Decision(UNDECIDED, at, found, "the value lies so near the bound that a hundred times as much would not decide")
+        return Decision(
+            UNDECIDED, at, found, "the value lies so near the bound that a hundred times as much would not decide"
+        )
     more = max(1, math.ceil(found.n * factor) - found.n)
     return Decision(UNDECIDED, at, found, _advice(more, None), more_repetitions=more)
 
@@ -368,7 +370,9 @@ def _without_interval(at: float, found: Estimate) -> Decision:
     more, factor = found.more_repetitions, found.length_factor
     if more or factor:
         return Decision(UNDECIDED, at, found, _advice(more, factor), more, factor)
-    return Decision(UNDECIDED, at, found, "the workload's results contradict themselves; report it as a fault of the bench")
+    return Decision(
+        UNDECIDED, at, found, "the workload's results contradict themselves; report it as a fault of the bench"
+    )
 
 
 def _advice(repetitions: int | None, factor: float | None) -> str:

@@ -33,7 +33,9 @@ EXACT = (
     ", exact; it bounds no other repetition",
 )  # words of older benches' verdicts, and of this one's
 THIS_RUN = "this run only"
-OF_REPETITIONS = re.compile(r"\bof (\d+) repetitions\b")  # in the method's name; a row's n counts those of all its strata
+OF_REPETITIONS = re.compile(
+    r"\bof (\d+) repetitions\b"
+)  # in the method's name; a row's n counts those of all its strata
 MANY = 59  # repetitions without a bad one that bound the share of bad ones at 5 %, at 95 %
 COMPARISON = {"at_least": "at least", "at_most": "at most", "equal": "exactly"}
 
