@@ -1,21 +1,25 @@
 """May a miss be held against the candidate, or did others take the machine while it was measured?
 
-Only what a load's pace decides is excused: rates, times, and superchunks that were lost or late. Damaged data, temperatures and wear are the
-candidate's own however busy it is. What excuses is the telemetry of the processes within a load (`behaviour.others`), which `check-bundle`
+Only what a load's pace decides is excused: rates, times, superchunks that were lost or late, and the share that was read back where nothing
+but these is missing from it. Damaged data, temperatures and wear are the candidate's own however busy it is. What excuses is the telemetry of the processes within a load (`behaviour.others`), which `check-bundle`
 extracts again: no document, no excuse. It makes a miss INADMISSIBLE and never a PASS, so that whoever loads a machine to hide its weakness
 gains no purchase by it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench_model.base.units import dimension
+from bench_model.bundle.evidence import Document
 from bench_model.documents.derived import Others, OthersOfWindow
+from bench_model.evidence.measured import found_at
 from bench_model.profiles.metrics import ResultMetric
 
 OTHERS_MAX = 0.10  # [P] of the CPUs, of the CPU time (stolen), or of what the load wrote: more, and a miss has another possible cause
 PACE = ("rate", "time", "operations")
-LATE_OR_LOST = ("lost_superchunks", "busy_episodes", "busy_count")
+LATE_OR_LOST = ("lost_superchunks", "busy_episodes", "transient_buffer_needed")
+VERIFIED, DAMAGED = "verified_fraction", "repetitions[].damaged_superchunks"
 
 
 @dataclass(frozen=True)
@@ -45,8 +49,12 @@ def company(others: Others | None) -> Company | None:
     return max((_of(one) for one in others.windows), key=lambda one: one.share, default=None)
 
 
-def rests_on_pace(metric: ResultMetric) -> bool:
+def rests_on_pace(metric: ResultMetric, results: Mapping[str, Document]) -> bool:
     """Says whether other people's work on the machine can make the metric worse."""
+    if metric.name.endswith(VERIFIED):
+        return found_at(DAMAGED, results.get(metric.file, {})) == [0] * len(
+            found_at(metric.path, results[metric.file]) or [None]
+        )
     return dimension(metric.unit) in PACE or metric.name.endswith(LATE_OR_LOST)
 
 

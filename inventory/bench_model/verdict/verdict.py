@@ -96,7 +96,7 @@ def _judge_one(
     decided = decide(requirement.comparison, scaled, requirement.guard_band, known) if known else None
     known = decided.found if decided else None
     outcome, reason = _outcome(requirement, known, decided, measured.problem, found)
-    if outcome == FAIL and (others := company(sound.others)) and rests_on_pace(metric):
+    if outcome == FAIL and (others := company(sound.others)) and rests_on_pace(metric, sound.results):
         outcome, reason = _in_company(others, reason)
     margin = decided.margin if decided else None
     return Judgement(
