@@ -56,6 +56,13 @@ def test_cpu_time_is_a_share_of_all_cpus_and_writes_are_a_rate() -> None:
     assert found[ALL]["cpu_fraction"] == pytest.approx(0.55)
 
 
+def test_bytes_that_may_not_be_read_of_one_are_not_told_of_all() -> None:
+    hidden = stat("stress", own_s=3).rpartition("\n")[0] + "\n?"
+    found = shares(reading(0, p20=stat("stress")), reading(2, p20=hidden, p21=stat("cron", own_s=1, written=200)))
+    assert found["stress"] == {"cpu_fraction": pytest.approx(3 / 8)} and set(found[ALL]) == {"cpu_fraction"}
+    assert found["cron"]["written_bytes_per_s"] == 100.0
+
+
 def test_the_benchs_own_work_and_the_kernels_are_none_of_others() -> None:
     before = reading(0, own="10 30")
     after = reading(

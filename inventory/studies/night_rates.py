@@ -126,7 +126,8 @@ def best_possible(scatter: float) -> float:
 
 def tables(runs: int) -> Iterator[str]:
     machines = max(20, runs // 5)
-    yield f"**Red nights of an unchanged machine**, of {NIGHTS}, from its first night on: {machines} machines each, seed {SEED}; made by `make study`.\n"
+    yield f"**Red nights of an unchanged machine**, of {NIGHTS}, from its first night on: {machines} machines each, seed {SEED}."
+    yield "Made by `make study`.\n"
     yield "| machine, between nights | red nights of 100 | in the first 20 | machines with more than 1 of 100, % |\n|---|---|---|---|"
     for machine in UNCHANGED:
         seen = false_alarms(machine, machines)
@@ -135,7 +136,7 @@ def tables(runs: int) -> Iterator[str]:
         error = 1.96 * float(np.std(sums)) / math.sqrt(machines)
         several = 100 * sum(one > 1 for one in sums) / machines
         yield f"| {machine.name} | {np.mean(sums):.2f} ± {error:.2f} | {early:.2f} | {several:.0f} |"
-    yield f"\n**A step of {STEP:g} %** in one of {REQUIREMENTS} requirements: seen within {SOON} nights, % of {runs} machines (lower end of the 95 % interval).\n"
+    yield f"\n**A step of {STEP:g} %** in one of {REQUIREMENTS} requirements: seen within {SOON} nights, {runs} machines, % (lower end, 95 %).\n"
     yield from _by_history(
         lambda scatter, history: _share(
             first_alarms(scatter, history, np.full(SOON, STEP), runs), lambda night: night is not None
@@ -144,7 +145,7 @@ def tables(runs: int) -> Iterator[str]:
         lambda scatter: f"{100 * best_possible(scatter):.0f}",
     )
     nights = round(BEFORE / CREEP)
-    yield f"\n**A creep of {CREEP:g} % a night** in one of {REQUIREMENTS} requirements: alarmed before {BEFORE:g} %, % of {runs // 2} machines (the same).\n"
+    yield f"\n**A creep of {CREEP:g} % a night** in one of {REQUIREMENTS} requirements: before {BEFORE:g} %, {runs // 2} machines.\n"
     creep = CREEP * np.arange(1, nights)
     yield from _by_history(
         lambda scatter, history: _share(

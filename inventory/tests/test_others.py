@@ -40,6 +40,13 @@ def test_a_watched_load_has_its_shares_and_the_foremost_names() -> None:
     assert one.names == ["stress 60%"]  # cron took 0.3 in one sample of 51
 
 
+@pytest.mark.parametrize(("of_device", "share"), [(True, 0.5), (False, 0.0)])
+def test_where_no_process_tells_what_it_wrote_the_devices_own_counter_does(of_device: bool, share: float) -> None:
+    tracks = Tracks({("process", ALL, "cpu_fraction"): track(0.0), ("cpu", "total", "busy_fraction"): track(0.5)})
+    (one,) = of_windows([RECORD], tracks, track(1.5 * RATE * TIMES), of_device)
+    assert one.written_fraction == pytest.approx(share)
+
+
 def test_others_outside_of_the_load_do_not_count() -> None:
     (one,) = seen(track(np.where((TIMES < 100) | (TIMES > 200), 0.9, 0.0)))
     assert one.cpu_fraction == 0.0

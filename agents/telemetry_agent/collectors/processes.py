@@ -1,10 +1,10 @@
 """CPU time and written bytes of processes that are not the bench's, from /proc/PID/stat and /proc/PID/io.
 
-Promise: names only (the kernel's, of 15 characters), never an argument; the OTHERS_MAX that took most CPU time since the reading before, and
-all of them together. Not counted: kernel threads, which do the load's own work; the agent, its parent and what that started; what lies
-in the agent's own folder; children of the bench's supervisor; and tools that measure (TOOLS), whoever runs them, so that nobody makes a
-load of others with the bench's own tools. The time of children that ended counts with their parent, once: a compiler that lives for a second
-is seen in `make`.
+Promise: names only (the kernel's, of 15 characters), never an argument; the OTHERS_MAX that took most CPU time since the
+reading before, and all of them together. Not counted: kernel threads, which do the load's own work; the agent, its parent and
+what that started; what lies in the agent's own folder; children of the bench's supervisor; and tools that measure (TOOLS),
+whoever runs them, so that nobody makes a load of others with the bench's own tools. The time of children that ended counts
+with their parent, once: a compiler that lives for a second is seen in `make`.
 """
 
 from __future__ import annotations
@@ -27,19 +27,21 @@ TOOLS = frozenset(("daqwriter", "hotstore", "netprobe", "fio", "iperf3", "perf")
 SUPERVISOR = "supervise.py"
 KERNEL_THREAD = 0x00200000  # PF_KTHREAD of linux/sched.h
 CPUS, OWN = "cpus", "own"
+UNREADABLE = "?"
 STAT_FIELDS_MIN = 20
 ARGUMENTS_LOOKED_AT = 3  # interpreter, option, script
 
 
 class Process(NamedTuple):
-    """One process as read. Ticks: its own, and those of its children that ended and were waited for."""
+    """One process as read. Ticks: its own, and those of its children that ended and were waited for. Bytes: None where the agent may not
+    read them."""
 
     name: str
     parent: int
     started: int
     own_ticks: int
     waited_ticks: int
-    written_bytes: int
+    written_bytes: int | None
 
 
 def parse_stat(text: str) -> tuple[Process, bool]:
@@ -54,7 +56,8 @@ def parse_stat(text: str) -> tuple[Process, bool]:
         raise ValueError(f"/proc/PID/stat: {excerpt(text)} is not the kernel's line")
     parent, flags, *ticks, started = (whole_number(columns[at], "/proc/PID/stat") for at in (1, 6, 11, 12, 13, 14, 19))
     shown = "".join(one if one.isprintable() and one not in '"\\' else "?" for one in name).strip() or "?"
-    of = Process(shown, parent, started, sum(ticks[:2]), sum(ticks[2:]), whole_number(written, "/proc/PID/io"))
+    known = None if written == UNREADABLE else whole_number(written, "/proc/PID/io")
+    of = Process(shown, parent, started, sum(ticks[:2]), sum(ticks[2:]), known)
     return of, bool(flags & KERNEL_THREAD)
 
 
@@ -83,8 +86,15 @@ def others_of(found: Mapping[int, Process], own: AbstractSet[int]) -> dict[int, 
 
 
 class Spent(NamedTuple):
+    """`written_bytes`: None where they are not known of one of the processes."""
+
     ticks: int = 0
-    written_bytes: int = 0
+    written_bytes: int | None = 0
+
+    def plus(self, ticks: int, written_bytes: int | None) -> Spent:
+        """The sum; what is not known of a part is not known of the whole."""
+        known = self.written_bytes is not None and written_bytes is not None
+        return Spent(self.ticks + ticks, (self.written_bytes or 0) + (written_bytes or 0) if known else None)
 
 
 def spent_since(now: Mapping[int, Process], before: Mapping[int, Process]) -> dict[str, Spent]:
@@ -100,9 +110,10 @@ def spent_since(now: Mapping[int, Process], before: Mapping[int, Process]) -> di
             earlier = process._replace(own_ticks=0, waited_ticks=0, written_bytes=0)
         waited = max(0, process.waited_ticks - earlier.waited_ticks - gone.get(number, 0))
         ticks = max(0, process.own_ticks - earlier.own_ticks) + waited
-        written = max(0, process.written_bytes - earlier.written_bytes)
-        known = found.get(process.name, Spent())
-        found[process.name] = Spent(known.ticks + ticks, known.written_bytes + written)
+        written = (
+            None if process.written_bytes is None else max(0, process.written_bytes - (earlier.written_bytes or 0))
+        )
+        found[process.name] = found.get(process.name, Spent()).plus(ticks, written)
     return found
 
 
@@ -137,9 +148,9 @@ class Processes:
             return ""
         try:
             io = (self._proc / number / "io").read_text(encoding="ascii")
-        except OSError:  # it ended, or is another user's and the agent is not root
+        except OSError:  # it ended, or is another user's and the agent has no right to it (CAP_SYS_PTRACE)
             io = ""
-        written = next((line.split()[-1] for line in io.splitlines() if line.startswith("write_bytes:")), "0")
+        written = next((line.split()[-1] for line in io.splitlines() if line.startswith("write_bytes:")), UNREADABLE)
         return f"{stat}\n{written}"
 
     def _family(self, texts: Iterable[str]) -> list[int]:
@@ -147,7 +158,7 @@ class Processes:
         own = {os.getpid(), os.getppid()} - {1}
         for entry in texts:
             arguments = self._arguments(entry)
-            scripts = [os.path.basename(one) for one in arguments]
+            scripts = [one.rpartition("/")[2] for one in arguments]
             if SUPERVISOR in scripts or any(one.startswith(self._folder + "/") for one in arguments):
                 own.add(int(entry))
         return sorted(own)
@@ -167,14 +178,15 @@ class Processes:
         own = {int(one) for one in reading.texts[OWN].split()}
         found = spent_since(others_of(processes_of(reading.texts), own), processes_of(previous.texts))
         per_cpu = os.sysconf("SC_CLK_TCK") * interval_s * int(reading.texts[CPUS])
-        every = Spent(sum(one.ticks for one in found.values()), sum(one.written_bytes for one in found.values()))
-        most = sorted(found.items(), key=lambda pair: (pair[1].ticks, pair[1].written_bytes), reverse=True)
+        every = Spent()
+        for one in found.values():
+            every = every.plus(*one)
+        most = sorted(found.items(), key=lambda pair: (pair[1].ticks, pair[1].written_bytes or 0), reverse=True)
         shown = [(name, one) for name, one in most[:OTHERS_MAX] if one.ticks or one.written_bytes]
         points = []
         for name, one in [*shown, (ALL, every)]:
-            fields: dict[str, FieldValue] = {
-                "cpu_fraction": one.ticks / per_cpu,
-                "written_bytes_per_s": one.written_bytes / interval_s,
-            }
+            fields: dict[str, FieldValue] = {"cpu_fraction": one.ticks / per_cpu}
+            if one.written_bytes is not None:
+                fields["written_bytes_per_s"] = one.written_bytes / interval_s
             points.append(Point("process", (("name", name),), fields, reading.time_ns))
         return points

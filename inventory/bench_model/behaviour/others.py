@@ -21,6 +21,7 @@ from bench_model.documents.derived import Others, OthersOfWindow
 
 NAME = "results/others.json"
 ALL = "(all others)"
+OF_DEVICE = "block_device {} written_bytes"  # what load_windows calls the device's own counter
 SAMPLES_MIN = 3  # [P] a mean of fewer is none
 SILENCE_S_MAX = 10.0  # [P] five of the agent's periods: more of a load than that was watched by nobody
 NAMES_SHOWN = 3
@@ -32,12 +33,20 @@ def of_bundle(bundle: Path, run: dict[str, Any]) -> Others | None:
     tracks = tracks_of(bundle)
     if tracks.get("process", ALL, "cpu_fraction") is None:
         return None
-    counter, _ = target_counter(run, tracks)
-    return Others(1, list(of_windows(windows_of(bundle, run, tracks), tracks, counter)))
+    counter, source = target_counter(run, tracks)
+    return Others(
+        1, list(of_windows(windows_of(bundle, run, tracks), tracks, counter, source == OF_DEVICE.format(_device(run))))
+    )
 
 
-def of_windows(windows: Sequence[Window], tracks: Tracks, counter: Track | None) -> Iterator[OthersOfWindow]:
-    """One entry for each load that was watched. `counter`: bytes written to the target's device."""
+def _device(run: dict[str, Any]) -> str:
+    return str((run["target"]["device"] or {}).get("name", ""))
+
+
+def of_windows(
+    windows: Sequence[Window], tracks: Tracks, counter: Track | None, of_device: bool = True
+) -> Iterator[OthersOfWindow]:
+    """One entry for each load that was watched. `counter`: bytes written to the target, by its own device (`of_device`) or its drives'."""
     every, busy = tracks.get("process", ALL, "cpu_fraction"), tracks.get("cpu", "total", "busy_fraction")
     for window in windows:
         in_all = busy.mean(window.start_s, window.end_s) if busy else None
@@ -63,19 +72,21 @@ def of_windows(windows: Sequence[Window], tracks: Tracks, counter: Track | None)
             samples=len(inside),
             cpu_fraction=min(in_all, every.mean(window.start_s, window.end_s) or 0.0),
             steal_fraction=(steal.mean(window.start_s, window.end_s) if steal else None) or 0.0,
-            written_fraction=_written(window, tracks, counter),
+            written_fraction=_written(window, tracks, counter, of_device),
             names=[f"{name} {shares[name]:.0%}" for name in foremost if shares[name] >= NAMED_FROM],
         )
 
 
-def _written(window: Window, tracks: Tracks, counter: Track | None) -> float:
-    """What other processes wrote, as far as the device counted more than the load's own, over the latter; 0 where either is not known."""
+def _written(window: Window, tracks: Tracks, counter: Track | None, of_device: bool) -> float:
+    """What other processes wrote, as far as the device counted more than the load's own, over the latter; 0 where that is not known.
+
+    An agent that may not read what each process wrote leaves the device's account alone; drives' sums count redundancy, too."""
     track = tracks.get("process", ALL, "written_bytes_per_s")
     by_others = track.mean(window.start_s, window.end_s) if track else None
     on_device = counter.slope(window.start_s, window.end_s) if counter else None
     own: float | None = math.fsum(window.rates) / len(window.rates)
     if not window.source.startswith("daqwriter"):  # that series is the device's
         own = window.own.mean(window.start_s, window.end_s) if window.own else None
-    if not by_others or not own or on_device is None:
+    if not own or on_device is None or (by_others is None and not of_device):
         return 0.0
-    return min(by_others, max(0.0, on_device - own)) / own
+    return min(math.inf if by_others is None else by_others, max(0.0, on_device - own)) / own

@@ -1,9 +1,9 @@
 """May a miss be held against the candidate, or did others take the machine while it was measured?
 
 Only what a load's pace decides is excused: rates, times, superchunks that were lost or late, and the share that was read back where nothing
-but these is missing from it. Damaged data, temperatures and wear are the candidate's own however busy it is. What excuses is the telemetry of the processes within a load (`behaviour.others`), which `check-bundle`
-extracts again: no document, no excuse. It makes a miss INADMISSIBLE and never a PASS, so that whoever loads a machine to hide its weakness
-gains no purchase by it."""
+but these is missing from it. Damaged data, temperatures and wear are the candidate's own however busy it is. What excuses is the
+telemetry of the processes within a load (`behaviour.others`), which `check-bundle` extracts again: no document, no excuse. It makes a miss
+INADMISSIBLE and never a PASS, so that whoever loads a machine to hide its weakness gains no purchase by it."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Estimate:
     `this_run_only`: the interval knows nothing of other runs, and decides nothing. `more_repetitions` and `length_factor` say what
     would give an interval that does.
 
-    `ranged`: the same by the range of all samples, which decides where the interval does not. `parts`: the strata that it is the worst of."""
+    `ranged`: the same by the range of all samples, which decides where the interval does not. `parts`: the strata whose worst it is."""
 
     value: float
     n: int
@@ -328,7 +328,7 @@ def margin(comparison: Comparison, value: float, bound: float) -> float:
 
 
 def decide(comparison: Comparison, bound: float, guard_band: float, found: Estimate) -> Decision:
-    """The three-way decision against `bound`, in one unit with `guard_band`: by the interval, and where that does not decide, by the range."""
+    """The three-way decision against `bound`, in one unit with `guard_band`: by the interval; by the range where that does not decide."""
     usual = by_interval(comparison, bound, guard_band, found)
     if usual.decision != UNDECIDED:
         return usual
