@@ -136,7 +136,7 @@ def tables(runs: int) -> Iterator[str]:
         error = 1.96 * float(np.std(sums)) / math.sqrt(machines)
         several = 100 * sum(one > 1 for one in sums) / machines
         yield f"| {machine.name} | {np.mean(sums):.2f} ± {error:.2f} | {early:.2f} | {several:.0f} |"
-    yield f"\n**A step of {STEP:g} %** in one of {REQUIREMENTS} requirements: seen within {SOON} nights, {runs} machines, % (lower end, 95 %).\n"
+    yield f"\n**A step of {STEP:g} %** in one of {REQUIREMENTS} requirements: within {SOON} nights, {runs} machines, % (lower end).\n"
     yield from _by_history(
         lambda scatter, history: _share(
             first_alarms(scatter, history, np.full(SOON, STEP), runs), lambda night: night is not None
