@@ -12,8 +12,8 @@ import pytest
 from agent_helpers import by_tag, undeclared
 from recorded_tree import sample
 
-from telemetry_agent.collectors.processes import ALL, CPUS, OTHERS_MAX, OWN, Processes, parse_stat
-from telemetry_agent.reading.collector import Reading, Unsupported
+from daq_bench.telemetry_agent.collectors.processes import ALL, CPUS, OTHERS_MAX, OWN, Processes, parse_stat
+from daq_bench.telemetry_agent.reading.collector import Reading, Unsupported
 
 HERTZ = os.sysconf("SC_CLK_TCK")
 KERNEL = 0x00200000

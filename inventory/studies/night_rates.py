@@ -15,9 +15,9 @@ import numpy as np
 from error_rates import Array, Generator, publish
 from scipy.stats import beta, norm
 
-from bench_model.nights.baseline import FALSE_ALARM
-from bench_model.nights.level import Nights, by_mean, by_rank
-from bench_model.nights.steps import autoregressive
+from daq_bench.bench_model.nights.baseline import FALSE_ALARM
+from daq_bench.bench_model.nights.level import Nights, by_mean, by_rank
+from daq_bench.bench_model.nights.steps import autoregressive
 
 SEED = 20211
 BEGIN, END = "<!-- nights: begin -->", "<!-- nights: end -->"

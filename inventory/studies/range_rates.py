@@ -16,10 +16,10 @@ from unittest.mock import patch
 import numpy as np
 from error_rates import BOUND, OF_SERIES, SEED, Array, Generator, Statistic, autoregressive, publish, rates, requirement
 
-from bench_model.evidence.measured import Measured
-from bench_model.statistics.bootstrap import mean_interval
-from bench_model.verdict import decision
-from bench_model.verdict.decision import MET, MISSED, UNDECIDED, by_interval, decide, estimate
+from daq_bench.bench_model.evidence.measured import Measured
+from daq_bench.bench_model.statistics.bootstrap import mean_interval
+from daq_bench.bench_model.verdict import decision
+from daq_bench.bench_model.verdict.decision import MET, MISSED, UNDECIDED, by_interval, decide, estimate
 
 BEGIN, END = "<!-- range: begin -->", "<!-- range: end -->"
 REPETITIONS, SAMPLES, HERTZ = 6, 360, 4.0

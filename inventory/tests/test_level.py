@@ -7,7 +7,7 @@ import random
 import pytest
 import scipy
 
-from bench_model.nights.level import Nights, _rank_chance, by_mean, by_rank
+from daq_bench.bench_model.nights.level import Nights, _rank_chance, by_mean, by_rank
 
 CHANCE = 0.01 / 7
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench_model.behaviour.load_windows import Window
-from bench_model.behaviour.others import ALL, of_windows
-from bench_model.bundle.telemetry_tracks import Track, Tracks
-from bench_model.documents.derived import OthersOfWindow
+from daq_bench.bench_model.behaviour.load_windows import Window
+from daq_bench.bench_model.behaviour.others import ALL, of_windows
+from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
+from daq_bench.bench_model.documents.derived import OthersOfWindow
 
 RATE = 2e9
 RECORD = Window("daqwriter", "record 1", 100.0, 200.0, "daqwriter stored_bytes", (RATE,) * 100)
