@@ -3,7 +3,7 @@
 Level 95 %, two-sided, so that at most 2.5 % of the runs on a candidate at the bound end in a wrong `met` and at most 2.5 % in a
 wrong `missed`. `met` only when the whole interval lies inside the bound by at least the guard band (guarded acceptance, JCGM
 106:2012, 8.3.2); `missed` only when all of it lies outside; else `undecided`, with how much more would decide. Where the interval
-leaves it undecided, the range of all samples of enough repetitions decides by the same rule (ADR 35). Fewer repetitions than bound
+leaves it undecided, the range of all samples of enough repetitions decides by the same rule (ADR 36). Fewer repetitions than bound
 anything speak of this run only, and decide nothing (docs/statistics.md has the rules and how often they err)."""
 
 from __future__ import annotations
