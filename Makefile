@@ -250,6 +250,9 @@ fuzz: apt-test ##3 feed bad files to daqwriter and hotstore (MINUTES= in all, SE
 
 study: python-test ##3 measure by simulation how often the verdict errs, and write it into docs/
 	@$(VENV_PYTHON) inventory/studies/error_rates.py $(call option,--runs,RUNS) --write docs/statistics.md
+	@$(VENV_PYTHON) inventory/studies/range_rates.py $(call option,--runs,RUNS) --write docs/statistics.md
+	@$(VENV_PYTHON) inventory/studies/trend_rates.py --write docs/trend.md
+	@$(VENV_PYTHON) inventory/studies/night_rates.py $(call option,--runs,RUNS) --write docs/trend.md
 	@$(VENV_PYTHON) inventory/studies/comparison_errors.py $(call option,--runs,RUNS) --write docs/comparison.md
 	@$(VENV_PYTHON) inventory/studies/scan_lengths.py --runs $(call default,RUNS,2000) --write docs/scenarios-scans.md
 

@@ -150,7 +150,7 @@ def _compared(run: NightRun) -> Table:
         for one in run.comparisons
     )
     worse = frozenset(n for n, one in enumerate(run.comparisons) if one.result == REGRESSED)
-    heads = ("Requirement", "Result", "Bound", "Baseline", "This run", "95 % interval of the difference", "How")
+    heads = ("Requirement", "Result", "Bound", "Level", "This run", "Interval of the difference", "How")
     caption = f"{_who(run)} against {run.baseline}; the bound is that at the run's scale; set apart: became worse."
     if any(one.unit is None for one in run.comparisons):
         caption += " This night was written by an older bench, without units and bounds: numbers are in the requirements' units."

@@ -128,9 +128,9 @@ def _details(entry: Entry) -> list[str]:
 
 def _amount(one: Comparison) -> str:
     text = f"{one.baseline:.4g} \N{RIGHTWARDS ARROW} {one.measured:.4g}"
-    return (
-        text if one.interval is None else f"{text}, difference {one.interval[0]:.3g} to {one.interval[1]:.3g} at 95 %"
-    )
+    if one.interval is not None:
+        text += f", difference {one.interval[0]:.3g} to {one.interval[1]:.3g}"
+    return f"{text} ({one.method})"
 
 
 def document(

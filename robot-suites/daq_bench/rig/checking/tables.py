@@ -36,8 +36,8 @@ from daq_bench.rig.base.bundle import to_json
 FORMATS = ("csv", "parquet")
 TELEMETRY = "telemetry-"  # and the measurement's name
 JUDGEMENT = (
-    "id", "text", "metric", "comparison", "bound", "scaled_bound", "unit", "measured", "confidence", "interval_low", "interval_high", "n",
-    "statistic", "decision", "outcome", "severity", "margin_percent", "reason",
+    "id", "text", "metric", "comparison", "bound", "scaled_bound", "unit", "measured", "confidence", "interval_low", "interval_high",
+    "interval_method", "n", "statistic", "decision", "outcome", "severity", "margin_percent", "reason",
 )  # fmt: skip
 NUMBERS_OF_JUDGEMENT = (
     "bound", "scaled_bound", "measured", "confidence", "interval_low", "interval_high", "n", "margin_percent",

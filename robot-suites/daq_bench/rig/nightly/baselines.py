@@ -68,6 +68,10 @@ class Baselines:
             )
         return found
 
+    def chosen(self, night: Night) -> bool:
+        """Says whether somebody set the baseline of `night`'s task."""
+        return task_key(night) in _read(self._file)
+
     def paths(self) -> set[Path]:
         return {Path(known.run).resolve() for known in _read(self._file).values()}
 
