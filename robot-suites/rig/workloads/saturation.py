@@ -114,10 +114,6 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
             f"{at} has neither span_size nor free_share, so that it takes a whole drive, but the target of {candidate.name} is a folder. "
             "Give one of them, or choose a raw-device target"
         )
-    if candidate.target.is_raw and "free_share" in parameters:
-        raise RefusedError(
-            f"{at}.free_share is of a file system, and the target of {candidate.name} is a raw drive. Leave it out"
-        )
     serials, copies = drives_of(candidate, found)
     if found.target is None and "span_size" not in parameters:
         return  # provisioning is yet to build it: each pass looks again

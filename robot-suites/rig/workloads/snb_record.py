@@ -18,12 +18,13 @@ from bench_model.documents.tools.daqwriter import Verify, is_of_drive
 from bench_model.documents.tools.minidaq import Minidaq
 from bench_model.profiles.scenarios import Scenario
 from bench_model.verdict.sequential import Stopping
+from bench_model.workloads.preconditioning import FRESH, PRECONDITIONED, WRITTEN_SHARE, Room, span_of
 from rig.base.shell import Completed
 from rig.candidate.context import RunContext
 from rig.candidate.load_target import LoadTarget, RawDevice
 from rig.candidate.machine import Machine
 from rig.workloads.shared.base import Need, Note, Report, Workload
-from rig.workloads.shared.conditioning import FRESH, PRECONDITIONED, Conditioner, seconds_for
+from rig.workloads.shared.conditioning import Conditioner, discarded_bytes, seconds_for
 from rig.workloads.shared.site import Said, daqwriter_answer
 
 # daqwriter's exit statuses (native-writer/README.md)
@@ -50,6 +51,7 @@ class RecordPlan:
     raw: Path
     line_protocol: Path
     tags: dict[str, str]
+    device: str | None = None  # kernel name of the drive or array
     begin: Callable[[], None] = lambda: None  # returns when a record shall begin
 
 
@@ -59,7 +61,7 @@ def estimated_s(scenario: Scenario) -> float:
     conditions = parameters.get("conditions", [])
     each = scenario.repetitions * (demand.duration_s + demand.record_bytes / 1e9 + 2.0)
     span = parameters.get("precondition_size", demand.record_bytes)
-    return max(1, len(conditions)) * each + sum(seconds_for(condition, span) for condition in conditions)
+    return max(1, len(conditions)) * each + sum(seconds_for(condition, span, WRITTEN_SHARE) for condition in conditions)
 
 
 def _need(scenario: Scenario) -> Need:
@@ -96,6 +98,7 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
         raw=context.raw,
         line_protocol=context.places.workload_file,
         tags={"host": run.candidate.name, "run": context.bundle.id},
+        device=context.device,
         **({"begin": context.facilities.begin} if context.facilities else {}),
     )
     return run_record(
@@ -152,19 +155,23 @@ def run_record(machine: Machine, plan: RecordPlan, stopping: Stopping, report: R
     done: list[dict[str, Any]] = []
     conditioning: list[dict[str, Any]] = []
     conditions = conditions_of(plan.parameters)
-    total, failed = len(conditions) * stopping.most, False
+    total, failed, discarded = len(conditions) * stopping.most, False, None
     for condition in conditions:
         of_this: list[dict[str, Any]] = []
         for repetition in range(1, stopping.most + 1):
             number = len(done) + 1
             if condition == FRESH or (condition is not None and repetition == 1):
-                conditioning.append(_condition(plan, condition, number, total, report))
+                evidence, discarded = _condition(machine, plan, condition, number, total, report)
+                conditioning.append(evidence)
             minidaq, verify = _record(machine, plan, number, total, report, f" ({condition})" if condition else "")
             of_this.append(repetition_document(minidaq, verify, condition))
             done.append(of_this[-1])
             failed = is_of_drive(minidaq) or is_of_drive(verify)
             if failed or stopping.enough(repetition, {"repetitions": of_this}, condition):
                 break
+        if condition == PRECONDITIONED:
+            since, now = discarded, discarded_bytes(machine, plan.device)
+            conditioning[-1]["discarded_bytes"] = None if since is None or now is None else now - since
         if failed:
             break
     limits = list(dict.fromkeys(text for one in conditioning for text in one["limits"]))
@@ -182,25 +189,51 @@ def conditions_of(parameters: dict[str, Any]) -> list[str | None]:
     return [*parameters.get("conditions", [])] or [None]
 
 
-def _condition(plan: RecordPlan, condition: str, number: int, total: int, report: Report) -> dict[str, Any]:
-    """Evidence of the condition before record `number`. A raw drive is conditioned whole, a file system by a file that then goes."""
+def _condition(
+    machine: Machine, plan: RecordPlan, condition: str, number: int, total: int, report: Report
+) -> tuple[dict[str, Any], int | None]:
+    """Evidence of the condition before record `number`, and the device's count of discarded bytes once the target was full."""
     target = plan.load("precondition.bin")
-    raw = isinstance(target, RawDevice)
-    span = (
-        plan.capacity_bytes
-        if raw and plan.capacity_bytes
-        else plan.parameters.get("precondition_size", plan.demand.record_bytes)
-    )
+    room = _room(plan, target)
+    span = min(span_of(plan.parameters.get("precondition_size"), room, plan.demand.record_bytes), room.writable_bytes)
 
     def announce(text: str, seconds: float) -> None:
         report(f"before record {number}: {text}", number, total, seconds)
 
-    purge = plan.parameters.get("purge", "discard")
-    conditioner = Conditioner(target, span, plan.capacity_bytes, purge, plan.raw, announce, plan.dedicated)
+    conditioner = Conditioner(
+        target,
+        span,
+        plan.capacity_bytes,
+        plan.parameters.get("purge", "discard"),
+        plan.raw,
+        announce,
+        plan.dedicated,
+        device=plan.device,
+        written_share=WRITTEN_SHARE,
+        judged=True,
+        used_bytes=room.used_bytes,
+    )
+    discarded: list[int | None] = []
     try:
-        return conditioner.bring_to(condition, f"record-{number}-{condition}")
+        evidence = conditioner.bring_to(
+            condition,
+            f"record-{number}-{condition}",
+            filled=lambda: discarded.append(discarded_bytes(machine, plan.device)),
+        )
+        return evidence, discarded[0] if discarded else None
     finally:
         target.remove()
+
+
+def _room(plan: RecordPlan, target: LoadTarget) -> Room:
+    """The target's room now, by the file system's own words where it has one."""
+    if isinstance(target, RawDevice):
+        size = plan.capacity_bytes or target.size_bytes()
+        return Room(size, size, raw=True)
+    words = ["df", "--block-size=1", "--output=used,avail", target.path.parent]
+    said = target.machine.run(words, timeout_s=60).check("df").stdout
+    used, free = (int(one) for one in said.splitlines()[-1].split())
+    return Room(plan.capacity_bytes, free, used, dedicated=plan.dedicated)
 
 
 def _record(
