@@ -6,7 +6,7 @@ a record leaves a drive that has been written twice as preconditioned as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,15 @@ from rig.base.shell import Completed
 from rig.candidate.context import RunContext
 from rig.candidate.load_target import LoadTarget, RawDevice
 from rig.candidate.machine import Machine
-from rig.workloads.shared.base import Need, Note, Report, Workload
-from rig.workloads.shared.conditioning import FRESH, PRECONDITIONED, Conditioner, seconds_for
+from rig.workloads.shared.base import Note, Report, Workload
+from rig.workloads.shared.conditioning import FRESH, PRECONDITIONED, Conditioner, conditioning_step
+from rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Need, Step
 from rig.workloads.shared.site import Said, daqwriter_answer
 
 # daqwriter's exit statuses (native-writer/README.md)
 COMPLETE, FAILED, REFUSED, DAMAGED, INTERRUPTED = 0, 1, 2, 3, 130
 DRAIN_S_MAX = 600.0
+START_S = 2.0  # a record's preparation, and its draining
 READ_BYTES_PER_S_MIN = 20e6  # slower than any drive that one would qualify: bounds the wait for the read-back
 
 
@@ -53,27 +55,35 @@ class RecordPlan:
     begin: Callable[[], None] = lambda: None  # returns when a record shall begin
 
 
-def estimated_s(scenario: Scenario) -> float:
-    """Expected duration in s: each record, and its read-back at a GB/s; bringing the target into its conditions."""
-    demand, parameters = scenario.demand, scenario.workloads["snb_record"]
-    conditions = parameters.get("conditions", [])
-    each = scenario.repetitions * (demand.duration_s + demand.record_bytes / 1e9 + 2.0)
-    span = parameters.get("precondition_size", demand.record_bytes)
-    return max(1, len(conditions)) * each + sum(seconds_for(condition, span) for condition in conditions)
+def plan(scenario: Scenario, ground: Ground) -> list[Step]:
+    """In each condition: the way into it, then the records with their read-back. At most: a decided one may end earlier.
 
-
-def _need(scenario: Scenario) -> Need:
-    """Preconditioning's file goes before the record comes: the larger of the two."""
+    Preconditioning's file goes before the record comes."""
     demand, parameters = scenario.demand, scenario.workloads["snb_record"]
-    size = demand.record_bytes
-    span = parameters.get("precondition_size", 0) if PRECONDITIONED in parameters.get("conditions", []) else 0
-    if span > size:
-        return Need(span, f"preconditioning over precondition_size = {decimal_label(span)} ({span} B)")
-    return Need(
-        size,
+    size, most, found = demand.record_bytes, scenario.repetitions_max, list[Step]()
+    room = (
         f"the record of {demand.offered_bytes_per_s / GB:.4g} GB/s ({demand.links} links x {demand.superchunk_rate_hz:g} Hz x "
-        f"{demand.superchunk_bytes} B x scale {demand.scale:g}) x {demand.duration_s:g} s = {decimal_label(size)} ({size} B)",
+        f"{demand.superchunk_bytes} B x scale {demand.scale:g}) x {demand.duration_s:g} s = {decimal_label(size)} ({size} B)"
     )
+    for condition in conditions_of(parameters):
+        said = f" ({condition})" if condition else ""
+        if condition == FRESH:
+            found.append(replace(conditioning_step(condition, size, ground), times=most))
+        elif condition == PRECONDITIONED:
+            span = condition_span(parameters, demand, ground.capacity_bytes, ground.raw)
+            taken, text = size, room
+            if not ground.raw and span and span > size:
+                taken, text = span, f"preconditioning over precondition_size = {decimal_label(span)} ({span} B)"
+            found.append(conditioning_step(condition, span, ground, room_bytes=taken, room=text))
+        found.append(Step(f"record{said}", demand.duration_s + START_S, size, size, room, times=most))
+        found.append(Step(f"read-back{said}", ground.seconds(size), 0.0, size, room, times=most))
+    return found
+
+
+def condition_span(parameters: dict[str, Any], demand: Demand, capacity_bytes: int | None, raw: bool) -> int | None:
+    """The part of the target that is conditioned: all of a raw drive; of a file system a file, which then goes."""
+    span: int = parameters.get("precondition_size", demand.record_bytes)
+    return (capacity_bytes or None) if raw else span
 
 
 def _rings(scenario: Scenario) -> Need:
@@ -135,8 +145,7 @@ def read_back_should_cover_the_whole_record(context: RunContext, record: dict[st
 
 WORKLOAD = Workload(
     "snb_record",
-    estimated_s,
-    _need,
+    plan,
     run,
     memory=_rings,
     raw=True,
@@ -186,11 +195,7 @@ def _condition(plan: RecordPlan, condition: str, number: int, total: int, report
     """Evidence of the condition before record `number`. A raw drive is conditioned whole, a file system by a file that then goes."""
     target = plan.load("precondition.bin")
     raw = isinstance(target, RawDevice)
-    span = (
-        plan.capacity_bytes
-        if raw and plan.capacity_bytes
-        else plan.parameters.get("precondition_size", plan.demand.record_bytes)
-    )
+    span = condition_span(plan.parameters, plan.demand, plan.capacity_bytes, raw) or plan.demand.record_bytes
 
     def announce(text: str, seconds: float) -> None:
         report(f"before record {number}: {text}", number, total, seconds)
@@ -213,7 +218,7 @@ def _record(
         report(f"record {number} of {total}{said}", number, total, plan.demand.duration_s)
         minidaq = _minidaq(machine, plan, target, number)
         failed = is_of_drive(minidaq)
-        report(f"read-back {number} of {total}{said}", number, total, plan.demand.record_bytes / 1e9)
+        report(f"read-back {number} of {total}{said}", number, total, plan.demand.record_bytes / UNIT_BYTES_PER_S)
         verify = _verify(machine, plan, target, number, minidaq)
         failed = failed or is_of_drive(verify)
         return minidaq, verify

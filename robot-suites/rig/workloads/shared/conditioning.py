@@ -16,6 +16,7 @@ from typing import Any
 from bench_model.base.units import decimal_label
 from rig.candidate.load_target import FileTarget, LoadTarget, RawDevice
 from rig.workloads.shared.fio import COMMON, direction, ended_well, jobs_of
+from rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Step
 
 FRESH, PRECONDITIONED = "fresh", "preconditioned"
 PASSES = 2
@@ -24,6 +25,7 @@ BLOCK_BYTES = 128 * 2**10
 IO_DEPTH = 32
 SLOWEST_BYTES_PER_S = 20e6  # slower than any drive that one would qualify: bounds the wait
 TRIM_S_MAX = 1800.0
+PURGE_S = 20.0  # expected
 
 Announce = Callable[[str, float], None]  # (text, expected seconds)
 
@@ -81,7 +83,9 @@ class Conditioner:
 
     def _precondition(self, label: str) -> dict[str, Any]:
         total = PASSES * self.span_bytes
-        self.announce(f"preconditioning: {PASSES} x {decimal_label(self.span_bytes)} in 128 KiB writes", total / 1e9)
+        self.announce(
+            f"preconditioning: {PASSES} x {decimal_label(self.span_bytes)} in 128 KiB writes", total / UNIT_BYTES_PER_S
+        )
         began = self._clock_s()
         argv = precondition_arguments(self.target.path, self.span_bytes)
         completed = self.target.run(argv, timeout_s=600 + total / SLOWEST_BYTES_PER_S)
@@ -129,9 +133,21 @@ class Conditioner:
         return limits
 
 
-def seconds_for(condition: str, span_bytes: int) -> float:
-    """Expected duration, for the progress display."""
-    return 20.0 + (PASSES * span_bytes / 1e9 if condition == PRECONDITIONED else 0.0)
+def conditioning_step(
+    condition: str, span_bytes: int | None, ground: Ground, what: str = "", room_bytes: int = 0, room: str = ""
+) -> Step:
+    """The step of a plan that brings the target into a condition."""
+    written: float | None = 0.0
+    if condition == PRECONDITIONED:
+        written = PASSES * span_bytes if span_bytes else None
+    seconds = ground.seconds(written)
+    return Step(
+        f"{what}bringing the target into the condition {condition}",
+        None if seconds is None else PURGE_S + seconds,
+        written,
+        room_bytes,
+        room,
+    )
 
 
 def precondition_arguments(path: Path, span_bytes: int) -> list[str]:
