@@ -65,7 +65,7 @@ class Preconditioning(Closed, frozen=True):
     bytes_written: Count
     bytes_per_s: float
     seconds: float
-    device_bytes_written: int | None | UnsetType = UNSET
+    device_bytes_written: int | UnsetType | None = UNSET
 
 
 class Conditioning(Closed, frozen=True):
@@ -83,7 +83,7 @@ class Conditioning(Closed, frozen=True):
     preconditioning: Preconditioning | None
     limits: list[str]
     used_bytes: Count | UnsetType = UNSET
-    discarded_bytes: Count | None | UnsetType = UNSET
+    discarded_bytes: Count | UnsetType | None = UNSET
     remarks: list[str] | UnsetType = UNSET
 
 

@@ -243,7 +243,13 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-_WORDS = {"larger": "at least ", "smaller": "at most ", "superset": "also ", "prefix": "first of all ", "later": "at least "}
+_WORDS = {
+    "larger": "at least ",
+    "smaller": "at most ",
+    "superset": "also ",
+    "prefix": "first of all ",
+    "later": "at least ",
+}
 
 
 def _demand_in_words(schema: Mapping[str, Any], name: str, wanted: Any, found: Any) -> str:

@@ -18,7 +18,9 @@ from bench_model.workloads.plan import INVALIDATES, Plan, Problem, rows
 FRESH, PRECONDITIONED = "fresh", "preconditioned"
 WRITTEN_SHARE = 1.25  # [P] of the span: 1.92 TB sold of 2048 GiB of cells leave 15 % spare; a record or two use up the 37 % of 1.6 TB
 FULL_SHARE_MIN = 0.9  # [P] of the user capacity: what a file system keeps for itself and for root is never written
-RESERVE_SHARE = 0.01  # [P] of a file system's free room, which stays free: a file system without any stalls for other reasons
+RESERVE_SHARE = (
+    0.01  # [P] of a file system's free room, which stays free: a file system without any stalls for other reasons
+)
 COUNTED_MIN = 0.95  # of the bytes that the tool says it wrote, by the device's own counter
 TIME_SHARE_MIN = 0.95  # of the time that so many bytes take at the rate that stands beside them
 LATE_S_MAX = 5.0  # [P] two clocks, and stamps in whole seconds
@@ -80,7 +82,9 @@ def shortfall(parameters: Mapping[str, Any], room: Room, record_bytes: int) -> s
     capacity = room.capacity_bytes or 0
     least, most = int(FULL_SHARE_MIN * capacity) - room.used_bytes + 1, room.writable_bytes
     if not capacity or least > most:
-        remedy = "Choose a raw-device target, or let provisioning build the file system on the whole drives (target.storage)"
+        remedy = (
+            "Choose a raw-device target, or let provisioning build the file system on the whole drives (target.storage)"
+        )
     elif asked is not None:
         remedy = f"Leave snb_record.precondition_size out, or make it {least} B at least and {most} B at most"
     else:
@@ -96,7 +100,9 @@ def coverage(plan: Plan, conditioning: list[Document], repetitions: list[Documen
     wanted: dict[str, int] = {}  # label: place of the record that comes next
     for place, one in enumerate(repetitions):
         condition = one["condition"]
-        if condition == FRESH or (condition and condition not in {before["condition"] for before in repetitions[:place]}):
+        if condition == FRESH or (
+            condition and condition not in {before["condition"] for before in repetitions[:place]}
+        ):
             wanted[f"record-{place + 1}-{condition}"] = place
     yield from rows("the conditioning", list(wanted), [one["label"] for one in conditioning])
     for one in conditioning:

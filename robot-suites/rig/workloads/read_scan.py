@@ -14,8 +14,10 @@ from bench_model.profiles.scenarios import Scenario
 from bench_model.workloads.read_scan import Key, Latency, Point, Scan, chosen, grid, name_of, result, why_masked
 from rig.candidate.context import RunContext
 from rig.candidate.host import Survey
+from rig.workloads import block_scan
 from rig.workloads.shared import fio
-from rig.workloads.shared.base import Need, Report, Workload, at_least_half
+from rig.workloads.shared.base import Report, Workload, at_least_half
+from rig.workloads.shared.plan import Ground, Need, Step
 from rig.workloads.shared.site import Site, unless_failed
 from rig.workloads.shared.write_point import SAMPLE_S, WRITE_BYTES_PER_S_MIN, version_of
 
@@ -27,21 +29,20 @@ def _parameters(scenario: Scenario) -> dict[str, Any]:
     return scenario.workloads["read_scan"]
 
 
-def estimated_s(scenario: Scenario) -> float:
-    """Expected duration in s: each point with its start, and the file once for fio or before each point for daqwriter."""
-    own = _parameters(scenario)
-    once_s = own["file_size"] / 2e9
-    each_s = own["seconds_per_point"] + own["ramp_s"] + 0.6
-    points = [
-        len(grid(own)) + again for again in (len(own["patterns"]) * scenario.repetitions, *[0] * len(own["tools"]))
-    ]
-    per_tool = {"fio": lambda number: number * each_s + once_s, "daqwriter": lambda number: number * (each_s + once_s)}
-    return float(sum(per_tool[tool](number) for tool, number in zip(own["tools"], points, strict=False)))
-
-
-def _need(scenario: Scenario) -> Need:
-    size = _parameters(scenario)["file_size"]
-    return Need(size, f"the read scan's file of {decimal_label(size)}")
+def plan(scenario: Scenario, ground: Ground) -> list[Step]:
+    """Each point; the file once for fio, and before each point for daqwriter. The first tool's best points are measured again."""
+    own, found = _parameters(scenario), list[Step]()
+    size, each_s = own["file_size"], own["seconds_per_point"] + own["ramp_s"] + block_scan.START_S
+    room = f"the read scan's file of {decimal_label(size)}"
+    for place, tool in enumerate(own["tools"]):
+        points = len(grid(own)) + (0 if place else len(own["patterns"]) * scenario.repetitions)
+        before = 0 if tool == "fio" else size
+        if not before:
+            found.append(Step("laying out the read scan's file", ground.seconds(size), size, size, room))
+        found.append(
+            Step(f"reads with {tool}", each_s + (ground.seconds(before) or 0), before, size, room, times=points)
+        )
+    return found
 
 
 def _memory(scenario: Scenario) -> Need:
@@ -192,8 +193,7 @@ def at_least_half_of_the_points_should_count(context: RunContext, scan: dict[str
 
 WORKLOAD = Workload(
     "read_scan",
-    estimated_s,
-    _need,
+    plan,
     run,
     memory=_memory,
     check=_check,

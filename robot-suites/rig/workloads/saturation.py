@@ -17,6 +17,7 @@ from bench_model.documents.struct import as_document, read
 from bench_model.documents.tools.synthetic import Write
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
+from bench_model.workloads.preconditioning import FRESH
 from bench_model.workloads.saturation import passes as saturation_passes
 from bench_model.workloads.saturation.analysis import FILE as RESULT
 from bench_model.workloads.saturation.document import Saturation
@@ -24,8 +25,9 @@ from rig.candidate.context import RunContext
 from rig.candidate.host import Survey
 from rig.candidate.load_target import LoadTarget, RawDevice
 from rig.candidate.machine import Machine
-from rig.workloads.shared.base import RESERVE_BYTES, Need, Report, Workload
-from rig.workloads.shared.conditioning import FRESH, Conditioner
+from rig.workloads.shared.base import RESERVE_BYTES, Report, Workload
+from rig.workloads.shared.conditioning import Conditioner
+from rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Need, Step
 from rig.workloads.shared.site import Site
 from rig.workloads.shared.wear_account import (
     Wear,
@@ -43,8 +45,7 @@ from rig.workloads.shared.wear_ledger import Counters, Experiment, WearLedger
 from rig.workloads.shared.write_point import WRITE_BYTES_PER_S_MIN, version_of
 
 NAME, FILE = "saturation", "saturation.bin"
-WRITE_BYTES_PER_S = 1.5e9  # for the display only
-UNKNOWN_CAPACITY_BYTES = 10**12  # for the display only
+START_S = 5.0  # purge and start of a pass
 DEVICE_SHARE_MIN = 0.95  # a pass whose bytes the drives' own counters do not confirm does not count
 
 
@@ -76,17 +77,17 @@ def asked_bytes(parameters: dict[str, Any], capacity_bytes: int) -> int:
     return int(asked) // block * block
 
 
-def estimated_s(scenario: Scenario) -> float:
-    """Expected duration in s, for the progress display."""
-    span = scenario.workloads[NAME].get("span_size", UNKNOWN_CAPACITY_BYTES)
-    return float(scenario.repetitions * (span / WRITE_BYTES_PER_S + 5))
-
-
-def _need(scenario: Scenario) -> Need:
-    span = scenario.workloads[NAME].get("span_size")
-    if span is None:
-        return Need(0, "the saturation run takes the whole drive, or a share of what is free")
-    return Need(span, f"the saturation run's span_size of {decimal_label(span)} ({span} B)")
+def plan(scenario: Scenario, ground: Ground) -> list[Step]:
+    """The passes. Without span_size, over the whole drive, or a share of what is free."""
+    parameters = scenario.workloads[NAME]
+    room = ground.capacity_bytes if ground.raw else ground.room_bytes
+    span = parameters.get("span_size")
+    size = asked_bytes(parameters, room or 0) if span or room else None
+    text = "the saturation run takes the whole drive, or a share of what is free"
+    if span:
+        text = f"the saturation run's span_size of {decimal_label(span)} ({span} B)"
+    length = None if size is None else size / ground.rate_bytes_per_s + START_S
+    return [Step("passes", length, size, span or 0, text, times=scenario.repetitions)]
 
 
 def _memory(scenario: Scenario) -> Need:
@@ -197,8 +198,7 @@ def every_pass_should_be_charged_to_the_write_budget(context: RunContext, satura
 
 WORKLOAD = Workload(
     NAME,
-    estimated_s,
-    _need,
+    plan,
     run,
     memory=_memory,
     check=check,
@@ -263,7 +263,7 @@ def _pass(plan: SaturationPlan, wear: Wear, ledger: WearLedger, number: int, rep
         f"pass {number} of {plan.repetitions}: {decimal_label(asked)}",
         number,
         plan.repetitions,
-        asked / WRITE_BYTES_PER_S,
+        asked / UNIT_BYTES_PER_S,
     )
     try:
         written = plan.site.run_daqwriter(

@@ -6,30 +6,34 @@ a record leaves a drive that has been written twice as preconditioned as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench_model.base.errors import BenchError, in_words
+from bench_model.base.errors import BenchError, RefusedError, in_words
 from bench_model.base.load import Demand
 from bench_model.base.units import GB, decimal_label
 from bench_model.documents.struct import as_document
 from bench_model.documents.tools.daqwriter import Verify, is_of_drive
 from bench_model.documents.tools.minidaq import Minidaq
+from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
 from bench_model.verdict.sequential import Stopping
-from bench_model.workloads.preconditioning import FRESH, PRECONDITIONED, WRITTEN_SHARE, Room, span_of
+from bench_model.workloads.preconditioning import FRESH, PRECONDITIONED, WRITTEN_SHARE, Room, shortfall, span_of
 from rig.base.shell import Completed
 from rig.candidate.context import RunContext
+from rig.candidate.host import Survey
 from rig.candidate.load_target import LoadTarget, RawDevice
 from rig.candidate.machine import Machine
-from rig.workloads.shared.base import Need, Note, Report, Workload
-from rig.workloads.shared.conditioning import Conditioner, discarded_bytes, seconds_for
+from rig.workloads.shared.base import Note, Report, Workload
+from rig.workloads.shared.conditioning import Conditioner, conditioning_step, discarded_bytes
+from rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Need, Step
 from rig.workloads.shared.site import Said, daqwriter_answer
 
 # daqwriter's exit statuses (native-writer/README.md)
 COMPLETE, FAILED, REFUSED, DAMAGED, INTERRUPTED = 0, 1, 2, 3, 130
 DRAIN_S_MAX = 600.0
+START_S = 2.0  # a record's preparation, and its draining
 READ_BYTES_PER_S_MIN = 20e6  # slower than any drive that one would qualify: bounds the wait for the read-back
 
 
@@ -55,27 +59,63 @@ class RecordPlan:
     begin: Callable[[], None] = lambda: None  # returns when a record shall begin
 
 
-def estimated_s(scenario: Scenario) -> float:
-    """Expected duration in s: each record, and its read-back at a GB/s; bringing the target into its conditions."""
-    demand, parameters = scenario.demand, scenario.workloads["snb_record"]
-    conditions = parameters.get("conditions", [])
-    each = scenario.repetitions * (demand.duration_s + demand.record_bytes / 1e9 + 2.0)
-    span = parameters.get("precondition_size", demand.record_bytes)
-    return max(1, len(conditions)) * each + sum(seconds_for(condition, span, WRITTEN_SHARE) for condition in conditions)
+def plan(scenario: Scenario, ground: Ground) -> list[Step]:
+    """In each condition: the way into it, then the records with their read-back. At most: a decided one may end earlier.
 
-
-def _need(scenario: Scenario) -> Need:
-    """Preconditioning's file goes before the record comes: the larger of the two."""
+    Preconditioning's file goes before the record comes."""
     demand, parameters = scenario.demand, scenario.workloads["snb_record"]
-    size = demand.record_bytes
-    span = parameters.get("precondition_size", 0) if PRECONDITIONED in parameters.get("conditions", []) else 0
-    if span > size:
-        return Need(span, f"preconditioning over precondition_size = {decimal_label(span)} ({span} B)")
-    return Need(
-        size,
+    size, most, found = demand.record_bytes, scenario.repetitions_max, list[Step]()
+    room = (
         f"the record of {demand.offered_bytes_per_s / GB:.4g} GB/s ({demand.links} links x {demand.superchunk_rate_hz:g} Hz x "
-        f"{demand.superchunk_bytes} B x scale {demand.scale:g}) x {demand.duration_s:g} s = {decimal_label(size)} ({size} B)",
+        f"{demand.superchunk_bytes} B x scale {demand.scale:g}) x {demand.duration_s:g} s = {decimal_label(size)} ({size} B)"
     )
+    for condition in conditions_of(parameters):
+        said = f" ({condition})" if condition else ""
+        if condition == FRESH:
+            found.append(replace(conditioning_step(condition, size, ground), times=most))
+        elif condition == PRECONDITIONED:
+            span, asked = condition_span(parameters, demand, ground), parameters.get("precondition_size", 0)
+            taken, text = size, room
+            if asked > size:
+                taken, text = asked, f"preconditioning over precondition_size = {decimal_label(asked)} ({asked} B)"
+            found.append(
+                conditioning_step(condition, span, ground, room_bytes=taken, room=text, written_share=WRITTEN_SHARE)
+            )
+        found.append(Step(f"record{said}", demand.duration_s + START_S, size, size, room, times=most))
+        found.append(Step(f"read-back{said}", ground.seconds(size), 0.0, size, room, times=most))
+    return found
+
+
+def condition_span(parameters: dict[str, Any], demand: Demand, ground: Ground) -> int | None:
+    """The part of the target that will be conditioned; None where its room is not known."""
+    free = ground.room_bytes or ground.capacity_bytes
+    asked = parameters.get("precondition_size")
+    if free is None:
+        return asked
+    return span_of(asked, _planned_room(free, ground), demand.record_bytes)
+
+
+def _planned_room(free_bytes: int, ground: Ground) -> Room:
+    """What is not free counts as full: at the load the file system is asked."""
+    dedicated = ground.candidate is not None and ground.candidate.target.storage is not None
+    used = max(0, (ground.capacity_bytes or free_bytes) - free_bytes)
+    return Room(ground.capacity_bytes, free_bytes, used, ground.raw, dedicated)
+
+
+def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
+    """Refuses a full-scale run whose target cannot become a preconditioned one: it would take hours, and never pass."""
+    target, parameters = found.target, scenario.workloads["snb_record"]
+    if target is None or candidate.virtual or scenario.scale < 1:
+        return
+    ground = Ground(
+        capacity_bytes=(target.device.size_bytes if target.device else None),
+        room_bytes=target.free_bytes,
+        raw=candidate.target.is_raw,
+        candidate=candidate,
+    )
+    why = shortfall(parameters, _planned_room(target.free_bytes, ground), scenario.demand.record_bytes)
+    if why:
+        raise RefusedError(f"{scenario.file}: workloads.snb_record.conditions: {why}. Nothing was written")
 
 
 def _rings(scenario: Scenario) -> Need:
@@ -138,10 +178,10 @@ def read_back_should_cover_the_whole_record(context: RunContext, record: dict[st
 
 WORKLOAD = Workload(
     "snb_record",
-    estimated_s,
-    _need,
+    plan,
     run,
     memory=_rings,
+    check=_check,
     raw=True,
     checks=(every_superchunk_should_be_accounted_for, read_back_should_cover_the_whole_record),
     notes=_busy,
@@ -230,7 +270,7 @@ def _room(plan: RecordPlan, target: LoadTarget) -> Room:
     if isinstance(target, RawDevice):
         size = plan.capacity_bytes or target.size_bytes()
         return Room(size, size, raw=True)
-    words = ["df", "--block-size=1", "--output=used,avail", target.path.parent]
+    words = ["df", "--block-size=1", "--output=used,avail", str(target.path.parent)]
     said = target.machine.run(words, timeout_s=60).check("df").stdout
     used, free = (int(one) for one in said.splitlines()[-1].split())
     return Room(plan.capacity_bytes, free, used, dedicated=plan.dedicated)
@@ -246,7 +286,7 @@ def _record(
         report(f"record {number} of {total}{said}", number, total, plan.demand.duration_s)
         minidaq = _minidaq(machine, plan, target, number)
         failed = is_of_drive(minidaq)
-        report(f"read-back {number} of {total}{said}", number, total, plan.demand.record_bytes / 1e9)
+        report(f"read-back {number} of {total}{said}", number, total, plan.demand.record_bytes / UNIT_BYTES_PER_S)
         verify = _verify(machine, plan, target, number, minidaq)
         failed = failed or is_of_drive(verify)
         return minidaq, verify

@@ -19,6 +19,7 @@ from bench_model.workloads.preconditioning import FRESH, PRECONDITIONED
 from rig.candidate.load_target import FileTarget, LoadTarget, RawDevice
 from rig.candidate.machine import Machine
 from rig.workloads.shared.fio import COMMON, direction, ended_well, jobs_of
+from rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Step
 from rig.workloads.shared.site import DISCARDED_SECTORS, WRITTEN_SECTORS, counted_bytes
 
 PASSES = 2  # of the standard
@@ -28,6 +29,7 @@ BLOCK_BYTES = 128 * 2**10
 IO_DEPTH = 32
 SLOWEST_BYTES_PER_S = 20e6  # slower than any drive that one would qualify: bounds the wait
 TRIM_S_MAX = 1800.0
+PURGE_S = 20.0  # expected
 
 Announce = Callable[[str, float], None]  # (text, expected seconds)
 
@@ -131,7 +133,7 @@ class Conditioner:
         """fio's figures of one part of the span."""
         total = self.written_share * size
         text = f"preconditioning: {self.written_share:g} x {decimal_label(size)} in 128 KiB writes{part}"
-        self.announce(text, total / 1e9)
+        self.announce(text, total / UNIT_BYTES_PER_S)
         argv = precondition_arguments(target.path, size, self.written_share)
         completed = target.run(argv, timeout_s=600 + total / SLOWEST_BYTES_PER_S)
         (self.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
@@ -186,9 +188,27 @@ def discarded_bytes(machine: Machine, device: str | None) -> int | None:
         return None
 
 
-def seconds_for(condition: str, span_bytes: int, written_share: float = PASSES) -> float:
-    """Expected duration, for the progress display."""
-    return 20.0 + (written_share * span_bytes / 1e9 if condition == PRECONDITIONED else 0.0)
+def conditioning_step(
+    condition: str,
+    span_bytes: int | None,
+    ground: Ground,
+    what: str = "",
+    room_bytes: int = 0,
+    room: str = "",
+    written_share: float = PASSES,
+) -> Step:
+    """The step of a plan that brings the target into a condition."""
+    written: float | None = 0.0
+    if condition == PRECONDITIONED:
+        written = written_share * span_bytes if span_bytes else None
+    seconds = ground.seconds(written)
+    return Step(
+        f"{what}bringing the target into the condition {condition}",
+        None if seconds is None else PURGE_S + seconds,
+        written,
+        room_bytes,
+        room,
+    )
 
 
 def precondition_arguments(path: Path, span_bytes: int, written_share: float = PASSES) -> list[str]:

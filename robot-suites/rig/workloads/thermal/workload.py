@@ -24,7 +24,8 @@ from rig.candidate.host import Survey
 from rig.candidate.load_target import FileTarget
 from rig.candidate.machine import Machine
 from rig.workloads.shared import fio
-from rig.workloads.shared.base import Need, Report, Workload
+from rig.workloads.shared.base import Report, Workload
+from rig.workloads.shared.plan import Ground, Step
 from rig.workloads.thermal.hazard_schedule import HazardSchedule
 from rig.workloads.thermal.load import FILE, Load, Plan
 from rig.workloads.thermal.watch import DANGER_K, Rule, Watch, decide
@@ -35,17 +36,22 @@ DECIDE_EVERY_S = 5.0
 START_S_MAX = 60.0
 
 
-def estimated_s(scenario: Scenario) -> float:
-    """At most; a soak that settles or throttles early takes less."""
+def plan(scenario: Scenario, ground: Ground) -> list[Step]:
+    """At most: a soak that settles or throttles early is shorter, and only one that throttled is followed by the probe."""
     parameters = scenario.workloads[NAME]
-    soak, sweep = parameters["soak"], parameters.get("fan_sweep")
-    fans = len(sweep["duties_percent"]) * sweep["max_s"] if sweep else 0.0
-    return float(parameters["file_size"] / 2e9 + soak["max_s"] + soak["cool_down_s"] + soak["probe_s"] + fans)
+    soak, sweep, size = parameters["soak"], parameters.get("fan_sweep"), parameters["file_size"]
+    cap, room = parameters.get("rate_size"), f"the thermal soak's file of {decimal_label(size)}"
 
+    def load(name: str, seconds: float, times: int = 1) -> Step:
+        return Step(name, seconds, ground.written(seconds, cap), size, room, times=times)
 
-def _need(scenario: Scenario) -> Need:
-    size = scenario.workloads[NAME]["file_size"]
-    return Need(size, f"the thermal soak's file of {decimal_label(size)}")
+    return [
+        Step("laying out the soak's file", ground.seconds(size), size, size, room),
+        load(SOAK, soak["max_s"]),
+        Step("cooling down", soak["cool_down_s"], 0.0, size, room),
+        load(PROBE, soak["probe_s"]),
+        *([load("fan speeds", sweep["max_s"], len(sweep["duties_percent"]))] if sweep else []),
+    ]
 
 
 def demand_of(scenario: Scenario) -> Demand:
@@ -122,8 +128,7 @@ def fan_sweep_should_be_accounted_for(context: RunContext, thermal: dict[str, An
 
 WORKLOAD = Workload(
     NAME,
-    estimated_s,
-    _need,
+    plan,
     run,
     check=_check,
     limits=_limits,
