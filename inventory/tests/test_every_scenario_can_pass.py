@@ -58,9 +58,7 @@ def candidate_of(case: Case) -> Candidate:
         target = replace(target, storage=None, destroy=True)
     loaded = load_candidate(INVENTORY / "lab.yml", "this-machine")
     document = {**loaded.document, "network": NETWORK}
-    return replace(
-        loaded, name="imaginary", target=target, transient_buffer_bytes=128 * 10**9, document=document
-    )
+    return replace(loaded, name="imaginary", target=target, transient_buffer_bytes=128 * 10**9, document=document)
 
 
 def survey_of(case: Case) -> Survey:

@@ -48,7 +48,11 @@ def test_what_is_full_is_what_holds_data(used: int, span: int, share: float) -> 
         (Room(7_680 * 10**9, 7_600 * 10**9, dedicated=True), None, None),
         (Room(7_680 * 10**9, 7_600 * 10**9), 7 * TB, None),
         (Room(7_680 * 10**9, 7_600 * 10**9), 6 * TB, "make it 6912000000001 B at least and 7524000000000 B at most"),
-        (Room(7_680 * 10**9, 7_600 * 10**9), None, "Set snb_record.precondition_size between 6912000000001 B and 7524000"),
+        (
+            Room(7_680 * 10**9, 7_600 * 10**9),
+            None,
+            "Set snb_record.precondition_size between 6912000000001 B and 7524000",
+        ),
         (Room(7_680 * 10**9, 3_000 * 10**9), None, "Choose a raw-device target, or let provisioning build"),
         (Room(7_680 * 10**9, 3_000 * 10**9, 4_600 * 10**9), 2_900 * 10**9, None),  # the rest holds data already
         (Room(None, 3_000 * 10**9), 2 * TB, "capacity is not known"),
@@ -89,10 +93,16 @@ def another(result: Document) -> None:
 
 SPOILT: dict[str, tuple[Callable[[Document], Any], str]] = {
     "none": (lambda one: one.update(conditioning=[]), "the conditioning record-1-fresh was planned and is missing"),
-    "not before the preconditioned": (lambda one: one["conditioning"].pop(), "record-4-preconditioned was planned and is"),
+    "not before the preconditioned": (
+        lambda one: one["conditioning"].pop(),
+        "record-4-preconditioned was planned and is",
+    ),
     "twice": (lambda one: one["conditioning"].append(filled(one)), "record-4-preconditioned stands there 2 times"),
     "partial": (halved, "were due"),
-    "over a part": (smaller, "Preconditioned over 6.001 TB of 7.68 TB: at least 90% of the user capacity must hold data"),
+    "over a part": (
+        smaller,
+        "Preconditioned over 6.001 TB of 7.68 TB: at least 90% of the user capacity must hold data",
+    ),
     "of another drive": (another, "is of a target of 1000000000000 B, and the run's has 7680000000000 B"),
     "after the load": (
         lambda one: filled(one).update(started_utc="2026-01-31T13:59:00Z"),
@@ -112,7 +122,10 @@ SPOILT: dict[str, tuple[Callable[[Document], Any], str]] = {
     ),
     "faster than it took": (lambda one: filled(one)["preconditioning"].update(seconds=10.0), "contradicts itself"),
     "emptied again": (lambda one: filled(one).update(discarded_bytes=2 * TB), "2 TB of it were discarded again"),
-    "nobody counted discards": (lambda one: filled(one).update(discarded_bytes=None), "nothing of it was discarded again"),
+    "nobody counted discards": (
+        lambda one: filled(one).update(discarded_bytes=None),
+        "nothing of it was discarded again",
+    ),
     "not a number": (lambda one: filled(one)["preconditioning"].update(bytes_per_s=float("nan")), "snb_record"),
     "null": (lambda one: filled(one).update(preconditioning=None), "is not what was brought about"),
     "zero": (lambda one: filled(one).update(span_bytes=0, share_of_capacity=0.0), "at least 90% of the user capacity"),

@@ -49,7 +49,9 @@ def _steady_test(case: Case, test: Test, seconds: float) -> Document:
         jobs = [_job(case, point, test.io_depth, seconds) for point in test.points]
         written = sum(job["write"]["io_bytes"] for job in jobs)
         rounds.append(steady.round_document(test, number, seconds, json.dumps({"jobs": jobs}), written))
-    return steady.test_document(test, _conditioning(case, test.name), rounds, steady_window([one["value"] for one in rounds]))
+    return steady.test_document(
+        test, _conditioning(case, test.name), rounds, steady_window([one["value"] for one in rounds])
+    )
 
 
 def _conditioning(case: Case, label: str) -> Document:
