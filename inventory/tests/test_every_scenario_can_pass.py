@@ -11,18 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from audit.__main__ import scenarios
-from audit.good import results_of
-from audit.good.case import INVENTORY, Case, case_of, evidence_of
+from daq_bench.audit.__main__ import scenarios
+from daq_bench.audit.good import results_of
+from daq_bench.audit.good.case import INVENTORY, Case, case_of, evidence_of
 
-from bench_model.base.errors import RefusedError
-from bench_model.documents.run import Drive, Host
-from bench_model.documents.struct import read
-from bench_model.profiles.candidates import Candidate, Target, load_candidate
-from bench_model.verdict.verdict import PASS, judge
-from rig.candidate.host import Node, Survey
-from rig.candidate.host import Target as FoundTarget
-from rig.run import preflight
+from daq_bench.bench_model.base.errors import RefusedError
+from daq_bench.bench_model.documents.run import Drive, Host
+from daq_bench.bench_model.documents.struct import read
+from daq_bench.bench_model.profiles.candidates import Candidate, Target, load_candidate
+from daq_bench.bench_model.verdict.verdict import PASS, judge
+from daq_bench.rig.candidate.host import Node, Survey
+from daq_bench.rig.candidate.host import Target as FoundTarget
+from daq_bench.rig.run import preflight
 
 TB = 10**12
 CAPACITIES = ((480 * 10**9, 1), (1920 * 10**9, 1), (7680 * 10**9, 1), (30720 * 10**9, 1), (250 * TB, 32))

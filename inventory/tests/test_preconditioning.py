@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from audit.good import results_of
-from audit.good.case import case_of, evidence_of
+from daq_bench.audit.good import results_of
+from daq_bench.audit.good.case import case_of, evidence_of
 
-from bench_model.bundle.evidence import Document
-from bench_model.verdict.verdict import FAIL, INADMISSIBLE, PASS, judge
-from bench_model.workloads.preconditioning import Room, full_share, shortfall, span_of
+from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.verdict.verdict import FAIL, INADMISSIBLE, PASS, judge
+from daq_bench.bench_model.workloads.preconditioning import Room, full_share, shortfall, span_of
 
 RECORD, TB = 924_288_000_000, 10**12
 BOTH = {"conditions": ["fresh", "preconditioned"]}

@@ -17,14 +17,14 @@ from unittest.mock import patch
 
 import pytest
 
-from bench_model.base.errors import BenchError, RefusedError
-from rig.base.settings import Layout
-from rig.base.shell import Completed
-from rig.candidate.journal import Answers, DivergedError, Recording, Replay, read_journal, recorded
-from rig.candidate.load_target import CAUTION, RawDevice
-from rig.candidate.machine import LocalMachine
-from rig.workloads import block_scan, latency_under_load, minidaq_scan, read_scan, thread_scan
-from rig.workloads.shared.site import Site
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.base.shell import Completed
+from daq_bench.rig.candidate.journal import Answers, DivergedError, Recording, Replay, read_journal, recorded
+from daq_bench.rig.candidate.load_target import CAUTION, RawDevice
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.workloads import block_scan, latency_under_load, minidaq_scan, read_scan, thread_scan
+from daq_bench.rig.workloads.shared.site import Site
 
 LAYOUT = Layout()
 SIZE, MIB = 16 * 2**20, 2**20
