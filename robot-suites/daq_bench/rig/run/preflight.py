@@ -17,7 +17,8 @@ from daq_bench.rig.candidate.host import Survey, Target, check_identity, differe
 from daq_bench.rig.candidate.load_target import RawDevice
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.registry import workloads_of
-from daq_bench.rig.workloads.shared.base import RESERVE_BYTES, Need
+from daq_bench.rig.workloads.shared.base import RESERVE_BYTES
+from daq_bench.rig.workloads.shared.plan import Need
 
 SHARE_MIN = 1e-3  # [P] of the record; less is no load
 MEMORY_FILESYSTEMS = {"tmpfs", "ramfs", "overlay"}

@@ -132,7 +132,7 @@ class Qualification:
     def _plan(self) -> Plan:
         scenario = self._profiles.scenario
         phases = [("provision", 2 * PLAYBOOK_S), ("identity", 2.0)]
-        phases += [(workload.name, workload.seconds(scenario)) for workload in workloads_of(scenario)]
+        phases += [(workload.name, workload.seconds(scenario) or 0.0) for workload in workloads_of(scenario)]
         return Plan(
             [*phases, ("verify", PLAYBOOK_S), ("restore", PLAYBOOK_S / 2), ("telemetry", 2.0), ("report", 10.0)]
         )
