@@ -22,6 +22,8 @@ AGENT_SOURCES := $(shell find agents/telemetry_agent -name '*.py')
 READER := build/analysis_reader.pyz
 READER_SOURCES := $(shell find agents/analysis_reader -name '*.py')
 PROFILES := --candidate '$(CANDIDATE)' $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(REQUIREMENT),--requirement '$(REQUIREMENT)') $(if $(INVENTORY),--inventory '$(INVENTORY)')
+# YES=1 agrees to what `make plan` says must be agreed to.
+AGREED = $(if $(YES),--yes)
 FLEET = $(if $(CANDIDATES),--candidates '$(CANDIDATES)') $(if $(JOBS),--jobs '$(JOBS)')
 # Programs that a scenario needs beyond a record and scans are installed and built when a scenario asks for them.
 SCENARIO_FILE := $(wildcard $(SCENARIO) inventory/scenarios/$(SCENARIO).yml)
@@ -40,7 +42,7 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 # Set in many containers: each process would compile our 400 modules again, 2 s of CPU at each start of rig.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table self-qualify crash-trials check test study audit lint lint-docs lint-python lint-types lint-imports \
+.PHONY: help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify plan resume bench bench-table self-qualify crash-trials check test study audit lint lint-docs lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-collection collection keywords-doc lint-shell lint-native validate provision verify restore unlock tables site history gather \
         report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock sbom clean clean-allowed
 
@@ -111,10 +113,13 @@ setup-qualify: apt
 qualify: setup-qualify ## qualify a candidate; without arguments this machine, at a tenth of the load, in a few minutes (CANDIDATES=a,b JOBS=2: several, at the same time, TOGETHER=1: their bursts begin at one moment; SIGN_KEY=FILE signs the run, CHALLENGE=NONCE is sealed with it)
 	@$(RIG) qualify $(PROFILES) $(FLEET) $(if $(SCALE),--scale $(SCALE)) $(if $(DURATION),--duration $(DURATION)) \
 	    $(if $(TARGET),--target '$(TARGET)') $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)') $(if $(KEEP_TUNING),--keep-tuning) $(if $(CHALLENGE),--challenge='$(CHALLENGE)') \
-	    $(if $(TOGETHER),--together) $(if $(WAIT),--wait '$(WAIT)')
+	    $(if $(TOGETHER),--together) $(if $(WAIT),--wait '$(WAIT)') $(AGREED)
+
+plan: python ## say what a qualification costs (time, bytes to each drive, drive writes, what is erased), and whether it can end in PASS (JSON=1)
+	@$(RIG) plan $(PROFILES) $(if $(SCALE),--scale $(SCALE)) $(if $(DURATION),--duration $(DURATION)) $(if $(TARGET),--target '$(TARGET)') $(if $(RATE),--rate '$(RATE)') $(if $(JSON),--json)
 
 resume: setup ## start the interrupted run RUN again with what it was asked for; an endurance run goes on with the budget that is left
-	@$(RIG) resume $(NAMED_RUN) $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)')
+	@$(RIG) resume $(NAMED_RUN) $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)') $(AGREED)
 
 bench: apt python native agent influxd ## measure daqwriter against fio, memory and the original applications; cost of the agent, 150 agents into one InfluxDB; reports on long runs; fleets (PARTS=write,agent QUICK=1 BENCH_DIR=)
 	@$(RIG) bench $(if $(PARTS),--parts '$(PARTS)') $(if $(QUICK),--quick) $(if $(BENCH_DIR),--scratch '$(BENCH_DIR)')

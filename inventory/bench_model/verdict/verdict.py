@@ -31,6 +31,7 @@ FAIL: Final = "FAIL"
 ERROR: Final = "ERROR"
 INADMISSIBLE: Final = "INADMISSIBLE"
 DIGITS = (4, 6, 9, 12, 17)  # significant ones; the last tell any two numbers apart
+NOTHING_MANDATORY = "The requirement profile has no mandatory requirement: it can refuse a candidate and never pass one"
 BROKEN = ("interrupted", "error")  # states of a run that has a `state_reason`
 
 
@@ -188,7 +189,7 @@ def _overall(sound: Sound, judgements: Sequence[Judgement], found: Sequence[Find
     # Only now: where a requirement is missed, what else could not be measured or decided changes nothing.
     open_ = [_sentence(judgement) for judgement in mandatory if judgement.decision != MET]
     if not mandatory:
-        open_ = ["The requirement profile has no mandatory requirement: it can refuse a candidate and never pass one"]
+        open_ = [NOTHING_MANDATORY]
     if found or open_:
         return INADMISSIBLE, [*(finding.text for finding in found), *open_]
     return PASS, ["Every mandatory requirement is met by evidence at full scale"]

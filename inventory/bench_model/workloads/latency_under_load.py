@@ -19,7 +19,7 @@ from bench_model.documents.struct import Amount, Block, Closed, Ordinal, Positiv
 from bench_model.documents.struct import Count as Whole
 from bench_model.documents.tools.daqwriter import Latency
 from bench_model.statistics import hdr
-from bench_model.workloads.model import Asked, Count, Model, stated
+from bench_model.workloads.model import Asked, Count, Model, once, stated
 from bench_model.workloads.plan import INVALIDATES, Plan, Problem, agreeing, column, counting, follows, rows
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
@@ -256,5 +256,6 @@ MODEL = Model(
         Count("seconds_per_point", stated("seconds_per_point")),
         Count("points[].offered", _rung),
     ),
+    times=once,
     result=LatencyUnderLoad,
 )

@@ -19,7 +19,7 @@ from bench_model.base.errors import BenchError, in_words
 from bench_model.verdict import verdict as outcomes
 from rig.base.settings import Layout
 from rig.checking.check_bundle import printable
-from rig.cli import bundles, candidate, discovery, nights, profiles, runs, server
+from rig.cli import bundles, candidate, discovery, nights, planning, profiles, runs, server
 from rig.cli.arguments import Command, no_arguments, require_checkout
 from rig.cli.completion import NAME, completion
 from rig.cli.exits import EXIT, INTERRUPTED
@@ -29,6 +29,7 @@ LINK_LOOP = "Symlink loop from"  # how pathlib begins the error of a path that l
 # In the order of the help.
 COMMANDS = {
     **runs.COMMANDS,
+    **planning.COMMANDS,
     **candidate.COMMANDS,
     **discovery.COMMANDS,
     **profiles.COMMANDS,

@@ -10,12 +10,14 @@ from pathlib import Path
 from bench_model.evidence.demanded_load import check_load
 from bench_model.profiles.candidates import load_candidate
 from bench_model.profiles.common import plain
+from bench_model.profiles.compared_targets import compared_names
 from bench_model.profiles.metrics import load_metrics
 from bench_model.profiles.requirements import check_yields, load_requirements
 from bench_model.profiles.scenarios import check_scenario_metrics, load_scenario
 from bench_model.profiles.yaml_source import read_yaml
 from rig.base.settings import Layout, Request, load_profiles, profile_file
 from rig.cli.arguments import Command, add_json, print_document, say
+from rig.run.planning import plan_run, together
 from rig.run.suites import suite_files
 
 
@@ -66,12 +68,16 @@ def validate_all(layout: Layout, inventory_file: Path | None = None) -> Iterator
 
 
 def validate(options: argparse.Namespace) -> int:
-    load_profiles(request_of_options(options), Layout())
+    chosen = load_profiles(request_of_options(options), Layout())
     lines = []
     for line in validate_all(Layout(), options.inventory):
         say(options, line)
         lines.append(line)
-    print_document(options, {"valid": lines})
+    names = compared_names(chosen.scenario)[:1] or chosen.candidate.own_run_targets
+    plans = [plan_run(load_profiles(request_of_options(options, name or None), Layout()), Layout()) for name in names]
+    for line in (line for one in plans for line in one.lines()):
+        say(options, line)
+    print_document(options, {"valid": lines, "plan": together(plans)})
     return 0
 
 

@@ -16,7 +16,8 @@ from rig.candidate.host import Survey, Target, check_identity, differences
 from rig.candidate.load_target import RawDevice
 from rig.candidate.machine import Machine
 from rig.workloads.registry import workloads_of
-from rig.workloads.shared.base import RESERVE_BYTES, Need
+from rig.workloads.shared.base import RESERVE_BYTES, Workload
+from rig.workloads.shared.plan import Need
 
 MEMORY_FILESYSTEMS = {"tmpfs", "ramfs", "overlay"}
 
@@ -140,7 +141,11 @@ def check_clock(found: Survey, before_s: float, after_s: float) -> float:
 
 def check_memory(candidate: Candidate, scenario: Scenario, memory_bytes: int) -> None:
     """Raises RefusedError when a workload's buffers exceed the declared transient buffer or half of the RAM."""
-    limit = min(candidate.transient_buffer_bytes, memory_bytes // 2)
+    check_buffers(scenario, min(candidate.transient_buffer_bytes, memory_bytes // 2))
+
+
+def check_buffers(scenario: Scenario, limit: int) -> None:
+    """Raises RefusedError when a workload's buffers exceed `limit` B."""
     for workload in workloads_of(scenario):
         wanted = workload.memory(scenario)
         if wanted.size_bytes > limit:
@@ -193,9 +198,14 @@ def check_programs(scenario: Scenario, layout: Layout) -> None:
 def check_workloads(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
     """Raises RefusedError for a demand that a workload cannot meet on this candidate."""
     for workload in workloads_of(scenario):
-        if candidate.target.is_raw and not workload.raw:
-            raise RefusedError(
-                f"{scenario.file}: workloads.{workload.name} needs a file system, but the target of {candidate.name} is a raw drive. "
-                "Choose a target of kind filesystem, or leave the workload out"
-            )
-        workload.check(scenario, candidate, found)
+        check_workload(workload, scenario, candidate, found)
+
+
+def check_workload(workload: Workload, scenario: Scenario, candidate: Candidate, found: Survey) -> None:
+    """Raises RefusedError for a demand that this workload cannot meet."""
+    if candidate.target.is_raw and not workload.raw:
+        raise RefusedError(
+            f"{scenario.file}: workloads.{workload.name} needs a file system, but the target of {candidate.name} is a raw drive. "
+            "Choose a target of kind filesystem, or leave the workload out"
+        )
+    workload.check(scenario, candidate, found)

@@ -75,7 +75,7 @@ def plan(scenario: Scenario, ground: Ground) -> list[Step]:
     full = _raw_bytes(own, "full")
     if farm:
         found.append(Step("farm", 2 * farm["rounds"] * full / ROOM_BYTES + FARM_STARTING_S))
-    for kind in KINDS if slow else ():
+    for kind in KINDS if slow is not None else ():
         raw = slow["share"] * _raw_bytes(own, kind)
         held = math.ceil(raw * (FILE_MARGIN + IMAGE_MARGIN) + FILESYSTEM_BYTES)
         seconds = slow["repetitions"] * counts * raw / (slow["read_iops"] * SLOW_READ_BYTES)

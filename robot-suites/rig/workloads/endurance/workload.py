@@ -65,7 +65,9 @@ def plan(scenario: Scenario, ground: Ground) -> list[PlanStep]:
     room = f"the endurance experiment's file of {decimal_label(size)}"
     return [
         PlanStep("filling the file", ground.seconds(fill.asked_bytes), fill.asked_bytes, size, room),
-        PlanStep("steps of the pattern", ground.seconds(mix.asked_bytes), mix.asked_bytes, size, room, times=int(steps)),
+        PlanStep(
+            "steps of the pattern", ground.seconds(mix.asked_bytes), mix.asked_bytes, size, room, times=int(steps)
+        ),
     ]
 
 

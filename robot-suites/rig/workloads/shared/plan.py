@@ -29,7 +29,8 @@ class Need:
 class Ground:
     """What a plan knows of the target. `capacity_bytes`: of the drive or array; `room_bytes`: what is free on it; None: not known.
 
-    `rate_bytes_per_s`: what the target takes. `spent_bytes`: by earlier runs, of the scenario's write budget. `copies`: drive writes per byte."""
+    `rate_bytes_per_s`: what the target takes. `spent_bytes`: by earlier runs, of the scenario's write budget. `copies`: drive writes per
+    byte."""
 
     capacity_bytes: int | None = None
     room_bytes: int | None = None

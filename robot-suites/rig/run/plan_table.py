@@ -1,0 +1,48 @@
+"""The table of docs/scenarios.md: what each scenario costs a drive of 7.68 TB, by the plan of the sample server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from bench_model.base.marked_page import renew
+from bench_model.base.units import TB
+from bench_model.profiles.compared_targets import compared_names
+from rig.base.settings import Layout, Request, load_profiles
+from rig.run.planning import RunPlan, duration_text, plan_run
+
+SERVER, RAW = "sample", "raw"
+BEGIN, END = "<!-- daq-bench plan --table -->", "<!-- end of daq-bench plan --table -->"
+HEAD = "| scenario | target | time | written, TB | drive writes | can end in PASS |\n|---|---|---|---|---|---|"
+SHOWS_THE_BENCH = ("-rehearsal", "-emulated")
+
+
+def plan_of(scenario: str, layout: Layout) -> RunPlan:
+    """The scenario on the sample server's drive: as a file system, and raw where it takes a whole drive."""
+    request = Request(SERVER, scenario=scenario, inventory=layout.inventory / "sample.yml")
+    plan = plan_run(load_profiles(request, layout), layout)
+    if plan.can_pass or compared_names(load_profiles(request, layout).scenario):
+        return plan
+    raw = plan_run(load_profiles(replace(request, target=RAW), layout), layout)
+    return raw if len(raw.reasons) < len(plan.reasons) else plan
+
+
+def rows(layout: Layout) -> Iterator[str]:
+    for file in sorted((layout.inventory / "scenarios").glob("*.yml")):
+        if file.stem.endswith(SHOWS_THE_BENCH):
+            continue
+        plan = plan_of(file.stem, layout)
+        time = "unknown" if plan.duration_s is None else duration_text(plan.duration_s)
+        written = "unknown" if plan.bytes_written is None else f"{plan.bytes_written / TB:.3g}"
+        writes = "unknown" if plan.drive_writes is None else f"{plan.drive_writes:.2g}"
+        kind = "raw drive" if plan.target == RAW else "file system"
+        yield f"| `{plan.scenario}` | {kind} | {time} | {written} | {writes} | {'yes' if plan.can_pass else 'no'} |"
+
+
+def table(layout: Layout) -> str:
+    return "\n".join([HEAD, *rows(layout)])
+
+
+def renew_table(page: Path, layout: Layout) -> None:
+    renew(page, BEGIN, END, table(layout))
