@@ -36,6 +36,7 @@ NOTHING_ASKED = ("", "keep")
 HELD = ("applied", "unchanged", "unsupported")  # the last is a limit of its own
 UNSUPPORTED = "unsupported"
 SIMULATED = "SIMULATED: no server was measured; a physical model made up all that the tools said"
+ASK_FOR_ALL = "Choose a scenario that asks for all of it, or correct these parameters in a copy"
 FINISHED = "finished"  # of a run and of its telemetry agent
 IDENTITY = "results/identity.json"
 CLOCK = "facts/clock.json"
@@ -95,7 +96,7 @@ def shortfalls(run: Run, conditions: Conditions) -> Iterator[Shortfall]:
             f"Set drives aside, and describe them as a target of kind {' or '.join(conditions.target_kinds)} (docs/own-hardware.md)",
         )
     for text in less_than_demanded(scenario.parameters, conditions.load):
-        yield Shortfall(text, "Choose a scenario that asks for all of it, or correct these parameters in a copy")
+        yield Shortfall(text, ASK_FOR_ALL)
     for text in run.declared_limits:
         yield Shortfall(text, "Choose a scenario that does without, or correct it in a copy")
     # Also where the inventory does not say so: an emulated drive names itself.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,18 @@ from bench_model.base.errors import BenchError, RefusedError
 from bench_model.base.numbers import is_number
 from bench_model.base.units import GB, decimal_label
 from bench_model.documents.run import Drive, Host, TargetOfRun
-from bench_model.evidence.admissibility import shortfalls
+from bench_model.evidence.admissibility import ASK_FOR_ALL, shortfalls
+from bench_model.evidence.demanded_load import less_than_demanded
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.candidates import Target as Aim
 from bench_model.profiles.compared_targets import compared_names
+from bench_model.profiles.metrics import load_metrics
 from bench_model.profiles.published import FOLDER, PublishedDevice, load_published
+from bench_model.profiles.requirements import load_requirements
+from bench_model.profiles.scenarios import load_scenario
 from bench_model.verdict.foresight import undecidable
 from bench_model.workloads.raid_vs_3dxp.facts import DATA_DRIVES, DAYS_PER_YEAR, drive_endurance
-from rig.base.settings import Layout, Profiles, target_directory
+from rig.base.settings import DEFAULT_PROFILE, Layout, Profiles, target_directory
 from rig.candidate.host import Node, Survey, Target
 from rig.run import preflight
 from rig.run.record import planned_run
@@ -182,8 +187,8 @@ class RunPlan:
             ],
         }
 
-    def lines(self) -> Iterator[str]:
-        """The plan for people."""
+    def lines(self, reasons_max: int | None = None) -> Iterator[str]:
+        """The plan for people, with so many reasons at most."""
         where = f"{self.candidate}, target {self.target}" if self.target else self.candidate
         yield f"plan     {self.scenario} at scale {self.scale:g} on {where}, judged by {self.requirement}"
         known = self.duration_s is not None
@@ -201,8 +206,11 @@ class RunPlan:
         lost = ", ".join(self.erases)
         yield f"erases   {f'EVERYTHING on {lost}' if lost else 'nothing; only files of its own are written'}"
         yield f"PASS     {'possible' if self.can_pass else 'NOT possible:'}"
-        for one in self.reasons:
+        shown = self.reasons[:reasons_max]
+        for one in shown:
             yield f"  - {one.reason}. To make it possible: {one.remedy}"
+        if len(shown) < len(self.reasons):
+            yield f"  - and {len(self.reasons) - len(shown)} more, which `daq-bench plan` lists"
 
 
 def duration_text(seconds: float) -> str:
@@ -276,7 +284,7 @@ def plan_run(
         erases=tuple(dict.fromkeys(serial for one in aims.values() for serial in one.erased)),
         rate_bytes_per_s=rate,
         rate_basis=basis,
-        reasons=tuple(_reasons(profiles, own, survey, ground, folder)),
+        reasons=tuple(_reasons(profiles, layout, own, survey, folder)),
         consent="",
     )
     return replace(plan, consent=_consent(plan, candidate, own))
@@ -407,7 +415,7 @@ def _spent(candidate: Candidate, scenario: str, own: _Beneath) -> int:
     return spent_bytes(document) if document else 0
 
 
-def _reasons(profiles: Profiles, own: _Beneath, found: Survey | None, ground: Ground, folder: Path) -> Iterator[Reason]:
+def _reasons(profiles: Profiles, layout: Layout, own: _Beneath, found: Survey | None, folder: Path) -> Iterator[Reason]:
     candidate, scenario, requirement = profiles.candidate, profiles.scenario, profiles.requirement
     survey = found or foreseen_survey(candidate, own)
     for refusal in _refusals(profiles, survey, own, folder, looked=found is not None):
@@ -421,10 +429,24 @@ def _reasons(profiles: Profiles, own: _Beneath, found: Survey | None, ground: Gr
     )
     run = planned_run("plan", profiles, survey.host, target)
     for one in shortfalls(run, requirement.conditions):
-        text = one.text.replace(" on None,", ",")
-        yield Reason(text, one.remedy)
+        asked = "SCENARIO=" + (" or ".join(_asking_for_all(layout.inventory, requirement.file)) or "one of your own")
+        remedy = f"{asked}, or correct these parameters in a copy" if one.remedy == ASK_FOR_ALL else one.remedy
+        yield Reason(one.text.replace(" on None,", ","), remedy)
     for text, remedy in undecidable(run, scenario, requirement, profiles.metrics):
         yield Reason(text, remedy)
+
+
+@cache
+def _asking_for_all(inventory: Path, file: Path) -> tuple[str, ...]:
+    """The shipped scenarios that ask for no less than a requirement profile demands, and are judged by it."""
+    profile, found = load_requirements(file, load_metrics(inventory / "metrics.yml")), []
+    for one in sorted((inventory / "scenarios").glob("*.yml")):
+        scenario = load_scenario(one)
+        own = scenario.document.get("requirement", DEFAULT_PROFILE) == profile.id
+        whole = own and scenario.scale >= profile.conditions.scale_min
+        if whole and not list(less_than_demanded(scenario.document, profile.conditions.load)):
+            found.append(scenario.id)
+    return tuple(found)
 
 
 def foreseen_survey(candidate: Candidate, own: _Beneath) -> Survey:

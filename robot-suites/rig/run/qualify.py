@@ -36,6 +36,8 @@ from rig.run.suites import suite_files
 from rig.run.targets import Targets
 from rig.run.watch import Watch
 
+REASONS_MAX = 3  # against a PASS: the first lines of a run are no page
+
 
 class Qualification:
     """One run on one target of one candidate. `execute` returns the verdict."""
@@ -70,7 +72,7 @@ class Qualification:
             take_back(machine, self._runs, self._say)
             found = targets.preflight()
             plan = plan_run(self._profiles, self._layout, targets.found, directory=self._request.target_directory)
-            for line in plan.lines():
+            for line in plan.lines(REASONS_MAX):
                 self._say(line)
             agree(plan.consent, self._request.yes, self._console)
             bundle = Bundle.create(self._runs, candidate.name, candidate.target.name, self._profiles.scenario.id)

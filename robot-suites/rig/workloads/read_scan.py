@@ -104,7 +104,8 @@ def _with_fio(site: Site, own: dict[str, Any], key: Key, suffix: str) -> Point:
     argv = [
         *("fio", f"--filename={site.scratch / FILE}", f"--rw={FIO_PATTERN[pattern]}", *fio.COMMON, f"--name={name}"),
         *(f"--bs={block}", f"--size={part}", f"--iodepth={depth}", "--time_based", "--randrepeat=1", "--norandommap"),
-        *(f"--runtime={own['seconds_per_point']}s", f"--ramp_time={own['ramp_s']}s", "--lat_percentiles=1"),
+        *(f"--runtime={fio.time_of(own['seconds_per_point'])}", f"--ramp_time={fio.time_of(own['ramp_s'])}"),
+        "--lat_percentiles=1",
         *(fio.PERCENTILE_LIST, f"--write_bw_log={site.work / name}", f"--log_avg_msec={SAMPLE_S * 1000:g}"),
         *(f"--numjobs={jobs}", "--group_reporting", f"--offset_increment={part}", "--per_job_logs=0"),
     ]

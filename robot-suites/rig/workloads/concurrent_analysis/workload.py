@@ -57,7 +57,8 @@ def plan(scenario: Scenario, ground: Ground) -> list[Step]:
     """On each storage every set in each layout, and the reading; then the farm and the slow disk on the first."""
     own, found = scenario.workloads[NAME], list[Step]()
     counts = len(worker_counts(CORES_ASSUMED, own["workers_beyond"]))
-    farm, slow = own.get("farm"), own.get("slow_disk")
+    farm: dict[str, Any] = own.get("farm") or {}
+    slow: dict[str, Any] = own.get("slow_disk") or {}
     for name in own.get("storages", [""]):
         for kind in KINDS:
             raw = _raw_bytes(own, kind)
@@ -75,7 +76,7 @@ def plan(scenario: Scenario, ground: Ground) -> list[Step]:
     full = _raw_bytes(own, "full")
     if farm:
         found.append(Step("farm", 2 * farm["rounds"] * full / ROOM_BYTES + FARM_STARTING_S))
-    for kind in KINDS if slow is not None else ():
+    for kind in KINDS if slow else ():
         raw = slow["share"] * _raw_bytes(own, kind)
         held = math.ceil(raw * (FILE_MARGIN + IMAGE_MARGIN) + FILESYSTEM_BYTES)
         seconds = slow["repetitions"] * counts * raw / (slow["read_iops"] * SLOW_READ_BYTES)
