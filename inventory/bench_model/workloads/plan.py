@@ -45,6 +45,7 @@ class Plan:
     duration_s: float | None
     targets: tuple[str, ...]
     seed: int = 0
+    capacity_bytes: int | None = None  # of the drive or set beneath the run's target
 
     @property
     def file(self) -> str:
@@ -69,6 +70,7 @@ def plan_of(run: Document, workload: str) -> Plan:
         scenario["parameters"].get("duration_s"),
         tuple(target["name"] for target in run.get("further_targets") or []),
         int(scenario["seed"]),
+        (run["target"].get("device") or {}).get("size_bytes"),
     )
 
 

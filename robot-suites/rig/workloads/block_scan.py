@@ -142,6 +142,7 @@ WORKLOAD = Workload(
     plan,
     run,
     check=_check,
+    raw=True,
     checks=(
         every_block_size_should_have_been_measured,
         every_large_block_size_should_have_been_repeated,
@@ -221,7 +222,7 @@ def run_scan(site: Site, parameters: dict[str, Any], report: Report) -> dict[str
     with site.removed_afterwards(FILE):
         steps = len(parameters["block_sizes"]) + len(turns(parameters))
         report("laying out the scan's file", 0, steps, parameters["file_size"] / UNIT_BYTES_PER_S)
-        fio.lay_out(site.machine, site.scratch / FILE, parameters["file_size"])
+        fio.lay_out(site.target(FILE), parameters["file_size"])
         points, again = _points(parameters, measure_one, report)
     return document(version, parameters, points, again)
 
@@ -325,12 +326,11 @@ def measure(
     """One point with fio on `file` of the target; its output is kept in files whose name ends with `suffix`."""
     name = f"fio-{block_bytes}{suffix}" if threads == 1 else f"fio-{block_bytes}-{threads}-threads{suffix}"
     logged = f"{name}_bw.1.log" if threads == 1 else f"{name}_bw.log"
-    argv = fio_arguments(site.scratch / file, block_bytes, parameters, site.work / name, threads)
+    target = site.target(file)
+    argv = fio_arguments(target.path, block_bytes, parameters, site.work / name, threads)
     before = site.device_written_bytes()
     timeout_s = 60 + 5 * (parameters["seconds_per_point"] + parameters["ramp_s"])
-    completed = fio.ended_well(
-        site.machine.run(argv, timeout_s=timeout_s), f"fio at block size {binary_label(block_bytes)}"
-    )
+    completed = fio.ended_well(target.run(argv, timeout_s=timeout_s), f"fio at block size {binary_label(block_bytes)}")
     device_bytes = site.device_written_bytes(since=before)
     (site.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
     bandwidth = site.raw / logged

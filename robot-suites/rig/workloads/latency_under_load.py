@@ -118,6 +118,7 @@ WORKLOAD = Workload(
     run,
     memory=_memory,
     check=_check,
+    raw=True,
     checks=(every_superchunk_should_be_accounted_for, at_least_half_of_the_loads_should_have_been_offered),
 )
 
@@ -136,7 +137,7 @@ def run_ladder(site: Site, ladder: Ladder, report: Report) -> dict[str, Any]:
 def _record(site: Site, ladder: Ladder, demand: Demand, step: int) -> Minidaq:
     parameters = ladder.parameters
     options = [
-        f"--target={site.scratch / RECORD}",
+        *site.daqwriter_target(RECORD),
         f"--duration={demand.duration_s:g}",
         f"--links={demand.links}",
         f"--superchunk-bytes={demand.superchunk_bytes}",

@@ -131,6 +131,7 @@ WORKLOAD = Workload(
     run,
     memory=_memory,
     check=_check,
+    raw=True,
     checks=(every_request_size_should_have_been_measured, at_least_half_of_the_points_should_be_admissible),
 )
 
@@ -231,7 +232,7 @@ def _minidaq(site: Site, load: Load, request_bytes: int, seed: int, name: str) -
     parameters = load.parameters
     rate, names = load.highest_trigger_rate_hz(request_bytes), _record_names(parameters["applications"])
     common = [
-        f"--target={site.scratch / RECORD}",
+        *site.daqwriter_target(RECORD),
         "--mode=triggered",
         f"--request-size={request_bytes}",
         f"--applications={parameters['applications']}",
@@ -286,7 +287,7 @@ def _synthetic(site: Site, load: Load, request_bytes: int, name: str) -> dict[st
     block_bytes = -(-request_bytes // 4096) * 4096
     span = max(int(load.bytes_per_s * seconds) // (block_bytes * threads), 1) * block_bytes * threads
     options = [
-        f"--target={site.scratch / SYNTHETIC}",
+        *site.daqwriter_target(SYNTHETIC),
         f"--block-size={block_bytes}",
         f"--threads={threads}",
         f"--io-depth={parameters['io_depth']}",

@@ -84,7 +84,7 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
         with site.removed_afterwards(FILE):
             if tool == "fio":
                 report("laying out the read scan's file", done, steps, own["file_size"] / WRITE_BYTES_PER_S_MIN)
-                fio.lay_out(site.machine, site.scratch / FILE, own["file_size"])
+                fio.lay_out(site.target(FILE), own["file_size"])
             points = [measured(tool, key) for key in keys]
             if not scans:
                 turns = [(key, number) for key in chosen(points) for number in range(1, repetitions + 1)]
@@ -101,8 +101,9 @@ def _with_fio(site: Site, own: dict[str, Any], key: Key, suffix: str) -> Point:
     pattern, block, depth, jobs = key
     name = f"fio-{pattern}-read-{block}-{depth}-{jobs}{suffix}"
     part = own["file_size"] // jobs // block * block
+    target = site.target(FILE)
     argv = [
-        *("fio", f"--filename={site.scratch / FILE}", f"--rw={FIO_PATTERN[pattern]}", *fio.COMMON, f"--name={name}"),
+        *("fio", f"--filename={target.path}", f"--rw={FIO_PATTERN[pattern]}", *fio.COMMON, f"--name={name}"),
         *(f"--bs={block}", f"--size={part}", f"--iodepth={depth}", "--time_based", "--randrepeat=1", "--norandommap"),
         *(f"--runtime={fio.time_of(own['seconds_per_point'])}", f"--ramp_time={fio.time_of(own['ramp_s'])}"),
         "--lat_percentiles=1",
@@ -111,7 +112,7 @@ def _with_fio(site: Site, own: dict[str, Any], key: Key, suffix: str) -> Point:
     ]
     before = site.device_read_bytes()
     timeout_s = 60 + 5 * (own["seconds_per_point"] + own["ramp_s"])
-    completed = fio.ended_well(site.machine.run(argv, timeout_s=timeout_s), f"fio, {name_of(key)}")
+    completed = fio.ended_well(target.run(argv, timeout_s=timeout_s), f"fio, {name_of(key)}")
     device_bytes = site.device_read_bytes(since=before)
     (site.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
     log = site.raw / f"{name}_bw.log"
@@ -130,7 +131,7 @@ def _with_daqwriter(site: Site, own: dict[str, Any], key: Key, suffix: str) -> P
     pattern, block, depth, jobs = key
     span, ramp_s = own["file_size"] // (block * jobs) * block * jobs, own["ramp_s"]
     options = [
-        *(f"--target={site.scratch / FILE}", f"--pattern={pattern}", f"--block-size={block}", f"--io-depth={depth}"),
+        *(*site.daqwriter_target(FILE), f"--pattern={pattern}", f"--block-size={block}", f"--io-depth={depth}"),
         *(f"--threads={jobs}", f"--duration={own['seconds_per_point'] + ramp_s:g}", f"--span={span}"),
         f"--interval={SAMPLE_S:g}",
     ]
@@ -197,5 +198,6 @@ WORKLOAD = Workload(
     run,
     memory=_memory,
     check=_check,
+    raw=True,
     checks=(every_point_should_have_been_measured, at_least_half_of_the_points_should_count),
 )

@@ -17,6 +17,7 @@ from bench_model.documents.struct import as_document, read
 from bench_model.documents.tools.synthetic import Write
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
+from bench_model.workloads.preconditioning import FRESH
 from bench_model.workloads.saturation import passes as saturation_passes
 from bench_model.workloads.saturation.analysis import FILE as RESULT
 from bench_model.workloads.saturation.document import Saturation
@@ -25,7 +26,7 @@ from rig.candidate.host import Survey
 from rig.candidate.load_target import LoadTarget, RawDevice
 from rig.candidate.machine import Machine
 from rig.workloads.shared.base import RESERVE_BYTES, Report, Workload
-from rig.workloads.shared.conditioning import FRESH, Conditioner
+from rig.workloads.shared.conditioning import Conditioner
 from rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Need, Step
 from rig.workloads.shared.site import Site
 from rig.workloads.shared.wear_account import (
@@ -113,10 +114,6 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
         raise RefusedError(
             f"{at} has neither span_size nor free_share, so that it takes a whole drive, but the target of {candidate.name} is a folder. "
             "Give one of them, or choose a raw-device target"
-        )
-    if candidate.target.is_raw and "free_share" in parameters:
-        raise RefusedError(
-            f"{at}.free_share is of a file system, and the target of {candidate.name} is a raw drive. Leave it out"
         )
     serials, copies = drives_of(candidate, found)
     if found.target is None and "span_size" not in parameters:

@@ -10,20 +10,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench_model.base.errors import BenchError, in_words
+from bench_model.base.errors import BenchError, RefusedError, in_words
 from bench_model.base.load import Demand
 from bench_model.base.units import GB, decimal_label
 from bench_model.documents.struct import as_document
 from bench_model.documents.tools.daqwriter import Verify, is_of_drive
 from bench_model.documents.tools.minidaq import Minidaq
+from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
 from bench_model.verdict.sequential import Stopping
+from bench_model.workloads.preconditioning import FRESH, PRECONDITIONED, WRITTEN_SHARE, Room, shortfall, span_of
 from rig.base.shell import Completed
 from rig.candidate.context import RunContext
+from rig.candidate.host import Survey
 from rig.candidate.load_target import LoadTarget, RawDevice
 from rig.candidate.machine import Machine
 from rig.workloads.shared.base import Note, Report, Workload
-from rig.workloads.shared.conditioning import FRESH, PRECONDITIONED, Conditioner, conditioning_step
+from rig.workloads.shared.conditioning import Conditioner, conditioning_step, discarded_bytes
 from rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Need, Step
 from rig.workloads.shared.site import Said, daqwriter_answer
 
@@ -52,6 +55,7 @@ class RecordPlan:
     raw: Path
     line_protocol: Path
     tags: dict[str, str]
+    device: str | None = None  # kernel name of the drive or array
     begin: Callable[[], None] = lambda: None  # returns when a record shall begin
 
 
@@ -70,20 +74,48 @@ def plan(scenario: Scenario, ground: Ground) -> list[Step]:
         if condition == FRESH:
             found.append(replace(conditioning_step(condition, size, ground), times=most))
         elif condition == PRECONDITIONED:
-            span = condition_span(parameters, demand, ground.capacity_bytes, ground.raw)
+            span, asked = condition_span(parameters, demand, ground), parameters.get("precondition_size", 0)
             taken, text = size, room
-            if not ground.raw and span and span > size:
-                taken, text = span, f"preconditioning over precondition_size = {decimal_label(span)} ({span} B)"
-            found.append(conditioning_step(condition, span, ground, room_bytes=taken, room=text))
+            if asked > size:
+                taken, text = asked, f"preconditioning over precondition_size = {decimal_label(asked)} ({asked} B)"
+            found.append(
+                conditioning_step(condition, span, ground, room_bytes=taken, room=text, written_share=WRITTEN_SHARE)
+            )
         found.append(Step(f"record{said}", demand.duration_s + START_S, size, size, room, times=most))
         found.append(Step(f"read-back{said}", ground.seconds(size), 0.0, size, room, times=most))
     return found
 
 
-def condition_span(parameters: dict[str, Any], demand: Demand, capacity_bytes: int | None, raw: bool) -> int | None:
-    """The part of the target that is conditioned: all of a raw drive; of a file system a file, which then goes."""
-    span: int = parameters.get("precondition_size", demand.record_bytes)
-    return (capacity_bytes or None) if raw else span
+def condition_span(parameters: dict[str, Any], demand: Demand, ground: Ground) -> int | None:
+    """The part of the target that will be conditioned; None where its room is not known."""
+    free = ground.room_bytes or ground.capacity_bytes
+    asked = parameters.get("precondition_size")
+    if free is None:
+        return asked
+    return span_of(asked, _planned_room(free, ground), demand.record_bytes)
+
+
+def _planned_room(free_bytes: int, ground: Ground) -> Room:
+    """What is not free counts as full: at the load the file system is asked."""
+    dedicated = ground.candidate is not None and ground.candidate.target.storage is not None
+    used = max(0, (ground.capacity_bytes or free_bytes) - free_bytes)
+    return Room(ground.capacity_bytes, free_bytes, used, ground.raw, dedicated)
+
+
+def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
+    """Refuses a full-scale run whose target cannot become a preconditioned one: it would take hours, and never pass."""
+    target, parameters = found.target, scenario.workloads["snb_record"]
+    if target is None or candidate.virtual or scenario.scale < 1:
+        return
+    ground = Ground(
+        capacity_bytes=(target.device.size_bytes if target.device else None),
+        room_bytes=target.free_bytes,
+        raw=candidate.target.is_raw,
+        candidate=candidate,
+    )
+    why = shortfall(parameters, _planned_room(target.free_bytes, ground), scenario.demand.record_bytes)
+    if why:
+        raise RefusedError(f"{scenario.file}: workloads.snb_record.conditions: {why}. Nothing was written")
 
 
 def _rings(scenario: Scenario) -> Need:
@@ -106,6 +138,7 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
         raw=context.raw,
         line_protocol=context.places.workload_file,
         tags={"host": run.candidate.name, "run": context.bundle.id},
+        device=context.device,
         **({"begin": context.facilities.begin} if context.facilities else {}),
     )
     return run_record(
@@ -148,6 +181,7 @@ WORKLOAD = Workload(
     plan,
     run,
     memory=_rings,
+    check=_check,
     raw=True,
     checks=(every_superchunk_should_be_accounted_for, read_back_should_cover_the_whole_record),
     notes=_busy,
@@ -161,19 +195,23 @@ def run_record(machine: Machine, plan: RecordPlan, stopping: Stopping, report: R
     done: list[dict[str, Any]] = []
     conditioning: list[dict[str, Any]] = []
     conditions = conditions_of(plan.parameters)
-    total, failed = len(conditions) * stopping.most, False
+    total, failed, discarded = len(conditions) * stopping.most, False, None
     for condition in conditions:
         of_this: list[dict[str, Any]] = []
         for repetition in range(1, stopping.most + 1):
             number = len(done) + 1
             if condition == FRESH or (condition is not None and repetition == 1):
-                conditioning.append(_condition(plan, condition, number, total, report))
+                evidence, discarded = _condition(machine, plan, condition, number, total, report)
+                conditioning.append(evidence)
             minidaq, verify = _record(machine, plan, number, total, report, f" ({condition})" if condition else "")
             of_this.append(repetition_document(minidaq, verify, condition))
             done.append(of_this[-1])
             failed = is_of_drive(minidaq) or is_of_drive(verify)
             if failed or stopping.enough(repetition, {"repetitions": of_this}, condition):
                 break
+        if condition == PRECONDITIONED:
+            since, now = discarded, discarded_bytes(machine, plan.device)
+            conditioning[-1]["discarded_bytes"] = None if since is None or now is None else now - since
         if failed:
             break
     limits = list(dict.fromkeys(text for one in conditioning for text in one["limits"]))
@@ -191,21 +229,51 @@ def conditions_of(parameters: dict[str, Any]) -> list[str | None]:
     return [*parameters.get("conditions", [])] or [None]
 
 
-def _condition(plan: RecordPlan, condition: str, number: int, total: int, report: Report) -> dict[str, Any]:
-    """Evidence of the condition before record `number`. A raw drive is conditioned whole, a file system by a file that then goes."""
+def _condition(
+    machine: Machine, plan: RecordPlan, condition: str, number: int, total: int, report: Report
+) -> tuple[dict[str, Any], int | None]:
+    """Evidence of the condition before record `number`, and the device's count of discarded bytes once the target was full."""
     target = plan.load("precondition.bin")
-    raw = isinstance(target, RawDevice)
-    span = condition_span(plan.parameters, plan.demand, plan.capacity_bytes, raw) or plan.demand.record_bytes
+    room = _room(plan, target)
+    span = min(span_of(plan.parameters.get("precondition_size"), room, plan.demand.record_bytes), room.writable_bytes)
 
     def announce(text: str, seconds: float) -> None:
         report(f"before record {number}: {text}", number, total, seconds)
 
-    purge = plan.parameters.get("purge", "discard")
-    conditioner = Conditioner(target, span, plan.capacity_bytes, purge, plan.raw, announce, plan.dedicated)
+    conditioner = Conditioner(
+        target,
+        span,
+        plan.capacity_bytes,
+        plan.parameters.get("purge", "discard"),
+        plan.raw,
+        announce,
+        plan.dedicated,
+        device=plan.device,
+        written_share=WRITTEN_SHARE,
+        judged=True,
+        used_bytes=room.used_bytes,
+    )
+    discarded: list[int | None] = []
     try:
-        return conditioner.bring_to(condition, f"record-{number}-{condition}")
+        evidence = conditioner.bring_to(
+            condition,
+            f"record-{number}-{condition}",
+            filled=lambda: discarded.append(discarded_bytes(machine, plan.device)),
+        )
+        return evidence, discarded[0] if discarded else None
     finally:
         target.remove()
+
+
+def _room(plan: RecordPlan, target: LoadTarget) -> Room:
+    """The target's room now, by the file system's own words where it has one."""
+    if isinstance(target, RawDevice):
+        size = plan.capacity_bytes or target.size_bytes()
+        return Room(size, size, raw=True)
+    words = ["df", "--block-size=1", "--output=used,avail", str(target.path.parent)]
+    said = target.machine.run(words, timeout_s=60).check("df").stdout
+    used, free = (int(one) for one in said.splitlines()[-1].split())
+    return Room(plan.capacity_bytes, free, used, dedicated=plan.dedicated)
 
 
 def _record(

@@ -91,6 +91,7 @@ WORKLOAD = Workload(
     run,
     memory=_memory,
     check=_check,
+    raw=True,
     checks=(every_number_of_threads_should_have_been_measured, at_least_half_of_the_points_should_be_admissible),
 )
 
@@ -119,7 +120,7 @@ def _with_fio(site: Site, parameters: dict[str, Any], announce: Announce) -> Mea
     version, points = fio.version_on(site.machine), []
     with site.removed_afterwards(FILE):
         announce(0, "laying out the thread scan's file")
-        fio.lay_out(site.machine, site.scratch / FILE, parameters["file_size"])
+        fio.lay_out(site.target(FILE), parameters["file_size"])
         for step, (block, threads) in enumerate(_grid(parameters), start=1):
             announce(step, _text(block, threads, "fio"))
             point = block_scan.measure(site, FILE, block, parameters, threads)

@@ -29,7 +29,7 @@ def measure_write(site: Site, block_bytes: int, threads: int, parameters: dict[s
     span = parameters["file_size"] // (block_bytes * threads) * block_bytes * threads
     target = f"{name}.bin"
     options = [
-        f"--target={site.scratch / target}",
+        *site.daqwriter_target(target),
         f"--block-size={block_bytes}",
         f"--threads={threads}",
         f"--io-depth={parameters['io_depth']}",

@@ -12,6 +12,7 @@ from bench_model.base.errors import BenchError, RefusedError
 from bench_model.base.units import decimal_label
 from bench_model.profiles.candidates import Candidate
 from bench_model.profiles.scenarios import Scenario
+from bench_model.workloads.preconditioning import PRECONDITIONED
 from bench_model.workloads.steady_state.rounds import RULE, WINDOW_ROUNDS, Window, steady_window, why_not
 from bench_model.workloads.steady_state.summary import summary_of
 from rig.candidate.context import RunContext
@@ -19,7 +20,7 @@ from rig.candidate.host import Survey
 from rig.candidate.load_target import LoadTarget
 from rig.candidate.machine import Machine
 from rig.workloads.shared.base import Report, Workload
-from rig.workloads.shared.conditioning import PRECONDITIONED, Conditioner, conditioning_step
+from rig.workloads.shared.conditioning import Conditioner, conditioning_step
 from rig.workloads.shared.fio import direction, ended_well, jobs_of, version_on
 from rig.workloads.shared.plan import Ground, Step
 from rig.workloads.shared.site import WRITTEN_SECTORS, counted_bytes

@@ -21,6 +21,7 @@ from bench_model.workloads.thermal.soak import PROBE, SOAK
 from rig.candidate.bmc import FanDuty
 from rig.candidate.context import RunContext
 from rig.candidate.host import Survey
+from rig.candidate.load_target import FileTarget
 from rig.candidate.machine import Machine
 from rig.workloads.shared import fio
 from rig.workloads.shared.base import Report, Workload
@@ -153,7 +154,7 @@ class Soak:
         rule = self._plan.rule(limits["min_s"], limits["max_s"])
         try:
             self._report("laying out the soak's file", 0, 4, parameters["file_size"] / 2e9)
-            fio.lay_out(self._machine, self._plan.scratch / FILE, self._plan.parameters["file_size"])
+            fio.lay_out(FileTarget(self._machine, self._plan.scratch / FILE), self._plan.parameters["file_size"])
             self._report("soak", 1, 4, limits["max_s"])
             loads = [self._load(SOAK, rule, self._hazards.play)]
             self._hazards.release()
