@@ -21,10 +21,11 @@ SHOWS_THE_BENCH = ("-rehearsal", "-emulated")
 def plan_of(scenario: str, layout: Layout) -> RunPlan:
     """The scenario on the sample server's drive: as a file system, and raw where it takes a whole drive."""
     request = Request(SERVER, scenario=scenario, inventory=layout.inventory / "sample.yml")
-    plan = plan_run(load_profiles(request, layout), layout)
-    if plan.can_pass or compared_names(load_profiles(request, layout).scenario):
+    profiles = load_profiles(request, layout)
+    plan = plan_run(profiles, layout)
+    if plan.can_pass or compared_names(profiles.scenario):
         return plan
-    raw = plan_run(load_profiles(replace(request, target=RAW), layout), layout)
+    raw = plan_run(replace(profiles, candidate=profiles.candidate.aimed_at(RAW)), layout)
     return raw if len(raw.reasons) < len(plan.reasons) else plan
 
 
