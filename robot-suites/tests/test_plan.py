@@ -205,16 +205,16 @@ def test_scale_and_duration_scale_the_record() -> None:
     assert not part.can_pass
 
 
-def test_room_and_the_largest_step_are_one() -> None:
-    for file in sorted((LAYOUT.inventory / "scenarios").glob("*.yml")):
-        loaded = load_scenario(file)
-        for workload, need in zip(workloads_of(loaded), space_needs(loaded), strict=True):
-            steps = workload.plan(loaded, Ground())
-            assert steps and need.size_bytes == max(step.room_bytes for step in steps), workload.name
-            assert len({step.name for step in steps}) == len(steps) or workload.name in (
-                "concurrent_analysis",
-                "raid_vs_3dxp",
-            )
+SCENARIOS = sorted((LAYOUT.inventory / "scenarios").glob("*.yml"))
+
+
+@pytest.mark.parametrize("file", SCENARIOS, ids=lambda file: str(file.stem))
+def test_preflights_room_is_that_of_the_largest_step(file: Path) -> None:
+    loaded = load_scenario(file)
+    for workload, need in zip(workloads_of(loaded), space_needs(loaded), strict=True):
+        steps = workload.plan(loaded, Ground())
+        assert steps and need.size_bytes == max(step.room_bytes for step in steps), workload.name
+        assert all(step.times >= 0 and (step.bytes_written or 0) >= 0 for step in steps)
 
 
 @pytest.mark.parametrize(("target", "scenario", "asks"), [(None, "snb-100s", True), (None, "read-scan", False)])
@@ -280,6 +280,7 @@ def test_what_an_interrupted_endurance_run_spent_is_not_written_again() -> None:
     assert over[-1].times == 0
 
 
+@pytest.mark.integration  # it plans every scenario, which is seconds of parsing
 def test_the_page_of_scenarios_has_the_table_that_the_command_makes() -> None:
     page = (LAYOUT.repository / "docs" / "scenarios.md").read_text(encoding="utf-8")
     stored = page.partition(BEGIN)[2].partition(END)[0].strip()
