@@ -12,18 +12,18 @@ import pytest
 from rich.console import Console
 from ruamel.yaml import YAML
 
-from bench_model.base.errors import BenchError, ProfileError, RefusedError
-from bench_model.profiles.candidates import load_candidate
-from bench_model.profiles.scenarios import load_scenario
-from rig.base.settings import Layout, Request, load_profiles
-from rig.cli import main
-from rig.nightly.plan import load_plan
-from rig.run.consent import agree
-from rig.run.plan_table import BEGIN, END, table
-from rig.run.planning import RunPlan, plan_run
-from rig.run.preflight import space_needs
-from rig.workloads.registry import workloads_of
-from rig.workloads.shared.plan import Ground, duration_of, written_by
+from daq_bench.bench_model.base.errors import BenchError, ProfileError, RefusedError
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.rig.base.settings import Layout, Request, load_profiles
+from daq_bench.rig.cli import main
+from daq_bench.rig.nightly.plan import load_plan
+from daq_bench.rig.run.consent import agree
+from daq_bench.rig.run.plan_table import BEGIN, END, table
+from daq_bench.rig.run.planning import RunPlan, plan_run
+from daq_bench.rig.run.preflight import space_needs
+from daq_bench.rig.workloads.registry import workloads_of
+from daq_bench.rig.workloads.shared.plan import Ground, duration_of, written_by
 
 LAYOUT = Layout()
 SAMPLE = LAYOUT.inventory / "sample.yml"

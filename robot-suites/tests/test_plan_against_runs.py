@@ -13,10 +13,10 @@ import small_runs
 from loop_file_system import SIZE_BYTES, mounted_loop
 from small_runs import INVENTORY, small_run, small_scenario
 
-from bench_model.profiles.candidates import load_candidate
-from bench_model.profiles.scenarios import load_scenario
-from rig.workloads.registry import WORKLOADS
-from rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, written_by
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.rig.workloads.registry import WORKLOADS
+from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, written_by
 
 pytestmark = [
     pytest.mark.integration,
