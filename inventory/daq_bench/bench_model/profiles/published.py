@@ -100,7 +100,7 @@ def _read(source: YamlSource) -> PublishedDevice:
     check(source, "published-device")
     data = source.data
     if data["id"] != source.file.stem:
-        raise source.error(("id",), f"id {data['id']!r} differs from the file's name", f"Write id: {file.stem}")
+        raise source.error(("id",), f"id {data['id']!r} differs from the file's name", f"Write id: {source.file.stem}")
     return PublishedDevice(
         id=str(data["id"]),
         model=str(data["model"]),

@@ -56,7 +56,9 @@ def writing(file: Path) -> list[str]:
 
 
 def lay_out(target: LoadTarget, size_bytes: int) -> None:
-    """Writes all that a load will use of the target once, so that no load pays for the file system's allocation. `size_bytes` is rounded up to whole MiB."""
+    """Writes all that a load will use of the target once, so that no load pays for the file system's allocation.
+
+    `size_bytes` is rounded up to whole MiB."""
     block = 2**20
     size = -(-size_bytes // block) * block
     argv = [*writing(target.path), "--name=layout", f"--bs={block}", f"--size={size}", "--iodepth=8", "--end_fsync=1"]
