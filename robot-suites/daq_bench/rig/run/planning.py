@@ -38,7 +38,7 @@ from daq_bench.rig.workloads.shared.wear_account import LEVEL_NAMES, account_of,
 from daq_bench.rig.workloads.shared.wear_ledger import Experiment, read_entries, spent_bytes
 
 PLAYBOOK_S = 12.0  # a playbook's duration on the machines seen so far
-REBOOTS = 2  # where provisioning may restart the candidate: for the firmware's settings, and for putting them back
+REBOOTS = 5  # at most: one for the firmware's settings, and four rounds that put them back (ansible: bench_bmc)
 DRIVE_WRITES_MAX = 1.0  # more is said before the load, and needs a word
 OWN_BYTES_MAX = 40 * GB  # the same on a file system that the machine uses for other things
 ASSUMED = "the demand of one readout unit, since no rate of the drives is known"
