@@ -58,8 +58,8 @@ RAW = {"kind": "raw-device", "directory": "", "drive_serial": "S1", "destroy": T
 @pytest.mark.parametrize(
     ("asked", "target", "free", "why"),
     [
-        (scenario("saturation"), {}, 10**12, "has neither span_size nor free_share"),
-        (scenario(span_size=None, free_share=0.5), RAW, 10**12, "free_share is of a file system"),
+        (scenario("saturation", free_share=None), {}, 10**12, "has neither span_size nor free_share"),
+        (scenario("saturation"), RAW, 10**12, "a pass of 800 GB cannot show that 924.3 GB"),
         (scenario(block_size=1000), {}, 10**12, "is no multiple of 4 KiB"),
         (scenario(span_size=None, free_share=0.9), {}, 5 * 10**9, "are to stay free"),
         (scenario(), {}, 4 * 10**9, "are to stay free"),

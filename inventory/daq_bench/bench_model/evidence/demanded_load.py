@@ -185,7 +185,7 @@ def as_hard(schema: Mapping[str, Any], name: str, demanded: Any, ran: Any) -> bo
     """Says whether a test with `ran` is no easier than the one with `demanded`. A value that cannot be understood is easier."""
     if LEFT_OUT in (demanded, ran):  # neither of two equal strings hides a value: no parameter takes this text
         if schema.get("x-left-out") == "by-capacity":
-            return ran == LEFT_OUT or _is_amount(_comparable(name, ran))
+            return demanded == LEFT_OUT and (ran == LEFT_OUT or _is_amount(_comparable(name, ran)))
         rank = {"hardest": ran, "easiest": demanded}.get(schema.get("x-left-out", ""))
         return demanded == ran or rank == LEFT_OUT
     compare = _later(schema) if schema.get("x-harder") == "later" else _COMPARE.get(schema.get("x-harder", ""))

@@ -13,7 +13,7 @@ from typing import Any
 from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.documents.struct import moment
-from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, rows
+from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, follows, rows
 
 FRESH, PRECONDITIONED = "fresh", "preconditioned"
 WRITTEN_SHARE = 1.25  # [P] of the span: 1.92 TB sold of 2048 GiB of cells leave 15 % spare; a record or two use up the 37 % of 1.6 TB
@@ -127,12 +127,16 @@ def _of_one(plan: Plan, one: Document, record: Document, before: Document | None
         yield f"{name} ended after its record had begun", INVALIDATES
     if before is not None and not began >= _started(before) + before["minidaq"]["time"]["record_s"] - LATE_S_MAX:
         yield f"{name} began before the record before it had ended", INVALIDATES
+    told = one["span_bytes"] / plan.capacity_bytes if plan.capacity_bytes else None
+    yield from follows(f"{name}: its share of the capacity", one["share_of_capacity"], told)
     if plan.capacity_bytes is not None and one["span_bytes"] > plan.capacity_bytes:
         yield f"{name}: {one['span_bytes']} B are more than the target holds", INVALIDATES
     if written is None:
         return
     yield from _written(name, one, written)
     gone = one.get("discarded_bytes")
+    if gone is None:
+        yield f"{name}: no counter of the device shows that nothing of it was discarded again (Linux before 4.18 has none)"
     share = full_share(one["span_bytes"] - (gone or 0), one.get("used_bytes", 0), plan.capacity_bytes)
     if why := falls_short(share, plan.capacity_bytes):
         yield why + (f"; {decimal_label(gone)} of it were discarded again before the last record" if gone else "")

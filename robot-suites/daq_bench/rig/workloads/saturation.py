@@ -123,6 +123,11 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
     if room is not None:
         reserve = _reserve(candidate.target.is_raw, candidate.target.storage is not None, room)
         asked = _room_for(parameters, room, reserve)
+        if asked < parameters["cliff_free_size"]:
+            raise RefusedError(
+                f"{at}: a pass of {decimal_label(asked)} cannot show that {decimal_label(parameters['cliff_free_size'])} (cliff_free_size) "
+                "fit before the rate falls. Choose a larger drive, or lower cliff_free_size in a copy"
+            )
     need, arithmetic = _needed(asked, scenario.repetitions, copies)
     account = account_of(Experiment(candidate.name, scenario.id, candidate.target.name, serials))
     require_left(scenario, NAME, account, parameters["write_budget"], need, arithmetic)
