@@ -1,4 +1,5 @@
-"""What preconditioning must cover, by the target's own capacity; and evidence of it that is missing, partial, forged or of another drive."""
+"""What preconditioning must cover, by the target's own capacity; and evidence of it that is missing, partial, forged or of another
+drive."""
 
 from __future__ import annotations
 
