@@ -5,7 +5,7 @@
 MAKEFLAGS += --no-print-directory
 
 TARGETS := help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden apt apt-test python \
-    influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table self-qualify \
+    influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify plan resume bench bench-table self-qualify \
     crash-trials check slow test study audit lint lint-docs lint-python lint-types lint-imports lint-robot lint-ansible \
     lint-collection collection keywords-doc lint-shell lint-native validate provision verify restore unlock tables site \
     history gather report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start \
@@ -106,10 +106,14 @@ setup-qualify: apt
 qualify: setup-qualify ##1 qualify a candidate; by default this machine, at a tenth of the load
 	@$(RIG) qualify $(PROFILES) $(FLEET) $(call option,--scale,SCALE) $(call option,--duration,DURATION) \
 	    $(call option,--target,TARGET) $(call option,--influx-url,INFLUX_URL) $(call switch,--keep-tuning,KEEP_TUNING) $(call option,--challenge,CHALLENGE) \
-	    $(call switch,--together,TOGETHER) $(call option,--wait,WAIT)
+	    $(call switch,--together,TOGETHER) $(call option,--wait,WAIT) $(call switch,--yes,YES)
+
+plan: python ##1 say what a qualification costs, and whether it can end in PASS
+	@$(RIG) plan $(PROFILES) $(call option,--scale,SCALE) $(call option,--duration,DURATION) $(call option,--target,TARGET) \
+	    $(call option,--rate,RATE) $(call switch,--json,JSON)
 
 resume: setup ##1 start the interrupted run RUN again, with what it was asked for
-	@$(RIG) resume $(RUN_OR_LATEST) $(call option,--influx-url,INFLUX_URL)
+	@$(RIG) resume $(RUN_OR_LATEST) $(call option,--influx-url,INFLUX_URL) $(call switch,--yes,YES)
 
 bench: apt python native agent influxd ##3 measure the bench itself: daqwriter, agent, hot store, reports, fleets
 	@$(RIG) bench $(call option,--parts,PARTS) $(call switch,--quick,QUICK) $(call option,--scratch,BENCH_DIR)
