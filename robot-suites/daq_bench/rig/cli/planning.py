@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.base.units import parse_size
 from daq_bench.bench_model.profiles.compared_targets import compared_names
 from daq_bench.rig.base.settings import Layout, load_profiles
@@ -64,7 +65,7 @@ def chosen_targets(options: argparse.Namespace) -> tuple[list[str], Path | None]
     """Names of the targets to run on, and the folder that replaces the inventory's. Raises BenchError."""
     profiles = load_profiles(request_of_options(options), Layout())
     candidate, compared = profiles.candidate, compared_names(profiles.scenario)
-    known = [target.name for target in candidate.targets if target.name]
+    known = candidate.target_names
     if compared:
         if options.target not in (None, compared[0]):
             raise BenchError(
@@ -77,7 +78,9 @@ def chosen_targets(options: argparse.Namespace) -> tuple[list[str], Path | None]
     if options.target in known:
         return [options.target], None
     if len(known) > 1 or candidate.connection != "local":
-        raise BenchError(f"candidate {candidate.name!r} has no target {options.target!r}. Known: {', '.join(known)}")
+        raise BenchError(
+            f"candidate {candidate.name!r} has no target {options.target!r}. {nearest(options.target, known)}"
+        )
     if "/" not in options.target and not Path(options.target).is_dir():
         raise BenchError(
             f"candidate {candidate.name!r} has no target {options.target!r} ({', '.join(known) or 'its only target has no name'}), "
