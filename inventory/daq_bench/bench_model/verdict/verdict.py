@@ -1,4 +1,4 @@
-"""The verdict: a pure function of the evidence and the requirement profile, so that `make judge` gives it again.
+"""The verdict: a pure function of the evidence and the requirement profile, so that `daq-bench judge` gives it again.
 
 Outcomes: PASS; FAIL (the candidate misses a requirement); ERROR (the bench broke); INADMISSIBLE (the evidence does not
 count, or does not decide). ERROR outweighs FAIL, FAIL outweighs INADMISSIBLE, INADMISSIBLE outweighs PASS.
@@ -19,6 +19,7 @@ from daq_bench.bench_model.documents.verdict import Finding, Judgement, Outcome,
 from daq_bench.bench_model.evidence.admissibility import FINISHED, IDENTITY, findings, scaled_down
 from daq_bench.bench_model.evidence.company import Company, company, rests_on_pace
 from daq_bench.bench_model.evidence.conditions import with_condition
+from daq_bench.bench_model.evidence.coverage import nothing_counts
 from daq_bench.bench_model.evidence.measured import Measured, measure
 from daq_bench.bench_model.evidence.soundness import RUN, Sound
 from daq_bench.bench_model.evidence.target_failures import failures_of
@@ -53,7 +54,9 @@ def judge(evidence: Evidence, profile: RequirementProfile, metrics: dict[str, Re
         outcome=outcome,
         reasons=reasons,
         scale=sound.run.scenario.scale,
-        declared_rehearsal=outcome == INADMISSIBLE and is_rehearsal(sound.run, profile, judgements, found),
+        declared_rehearsal=outcome == INADMISSIBLE
+        and is_rehearsal(sound.run, profile, judgements, found)
+        and not nothing_counts(sound.raw.run, sound.results),
         findings=list(found),
         requirements=judgements,
     )
@@ -210,7 +213,9 @@ def _overall(sound: Sound, judgements: Sequence[Judgement], found: Sequence[Find
         others = company(sound.others)
         excused = [others.cause] if others and any(one.decision == MISSED for one in mandatory) and not invalid else []
         return INADMISSIBLE, [*excused, *(finding.text for finding in found), *open_]
-    return PASS, ["Every mandatory requirement is met by evidence at full scale"]
+    scale = sound.run.scenario.scale
+    at = "full scale" if scale >= 1 else f"{scale:g} of one readout unit, which is all that the profile asks for"
+    return PASS, [f"Every mandatory requirement is met by evidence at {at}"]
 
 
 def _target_failures(sound: Sound) -> list[str]:

@@ -38,9 +38,10 @@ from daq_bench.bench_model.nights.run_history import read_all, without_duplicate
 from daq_bench.bench_model.nights.xunit import xunit
 from daq_bench.rig.base.bundle import now_utc, point_latest, to_json, write_text_atomically
 from daq_bench.rig.base.shell import LocalShell
+from daq_bench.rig.checking.door import admit
 from daq_bench.rig.nightly.baselines import Baselines, prune
 from daq_bench.rig.nightly.fleet import Fleet
-from daq_bench.rig.nightly.job import Where
+from daq_bench.rig.nightly.job import Where, trust_of
 from daq_bench.rig.nightly.lanes import Stop
 from daq_bench.rig.nightly.plan import Plan
 
@@ -95,7 +96,9 @@ class Nightly:
         self._started = found.started_utc
         self._plan = replace(self._plan, jobs=tuple(found.plan))
         if all(job in self._resumed for job in self._plan.jobs):
-            raise RefusedError(f"{self._folder} is finished: there is nothing to resume. `make nightly` begins another")
+            raise RefusedError(
+                f"{self._folder} is finished: there is nothing to resume. `daq-bench nightly` begins another"
+            )
 
     def _stored(self) -> NightDocument:
         try:
@@ -145,6 +148,10 @@ class Nightly:
             one for one in without_duplicates(found)[0]
             if one.state == FINISHED and one.good and one.id != night.id
         ]  # fmt: skip
+        trust = trust_of(Job(candidate=night.candidate), self._where)
+        good = [
+            one for one, door in zip(good, admit([one.path for one in good], trust), strict=True) if not door.refusal
+        ]
         now = datetime.now(UTC)
         if ahead := [one.id for one in good if one.started > now and one.task == night.task]:
             raise BenchError(
@@ -214,7 +221,7 @@ class Nightly:
 
 
 def regressed_runs(nights: Path, say: Callable[[str], None]) -> dict[str, frozenset[str]]:
-    """Returns the runs that a night found worse, with the requirements: none is the last known good one of those after it. `make baseline`
+    """Returns the runs that a night found worse, with the requirements: none is the last known good one of those after it. `baseline`
     accepts what changed."""
     found: dict[str, frozenset[str]] = {}
     for file in nights.glob(f"*/{DOCUMENT}"):
@@ -242,7 +249,16 @@ def _entry_of(stored: NightRun) -> Entry:
             outcome = worse(outcome, outcome_of(night))
         except (OSError, ValueError, KeyError, TypeError, BenchError) as error:
             outcome, reason, night = worse(outcome, ERROR), f"{stored.run_id} does not count: {in_words(error)}", None
-    return Entry(stored.job, outcome, reason, night, stored.baseline, tuple(stored.comparisons), stored.seconds)
+    return Entry(
+        stored.job,
+        outcome,
+        reason,
+        night,
+        stored.baseline,
+        tuple(stored.comparisons),
+        stored.seconds,
+        tuple(stored.marks),
+    )
 
 
 def _versions() -> dict[str, str]:

@@ -17,6 +17,7 @@ from daq_bench.bench_model.documents.struct import as_document, read
 from daq_bench.bench_model.documents.tools.synthetic import Write
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
+from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN
 from daq_bench.bench_model.workloads.saturation import passes as saturation_passes
 from daq_bench.bench_model.workloads.saturation.analysis import FILE as RESULT
 from daq_bench.bench_model.workloads.saturation.document import Saturation
@@ -45,7 +46,6 @@ from daq_bench.rig.workloads.shared.write_point import WRITE_BYTES_PER_S_MIN, ve
 NAME, FILE = "saturation", "saturation.bin"
 WRITE_BYTES_PER_S = 1.5e9  # for the display only
 UNKNOWN_CAPACITY_BYTES = 10**12  # for the display only
-DEVICE_SHARE_MIN = 0.95  # a pass whose bytes the drives' own counters do not confirm does not count
 
 
 @dataclass(frozen=True)

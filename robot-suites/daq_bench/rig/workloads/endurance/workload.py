@@ -15,6 +15,7 @@ from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.bench_model.workloads.endurance.document import Endurance
+from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.machine import Machine
@@ -39,7 +40,6 @@ from daq_bench.rig.workloads.shared.wear_ledger import Experiment, WearLedger
 
 NAME, RESULT = "endurance", "results/endurance.json"
 WRITE_BYTES_PER_S = 1.5e9  # for the display only
-DEVICE_SHARE_MIN = 0.95  # a step whose bytes the drives do not confirm is masked
 HEALTH_METRICS = ("media_errors", "percentage_used", "available_spare")
 
 

@@ -12,6 +12,7 @@ from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
+from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN
 from daq_bench.bench_model.workloads.steady_state.rounds import RULE, WINDOW_ROUNDS, Window, steady_window, why_not
 from daq_bench.bench_model.workloads.steady_state.summary import summary_of
 from daq_bench.rig.candidate.context import RunContext
@@ -22,7 +23,7 @@ from daq_bench.rig.workloads.shared.base import Need, Report, Workload
 from daq_bench.rig.workloads.shared.conditioning import PRECONDITIONED, Conditioner, seconds_for
 from daq_bench.rig.workloads.shared.fio import direction, ended_well, jobs_of, version_on
 from daq_bench.rig.workloads.shared.site import WRITTEN_SECTORS, counted_bytes
-from daq_bench.rig.workloads.shared.write_point import DEVICE_SHARE_MIN, RUNTIME_SHARE_MIN
+from daq_bench.rig.workloads.shared.write_point import RUNTIME_SHARE_MIN
 from daq_bench.rig.workloads.steady_state.tests import Test, round_arguments, shortcomings, tests_of, untracked
 
 NAME = "steady_state"
