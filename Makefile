@@ -33,14 +33,11 @@ OVER_ALL := trend site lot nightly history gather
 OWN := $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(REQUIREMENT),--requirement '$(REQUIREMENT)') $(if $(INVENTORY),--inventory '$(INVENTORY)')
 PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/bench
 
-# Ends a step of the set-up that has no script of its own: bash counts the seconds of a recipe's line.
-TOOK = echo "$@: ready after $$SECONDS s" >&2
-
 export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 # Set in many containers: each process would compile our 400 modules again, 2 s of CPU at each start of rig.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table self-qualify crash-trials check test study audit lint lint-docs lint-python lint-types lint-imports \
+.PHONY: help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden writable packages packages-test packages-virtual apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table self-qualify crash-trials check test study audit lint lint-docs lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-collection collection keywords-doc lint-shell lint-native validate provision verify restore unlock tables site history gather \
         report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock sbom clean clean-allowed
 
@@ -50,19 +47,28 @@ help: ## list the commands
 	@echo "  CANDIDATE=$(CANDIDATE) SCENARIO=$(SCENARIO) REQUIREMENT=$(REQUIREMENT) SCALE= DURATION= TARGET= choose what qualify does;"
 	@echo "  RUN=runs/<run-id> names a run (default: the latest)"
 
-setup: apt ## install packages, Python environment and InfluxDB, build the native writer and the agent
+setup: packages ## install packages, Python environment and InfluxDB, build the native writer and the agent
 	@# The three have nothing in common but the machine, so that they run at the same time.
 	@$(MAKE) --no-print-directory --jobs=3 python influxd native
 	@$(MAKE) --no-print-directory agent
 
-apt:
-	@$(BOOTSTRAP)/apt-packages.sh apt-runtime.txt >&2
+# The first step of every set-up: what cannot be written here is said once, not by each step that comes after.
+writable:
+	@$(BOOTSTRAP)/writable.sh
 
-apt-test:
-	@$(BOOTSTRAP)/apt-packages.sh apt-runtime.txt apt-test.txt >&2
+packages: writable
+	@$(BOOTSTRAP)/packages.sh runtime >&2
 
-apt-virtual:
-	@$(BOOTSTRAP)/apt-packages.sh apt-runtime.txt apt-virtual.txt >&2
+packages-test: writable
+	@$(BOOTSTRAP)/packages.sh runtime test >&2
+
+packages-virtual: writable
+	@$(BOOTSTRAP)/packages.sh runtime virtual >&2
+
+# Their names when only Debian and Ubuntu were known.
+apt: packages
+apt-test: packages-test
+apt-virtual: packages-virtual
 
 python:
 	@$(BOOTSTRAP)/python.sh $(PYTHON_GROUP) >&2
@@ -78,14 +84,11 @@ influxd2:
 
 build: native agent ## build daqwriter, hotstore, netprobe, the telemetry agent and the analysis reader
 
-native: build/native-writer/build.ninja
-	@cmake --build build/native-writer --target daqwriter daqwriter_portable hotstore netprobe | tail -n 1 >&2; $(TOOK)
+native:
+	@$(BOOTSTRAP)/native.sh daqwriter daqwriter_portable hotstore netprobe >&2
 
-native-portable: build/native-writer/build.ninja ## build daqwriter for candidates that lack its libraries
-	@cmake --build build/native-writer --target daqwriter_portable | tail -n 1 >&2
-
-build/native-writer/build.ninja: native-writer/CMakeLists.txt native-writer/portable.cmake agents/hot_store/CMakeLists.txt agents/network_probe/CMakeLists.txt
-	@cmake -S native-writer -B build/native-writer -G Ninja -DCMAKE_BUILD_TYPE=Release > /dev/null
+native-portable: ## build daqwriter for candidates that lack its libraries
+	@$(BOOTSTRAP)/native.sh daqwriter_portable >&2
 
 agent: $(AGENT) $(READER)
 	@:
@@ -101,10 +104,10 @@ $(READER): $(READER_SOURCES)
 # The programs that this qualification needs, and no others: a first run begins some minutes earlier.
 QUALIFY_PROGRAMS := daqwriter $(if $(call ASKS,hot_store),hotstore) $(if $(call ASKS,lan),netprobe) $(if $(filter this-machine%,$(CANDIDATE)),,daqwriter_portable hotstore netprobe)
 
-native-qualify: build/native-writer/build.ninja
-	@cmake --build build/native-writer --target $(QUALIFY_PROGRAMS) | tail -n 1 >&2; $(TOOK)
+native-qualify:
+	@$(BOOTSTRAP)/native.sh $(QUALIFY_PROGRAMS) >&2
 
-setup-qualify: apt
+setup-qualify: packages
 	@$(MAKE) --no-print-directory --jobs=3 python influxd native-qualify
 	@$(MAKE) --no-print-directory agent
 
@@ -116,7 +119,7 @@ qualify: setup-qualify ## qualify a candidate; without arguments this machine, a
 resume: setup ## start the interrupted run RUN again with what it was asked for; an endurance run goes on with the budget that is left
 	@$(RIG) resume $(NAMED_RUN) $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)')
 
-bench: apt python native agent influxd ## measure daqwriter against fio, memory and the original applications; cost of the agent, 150 agents into one InfluxDB; reports on long runs; fleets (PARTS=write,agent QUICK=1 BENCH_DIR=)
+bench: packages python native agent influxd ## measure daqwriter against fio, memory and the original applications; cost of the agent, 150 agents into one InfluxDB; reports on long runs; fleets (PARTS=write,agent QUICK=1 BENCH_DIR=)
 	@$(RIG) bench $(if $(PARTS),--parts '$(PARTS)') $(if $(QUICK),--quick) $(if $(BENCH_DIR),--scratch '$(BENCH_DIR)')
 
 bench-table: python ## write what `make bench` measured last into the READMEs (FILE=agents/README.md PARTS=agent,ingest; default: native-writer/bench's)
@@ -126,7 +129,7 @@ self-qualify: python-test ## let the bench judge simulated runs whose truth it d
 	@PYTHONPATH=inventory:robot-suites:agents:reports $(PYTHON) -m simulation $(if $(RUNS),--runs '$(RUNS)') $(if $(SEED),--seed '$(SEED)') $(if $(JOBS),--jobs '$(JOBS)') \
 	    $(if $(SIMULATED),--scenario '$(SIMULATED)') $(if $(SAMPLE),--sample '$(SAMPLE)')
 
-crash-trials: setup apt-virtual ## kill one process of the bench in real runs on light candidates, judge, mend, resume (TRIALS=200 SEED=0; WRITE=1: the table into docs/crash-trials.md; HAZARDS=light or virtual: faults below and around a candidate instead, each TRIALS times, of ONLY=a,b)
+crash-trials: setup packages-virtual ## kill one process of the bench in real runs on light candidates, judge, mend, resume (TRIALS=200 SEED=0; WRITE=1: the table into docs/crash-trials.md; HAZARDS=light or virtual: faults below and around a candidate instead, each TRIALS times, of ONLY=a,b)
 	@PYTHONPATH=inventory:robot-suites:agents:reports:ansible/tests $(PYTHON) -m crash_trials $(if $(TRIALS),--trials '$(TRIALS)') $(if $(SEED),--seed '$(SEED)') $(if $(WRITE),--write) $(if $(HAZARDS),--hazards '$(if $(filter 1,$(HAZARDS)),light,$(HAZARDS))') $(if $(ONLY),--only '$(ONLY)')
 
 discover: python ## look at a server and propose its inventory entry (HOST=user@server or local, BMC=user@address, PORT= KEY= SSH_ARGS= NAME= OUT=; DISCOVER_OPTIONS='--bmc-ca-file ...')
@@ -227,30 +230,32 @@ influx-start: influxd python ## start the bench's own InfluxDB on 127.0.0.1
 influx-stop: python ## stop it
 	@$(RIG) influx stop
 
-virtual-up: apt-virtual python ## build (once) and start the virtual candidate; VIRTUAL_OPTIONS='--vendor dell ...' (docs/virtual-candidate.md)
+virtual-up: packages-virtual python ## build (once) and start the virtual candidate; VIRTUAL_OPTIONS='--vendor dell ...' (docs/virtual-candidate.md)
 	@$(RIG) virtual up $(VIRTUAL_OPTIONS)
 
 virtual-down: python ## end it and remove everything of it but the caches
 	@$(RIG) virtual down
 
 test test-influx2: export PYTHON_GROUP = test
+# Warnings are errors in what is tested: for a user, of another compiler, they are not.
+test: export WERROR = ON
 
 $(OVER_ALL): export PYTHON_GROUP = $(if $(call ASKS,concurrent_analysis),analysis,fleet)
 
-# apt-test first: it brings the compiler's cache.
-test: apt-test apt-virtual setup $(if $(INFLUX2),influxd2) ## install what is needed; lint, type checks, tests of every part, the whole bench (SANITIZERS=1: native tests with sanitizers too; INFLUX2=1: those of test-influx2 too; CAMPAIGNS=here: scenarios on this machine for real; CAMPAIGNS=1: on the virtual candidate too)
+# packages-test first: it brings the compiler's cache.
+test: packages-test packages-virtual setup $(if $(INFLUX2),influxd2) ## install what is needed; lint, type checks, tests of every part, the whole bench (SANITIZERS=1: native tests with sanitizers too; INFLUX2=1: those of test-influx2 too; CAMPAIGNS=here: scenarios on this machine for real; CAMPAIGNS=1: on the virtual candidate too)
 	@SANITIZERS=$(SANITIZERS) INFLUX2=$(INFLUX2) CAMPAIGNS=$(CAMPAIGNS) $(PYTHON) .ci/checks.py
 
 check: python-test ## for work in progress: lints, types and the tests that import what changed, in under two minutes (BASE=commit to compare with)
 	@$(PYTHON) .ci/check.py .ci/docs.py
 
-test-influx2: setup apt-test influxd2 ## the tests that need a real InfluxDB 2, which is built first (Go and Rust; some minutes, once)
+test-influx2: setup packages-test influxd2 ## the tests that need a real InfluxDB 2, which is built first (Go and Rust; some minutes, once)
 	@INFLUX2=only $(PYTHON) .ci/checks.py
 
 soak: setup ## telemetry under outages of InfluxDB: nothing may be lost (MINUTES=10; as root also a full disk)
 	@SOAK_MINUTES=$(or $(MINUTES),10) INFLUXD_BIN=build/tools/influxd LC_ALL=C.UTF-8 $(BIN)/pytest -q -s robot-suites/tests/test_outages.py
 
-fuzz: apt-test ## look for inputs that break the readers of daqwriter's and hotstore's files, with clang's libFuzzer (MINUTES=6 of all together, SECONDS= each)
+fuzz: packages-test ## look for inputs that break the readers of daqwriter's and hotstore's files, with clang's libFuzzer (MINUTES=6 of all together, SECONDS= each)
 	@native-writer/tests/fuzz/run.sh $(if $(SECONDS),$(SECONDS),--share $(or $(MINUTES),6))
 
 study: python-test ## measure how often the verdict errs, by simulation, and the comparison, and write it into docs/ (RUNS=500; minutes)
@@ -262,7 +267,7 @@ audit: python-test ## the project's own adversary: wrong evidence of every scena
 	@$(PYTHON) -m audit $(if $(MOST),--most $(MOST)) $(if $(SCENARIOS),--scenarios '$(SCENARIOS)',--write docs/statistics.md)
 	$(if $(SCENARIOS),,@$(PYTHON) inventory/studies/error_rates.py $(if $(RUNS),--runs $(RUNS)) --write docs/statistics.md)
 
-lint: python-test apt-test lint-docs lint-python lint-types lint-imports lint-robot lint-ansible lint-collection lint-shell lint-native ## all static checks
+lint: python-test packages-test lint-docs lint-python lint-types lint-imports lint-robot lint-ansible lint-collection lint-shell lint-native ## all static checks
 
 lint-docs:
 	@python3 .ci/docs.py
@@ -308,7 +313,7 @@ lock: ## renew the requirements' exact versions and hashes from pyproject.toml (
 	@printf '%s\n' 'cyclonedx-python-lib[json-validation]' pip-audit | build/lock/bin/uv pip compile $(LOCKED) - --output-file $(LISTS)-sbom.txt
 	@rm -rf build/lock
 
-sbom: apt influxd ## write what the bench is made of as CycloneDX, build/sbom.cdx.json (AUDIT=1: look its Python packages up in the known vulnerabilities)
+sbom: packages influxd ## write what the bench is made of as CycloneDX, build/sbom.cdx.json (AUDIT=1: look its Python packages up in the known vulnerabilities)
 	@test -x build/sbom/bin/pip || python3 -m venv build/sbom
 	@build/sbom/bin/pip install --quiet --require-hashes --requirement $(LISTS)-sbom.txt >&2
 	@build/sbom/bin/python $(BOOTSTRAP)/sbom.py build/sbom.cdx.json

@@ -37,7 +37,7 @@ rust_minor() {
 need_rust() {
   if (($(rust_minor) == 0)); then
     say "no Rust found; installing the distribution's" >&2
-    "${BOOTSTRAP_DIR}/apt-packages.sh" apt-rust.txt >&2
+    "${BOOTSTRAP_DIR}/packages.sh" rust >&2
   fi
   (($(rust_minor) >= RUST_MINOR_MIN)) || die "InfluxDB ${VERSION} needs Rust 1.${RUST_MINOR_MIN} or newer (cargo), found 1.$(rust_minor)" \
     "install a newer Rust so that cargo is on PATH, or put a binary of InfluxDB ${VERSION} at ${CACHED}; then run this again"
