@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import zipfile
 from pathlib import Path
 
@@ -45,8 +46,12 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     output: Path = options.output
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_bytes(archive(Path(__file__).resolve().parent / options.package))
-    output.chmod(0o755)
+    new = output.with_name(
+        f"{output.name}.{os.getpid()}"
+    )  # renamed: two set-ups at once, or a full disk, leave no half of one
+    new.write_bytes(archive(Path(__file__).resolve().parent / options.package))
+    new.chmod(0o755)
+    new.replace(output)
     return 0
 
 

@@ -48,6 +48,7 @@ build() {
   go="$(need_go "${GO_MINOR_MIN}")"
   need_rust
   say "building InfluxDB ${VERSION} with $("${go}" env GOVERSION) and $(cargo --version), some minutes (log: ${log})"
+  rm -rf -- "${CACHE_DIR}"/influxd2-build.*/ # what a build that was killed has left
   scratch="$(mktemp -d -- "${CACHE_DIR}/influxd2-build.XXXXXX")"
   trap 'rm -rf -- "${scratch}"' EXIT
   # We use a module of our own, since `go install ...@version` cannot build this main package. Where rustup is in charge,
