@@ -37,7 +37,7 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 # Set in many containers: each process would compile our 400 modules again, 2 s of CPU at each start of rig.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden writable packages packages-test packages-virtual apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table self-qualify crash-trials check test study audit lint lint-docs lint-python lint-types lint-imports \
+.PHONY: help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden writable packages packages-test packages-virtual apt apt-test python influxd influxd2 test-influx2 test-systems soak fuzz build native native-portable agent qualify resume bench bench-table self-qualify crash-trials check test study audit lint lint-docs lint-python lint-types lint-imports \
         lint-robot lint-ansible lint-collection collection keywords-doc lint-shell lint-native validate provision verify restore unlock tables site history gather \
         report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock sbom clean clean-allowed
 
@@ -57,7 +57,7 @@ writable:
 	@$(BOOTSTRAP)/writable.sh
 
 packages: writable
-	@$(BOOTSTRAP)/packages.sh runtime >&2
+	@$(BOOTSTRAP)/packages.sh runtime $$($(BOOTSTRAP)/influxd.sh --purposes) >&2
 
 packages-test: writable
 	@$(BOOTSTRAP)/packages.sh runtime test >&2
@@ -251,6 +251,9 @@ check: python-test ## for work in progress: lints, types and the tests that impo
 
 test-influx2: setup packages-test influxd2 ## the tests that need a real InfluxDB 2, which is built first (Go and Rust; some minutes, once)
 	@INFLUX2=only $(PYTHON) .ci/checks.py
+
+test-systems: packages-test python-test ## the set-up on the systems of docs/supported-systems.md, as far as it can be tried here (root)
+	@LC_ALL=C.UTF-8 $(BIN)/pytest -q -m systems ansible/tests
 
 soak: setup ## telemetry under outages of InfluxDB: nothing may be lost (MINUTES=10; as root also a full disk)
 	@SOAK_MINUTES=$(or $(MINUTES),10) INFLUXD_BIN=build/tools/influxd LC_ALL=C.UTF-8 $(BIN)/pytest -q -s robot-suites/tests/test_outages.py

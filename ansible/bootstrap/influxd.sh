@@ -4,6 +4,7 @@
 # starts nothing. Two runs at once build once.
 #
 # usage: influxd.sh
+#        influxd.sh --purposes     prints go where a build is due and no Go that could do it is here: it then comes with the other packages
 set -euo pipefail
 # shellcheck source=lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -39,6 +40,10 @@ build() {
 }
 
 main() {
+  if [[ "${1:-}" == --purposes ]]; then
+    if ! is_wanted "${TOOL}" && ! is_wanted "${CACHED}" && [[ -z "$(find_go "${GO_MINOR_MIN}")" ]]; then printf 'go\n'; fi
+    return
+  fi
   if is_wanted "${TOOL}"; then
     say "InfluxDB ${VERSION} present"
     return
@@ -52,4 +57,4 @@ main() {
   say "InfluxDB ${VERSION} placed at build/tools/influxd after ${SECONDS} s"
 }
 
-main
+main "$@"

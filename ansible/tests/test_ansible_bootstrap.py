@@ -357,6 +357,21 @@ def test_an_influxd_that_is_there_is_left_alone(clone: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "influxd: InfluxDB 1.8.10 present\n")
 
 
+def test_go_comes_with_the_other_packages_where_a_build_is_due(clone: Path, tmp_path: Path) -> None:
+    """A second call of the package manager, after the others have begun to build, would cost them a minute."""
+    old = commands(tmp_path / "bin", go="echo go1.18.1")
+    tool = clone / "build/tools/influxd"
+    wanted = run(clone, "influxd.sh", "--purposes", PATH=old)
+    has_newer = any(Path(go).exists() for go in ("/usr/local/go/bin/go", "/usr/bin/go")) or list(
+        Path("/usr/lib").glob("go-*/bin/go")
+    )
+    assert wanted.returncode == 0 and (wanted.stdout == "go\n" or has_newer)
+    tool.parent.mkdir(parents=True)
+    tool.write_text("#!/bin/sh\necho 'InfluxDB v1.8.10 (git: unknown unknown)'\n")
+    tool.chmod(0o755)
+    assert run(clone, "influxd.sh", "--purposes", PATH=old).stdout == ""
+
+
 def test_a_damaged_influxd_is_replaced_from_the_cache(clone: Path, tmp_path: Path) -> None:
     """No build where the cache holds the right version; the cache is a copy, not the same file."""
     cached = tmp_path / "cache/daq-storage-bench/influxd-1.8.10"

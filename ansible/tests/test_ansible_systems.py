@@ -117,7 +117,7 @@ def test_the_set_up_on_almalinux_9_installs_by_dnf_and_says_what_is_to_be_switch
         cp {tmp_path}/os-release {root}/etc/os-release; cp -r {tmp_path}/repos {root}/etc/yum.repos.d; chroot {root} rpm --initdb
         cp -r {BOOTSTRAP} {root}/opt/bootstrap
         set_up="env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot {root} /opt/bootstrap/packages.sh"
-        ($set_up && exit 9) 2>&1; echo ==
+        if $set_up 2>&1; then exit 9; fi; echo ==
         sed -i s/enabled=0/enabled=1/ {root}/etc/yum.repos.d/*.repo
         $set_up 2>&1; echo ==; $set_up 2>&1; echo ==
         chroot {root} rpm --query --all --queryformat '%{{NAME}}\\n' | sort; cat {root}/opt/el9/fio
