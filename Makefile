@@ -18,9 +18,9 @@ BIN := .venv/bin
 RIG := $(BIN)/daq-bench
 DAQWRITER := build/native-writer/daqwriter
 AGENT := build/telemetry_agent.pyz
-AGENT_SOURCES := $(shell find agents/telemetry_agent -name '*.py')
+AGENT_SOURCES := $(shell find agents/daq_bench/telemetry_agent -name '*.py')
 READER := build/analysis_reader.pyz
-READER_SOURCES := $(shell find agents/analysis_reader -name '*.py')
+READER_SOURCES := $(shell find agents/daq_bench/analysis_reader -name '*.py')
 PROFILES := --candidate '$(CANDIDATE)' $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(REQUIREMENT),--requirement '$(REQUIREMENT)') $(if $(INVENTORY),--inventory '$(INVENTORY)')
 FLEET = $(if $(CANDIDATES),--candidates '$(CANDIDATES)') $(if $(JOBS),--jobs '$(JOBS)')
 # Programs that a scenario needs beyond a record and scans are installed and built when a scenario asks for them.
@@ -123,14 +123,14 @@ bench: packages python native agent influxd ## measure daqwriter against fio, me
 	@$(RIG) bench $(if $(PARTS),--parts '$(PARTS)') $(if $(QUICK),--quick) $(if $(BENCH_DIR),--scratch '$(BENCH_DIR)')
 
 bench-table: python ## write what `make bench` measured last into the READMEs (FILE=agents/README.md PARTS=agent,ingest; default: native-writer/bench's)
-	@$(PYTHON) -m bench_rounds.publish --write '$(or $(FILE),native-writer/bench/README.md)' --parts '$(or $(PARTS),write,null-sink,budget)'
+	@$(PYTHON) -m daq_bench.bench_rounds.publish --write '$(or $(FILE),native-writer/bench/README.md)' --parts '$(or $(PARTS),write,null-sink,budget)'
 
 self-qualify: python-test ## let the bench judge simulated runs whose truth it does not know, and write docs/self-qualification.md, or -thermal.md (RUNS=1000 SEED=0 JOBS= SIMULATED=snb-100s or thermal; SAMPLE=folder: one bundle with its report instead)
-	@PYTHONPATH=inventory:robot-suites:agents:reports $(PYTHON) -m simulation $(if $(RUNS),--runs '$(RUNS)') $(if $(SEED),--seed '$(SEED)') $(if $(JOBS),--jobs '$(JOBS)') \
+	@PYTHONPATH=inventory:robot-suites:agents:reports $(PYTHON) -m daq_bench.simulation $(if $(RUNS),--runs '$(RUNS)') $(if $(SEED),--seed '$(SEED)') $(if $(JOBS),--jobs '$(JOBS)') \
 	    $(if $(SIMULATED),--scenario '$(SIMULATED)') $(if $(SAMPLE),--sample '$(SAMPLE)')
 
 crash-trials: setup packages-virtual ## kill one process of the bench in real runs on light candidates, judge, mend, resume (TRIALS=200 SEED=0; WRITE=1: the table into docs/crash-trials.md; HAZARDS=light or virtual: faults below and around a candidate instead, each TRIALS times, of ONLY=a,b)
-	@PYTHONPATH=inventory:robot-suites:agents:reports:ansible/tests $(PYTHON) -m crash_trials $(if $(TRIALS),--trials '$(TRIALS)') $(if $(SEED),--seed '$(SEED)') $(if $(WRITE),--write) $(if $(HAZARDS),--hazards '$(if $(filter 1,$(HAZARDS)),light,$(HAZARDS))') $(if $(ONLY),--only '$(ONLY)')
+	@PYTHONPATH=inventory:robot-suites:agents:reports:ansible/tests $(PYTHON) -m daq_bench.crash_trials $(if $(TRIALS),--trials '$(TRIALS)') $(if $(SEED),--seed '$(SEED)') $(if $(WRITE),--write) $(if $(HAZARDS),--hazards '$(if $(filter 1,$(HAZARDS)),light,$(HAZARDS))') $(if $(ONLY),--only '$(ONLY)')
 
 discover: python ## look at a server and propose its inventory entry (HOST=user@server or local, BMC=user@address, PORT= KEY= SSH_ARGS= NAME= OUT=; DISCOVER_OPTIONS='--bmc-ca-file ...')
 	@$(RIG) discover --host='$(HOST)' $(if $(PORT),--port='$(PORT)') $(if $(KEY),--key='$(KEY)') $(if $(SSH_ARGS),--ssh-args='$(SSH_ARGS)') \
@@ -146,7 +146,7 @@ report: python ## render the reports of RUN again and seal them (SIGN_KEY=FILE s
 	@$(RIG) report $(NAMED_RUN) $(OWN)
 
 schemas: python ## renew the JSON Schemas of the documents that have types (bench_model.evidence.schemas)
-	@PYTHONPATH=inventory $(PYTHON) -m bench_model.evidence.schemas inventory/schemas
+	@PYTHONPATH=inventory $(PYTHON) -m daq_bench.bench_model.evidence.schemas inventory/schemas
 
 golden: python-test ## renew the stored report that reports/tests compares with; look at the difference before you commit it
 	@GOLDEN=renew LC_ALL=C.UTF-8 $(BIN)/pytest -q reports/tests/test_golden.py
@@ -267,7 +267,7 @@ study: python-test ## measure how often the verdict errs, by simulation, and the
 	@$(PYTHON) inventory/studies/scan_lengths.py --runs $(or $(RUNS),2000) --write docs/scenarios-scans.md
 
 audit: python-test ## the project's own adversary: wrong evidence of every scenario, and every noise process, against the functions that judge; renews docs/statistics.md (MOST=mutants of a class and scenario, RUNS=runs of a process, SCENARIOS=a,b: these alone)
-	@$(PYTHON) -m audit $(if $(MOST),--most $(MOST)) $(if $(SCENARIOS),--scenarios '$(SCENARIOS)',--write docs/statistics.md)
+	@$(PYTHON) -m daq_bench.audit $(if $(MOST),--most $(MOST)) $(if $(SCENARIOS),--scenarios '$(SCENARIOS)',--write docs/statistics.md)
 	$(if $(SCENARIOS),,@$(PYTHON) inventory/studies/error_rates.py $(if $(RUNS),--runs $(RUNS)) --write docs/statistics.md)
 
 lint: python-test packages-test lint-docs lint-python lint-types lint-imports lint-robot lint-ansible lint-collection lint-shell lint-native ## all static checks
@@ -280,7 +280,7 @@ lint-python:
 	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci
 
 lint-types:
-	@$(BIN)/mypy inventory/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/audit robot-suites/rig robot-suites/simulation robot-suites/crash_trials robot-suites/virtual_candidate robot-suites/libraries reports/bench_report reports/bench_dashboards agents/telemetry_agent agents/analysis_reader robot-suites/bench_rounds robot-suites/fleet_bench native-writer/bench/writer_bench agents/telemetry_bench agents/hot_store_bench reports/reporting_bench .ci/checks.py .ci/check.py .ci/docs.py
+	@$(BIN)/mypy inventory/daq_bench/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/daq_bench/audit robot-suites/daq_bench/rig robot-suites/daq_bench/simulation robot-suites/daq_bench/crash_trials robot-suites/daq_bench/virtual_candidate robot-suites/libraries reports/daq_bench/bench_report reports/daq_bench/bench_dashboards agents/daq_bench/telemetry_agent agents/daq_bench/analysis_reader robot-suites/daq_bench/bench_rounds robot-suites/daq_bench/fleet_bench native-writer/bench/daq_bench/writer_bench agents/daq_bench/telemetry_bench agents/daq_bench/hot_store_bench reports/daq_bench/reporting_bench .ci/checks.py .ci/check.py .ci/docs.py
 
 lint-imports:
 	@$(BIN)/lint-imports --no-cache --no-logo
@@ -297,8 +297,8 @@ lint-collection: python-test
 	@$(BOOTSTRAP)/sanity.sh
 
 lint-shell:
-	@shellcheck --external-sources --source-path=SCRIPTDIR $(BOOTSTRAP)/*.sh native-writer/tests/portable_test.sh native-writer/tests/fuzz/run.sh .ci/run robot-suites/virtual_candidate/guest/configure.sh
-	@shellcheck --shell=sh robot-suites/virtual_candidate/guest/init
+	@shellcheck --external-sources --source-path=SCRIPTDIR $(BOOTSTRAP)/*.sh native-writer/tests/portable_test.sh native-writer/tests/fuzz/run.sh .ci/run robot-suites/daq_bench/virtual_candidate/guest/configure.sh
+	@shellcheck --shell=sh robot-suites/daq_bench/virtual_candidate/guest/init
 
 lint-native:
 	@python3 native-writer/tests/rooms.py

@@ -30,7 +30,7 @@ class BuildWithFiles(build_py):
             if not found:
                 raise SystemExit(f"setup.py: no file is {pattern}: correct SHIPPED, or complete the checkout")
             for file in found:
-                target = Path(self.build_lib, "bench_model", "shipped", file.relative_to(here))
+                target = Path(self.build_lib, "daq_bench", "bench_model", "shipped", file.relative_to(here))
                 self.mkpath(str(target.parent))
                 self.copy_file(str(file), str(target))
 

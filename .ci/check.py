@@ -47,7 +47,7 @@ def changed_files() -> list[str]:
 
 
 def module_of(name: str) -> str | None:
-    """`robot-suites/rig/workloads/shared/fio.py`: `rig.workloads.shared.fio`; None for what is imported by nobody."""
+    """`robot-suites/daq_bench/rig/workloads/shared/fio.py`: `rig.workloads.shared.fio`; None for what is imported by nobody."""
     for package in sorted(PACKAGES, key=len, reverse=True):
         if name.startswith(f"{package}/") and name.endswith(".py") and "/tests/" not in name:
             return name[len(package) + 1 : -3].replace("/", ".").removesuffix(".__init__")

@@ -23,14 +23,14 @@ from typing import Any
 from ruamel.yaml import YAML
 
 import corpus_trees
-from bench_model.base.errors import BenchError
-from bench_model.documents.struct import Struct, as_document, read
-from bench_model.workloads.lan import iperf3, perftest
 from corpus_secrets import redacted
-from rig.workloads.shared import fio
-from telemetry_agent.devices import nvme_pages, redfish_inlet, smartctl_json
-from telemetry_agent.devices.drive_questions import behind_of
-from telemetry_agent.devices.ipmi_text import parse_log, parse_power, parse_sensors
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.documents.struct import Struct, as_document, read
+from daq_bench.bench_model.workloads.lan import iperf3, perftest
+from daq_bench.rig.workloads.shared import fio
+from daq_bench.telemetry_agent.devices import nvme_pages, redfish_inlet, smartctl_json
+from daq_bench.telemetry_agent.devices.drive_questions import behind_of
+from daq_bench.telemetry_agent.devices.ipmi_text import parse_log, parse_power, parse_sensors
 
 ROOT = Path(__file__).parent.parent
 CORPUS = ROOT / "inventory/corpus"

@@ -13,11 +13,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bench_model.workloads.streams_checksum.setups import Cpus
-from rig.on_candidate.reading import cpu_topology, probe
-from telemetry_agent.base.point import Encoder
-from telemetry_agent.collectors import system_collectors
-from telemetry_agent.reading.collector import Unsupported
+from daq_bench.bench_model.workloads.streams_checksum.setups import Cpus
+from daq_bench.rig.on_candidate.reading import cpu_topology, probe
+from daq_bench.telemetry_agent.base.point import Encoder
+from daq_bench.telemetry_agent.collectors import system_collectors
+from daq_bench.telemetry_agent.reading.collector import Unsupported
 
 MODULE_UTILS = Path(__file__).parent.parent / "ansible/module_utils"
 # Those that answer from files alone, at one reading.

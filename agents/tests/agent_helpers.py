@@ -19,9 +19,9 @@ from typing import Any
 
 import yaml
 
-from telemetry_agent.base.line_parser import parse_line
-from telemetry_agent.base.point import Point
-from telemetry_agent.reading.collector import Collector, Reading
+from daq_bench.telemetry_agent.base.line_parser import parse_line
+from daq_bench.telemetry_agent.base.point import Point
+from daq_bench.telemetry_agent.reading.collector import Collector, Reading
 
 TESTS = Path(__file__).resolve().parent
 AGENTS = TESTS.parent
@@ -103,7 +103,7 @@ def wait_for(condition: Callable[[], bool], what: str, limit_s: float = 15.0) ->
 
 def run_cli(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """The agent's command line, to its end."""
-    command = [sys.executable, "-m", "telemetry_agent", *arguments]
+    command = [sys.executable, "-m", "daq_bench.telemetry_agent", *arguments]
     env = {**os.environ, "PYTHONPATH": str(AGENTS), **environment}
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=40, check=False)
 
@@ -113,7 +113,7 @@ class AgentProcess:
 
     def __init__(self, spool_dir: Path, arguments: Iterable[str]) -> None:
         self.spool_dir = spool_dir
-        command = [sys.executable, "-m", "telemetry_agent", "run", "--spool-dir", str(spool_dir), *arguments]
+        command = [sys.executable, "-m", "daq_bench.telemetry_agent", "run", "--spool-dir", str(spool_dir), *arguments]
         env = {**os.environ, "PYTHONPATH": str(AGENTS)}
         self.process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from analysis_reader import dataset
-from analysis_reader.shape import FULL, TTREE, Shape
+from daq_bench.analysis_reader import dataset
+from daq_bench.analysis_reader.shape import FULL, TTREE, Shape
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from agent_helpers import FIXTURES, T0_NS, fake_program
 
-from telemetry_agent.base.point import Encoder, Point
-from telemetry_agent.collectors.smart import Smart
-from telemetry_agent.reading.collector import Reading
+from daq_bench.telemetry_agent.base.point import Encoder, Point
+from daq_bench.telemetry_agent.collectors.smart import Smart
+from daq_bench.telemetry_agent.reading.collector import Reading
 
 DRIVES = FIXTURES / "drives"
 ANSWERING = sorted(path.parent.name for path in DRIVES.glob("*/expected.lp"))

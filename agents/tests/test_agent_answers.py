@@ -15,8 +15,8 @@ import pytest
 from agent_helpers import load, scripted_http
 from test_agent_delivery import Store, make, write_spool
 
-from telemetry_agent.delivery.delivery import BATCH_BYTES_MAX
-from telemetry_agent.delivery.influx import (
+from daq_bench.telemetry_agent.delivery.delivery import BATCH_BYTES_MAX
+from daq_bench.telemetry_agent.delivery.influx import (
     RETRY_AFTER_S_MAX,
     SET_UP_RETRY_S,
     Destination,
@@ -234,8 +234,8 @@ def test_a_count_of_dropped_points_is_read_from_the_reason() -> None:
 
 def test_a_server_too_slow_for_a_whole_batch_gets_smaller_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The time-out is for the whole exchange, so that a batch must fit into it; the size finds itself."""
-    monkeypatch.setattr("telemetry_agent.delivery.delivery.WRITE_TIMEOUT_S", 0.3)
-    monkeypatch.setattr("telemetry_agent.delivery.delivery.BACKOFF_S_MIN", 0.05)
+    monkeypatch.setattr("daq_bench.telemetry_agent.delivery.delivery.WRITE_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("daq_bench.telemetry_agent.delivery.delivery.BACKOFF_S_MIN", 0.05)
     store = Store()
 
     def slow(body: bytes, path: str) -> tuple[int, str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench_model.behaviour.smart_facts import ATA_ERRORS
-from telemetry_agent.devices.smartctl_json import ATA_FIELDS
+from daq_bench.bench_model.behaviour.smart_facts import ATA_ERRORS
+from daq_bench.telemetry_agent.devices.smartctl_json import ATA_FIELDS
 
 
 def test_the_agent_and_the_reports_agree() -> None:

@@ -24,9 +24,9 @@ from agent_helpers import (
 from test_agent_workload import record
 
 from build_pyz import archive
-from telemetry_agent.agent import SUMMARY_PERIOD_S
+from daq_bench.telemetry_agent.agent import SUMMARY_PERIOD_S
 
-PACKAGE = AGENTS / "telemetry_agent"
+PACKAGE = AGENTS / "daq_bench" / "telemetry_agent"
 INFLUX = ("--influx-url", "http://127.0.0.1:9", "--database", "bench")
 QUIET = ("run", "--spool-dir", "D", "--no-influx")
 

@@ -15,11 +15,11 @@ from agent_helpers import by_tag, spooled
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_agent.agent import Agent, Settings
-from telemetry_agent.base.clock import CLOCK, StampClock
-from telemetry_agent.base.point import Point
-from telemetry_agent.collectors.workload import Workload
-from telemetry_agent.reading import collector as collector_module
+from daq_bench.telemetry_agent.agent import Agent, Settings
+from daq_bench.telemetry_agent.base.clock import CLOCK, StampClock
+from daq_bench.telemetry_agent.base.point import Point
+from daq_bench.telemetry_agent.collectors.workload import Workload
+from daq_bench.telemetry_agent.reading import collector as collector_module
 
 S = 1_000_000_000
 T0 = 1_700_000_000 * S
@@ -151,7 +151,7 @@ def test_an_agent_whose_clock_is_set_back_overwrites_nothing(
     offset_ns = 0
     clock = StampClock(lambda: time.time_ns() + offset_ns)
     for module in ("agent", "scheduling.scheduler"):
-        monkeypatch.setattr(f"telemetry_agent.{module}.CLOCK", clock)
+        monkeypatch.setattr(f"daq_bench.telemetry_agent.{module}.CLOCK", clock)
     monkeypatch.setattr(collector_module, "CLOCK", clock)
     agent = Agent(Settings(tmp_path, period_s=0.1))
     agent.start()

@@ -11,19 +11,19 @@ from agent_helpers import FIXTURES, METRICS, PYTHON_TYPES, fake_program, machine
 from drive_helpers import ANSWERING, Bench, event, event_log, with_events, with_groups
 from recorded_tree import FOLDER, Clock, sample, unpack
 
-from telemetry_agent.base.point import Point
-from telemetry_agent.collectors import system_collectors
-from telemetry_agent.collectors.agent_status import AGENT, AgentStatus
-from telemetry_agent.collectors.hardware.edac import Edac
-from telemetry_agent.collectors.hardware.kernel_log import GAP, NAMES, RECORDS, KernelLog
-from telemetry_agent.collectors.hardware.redfish import Redfish
-from telemetry_agent.collectors.ipmi import LOG, LOG_SINCE, POWER, SENSORS, Ipmi
-from telemetry_agent.collectors.memory_bandwidth import MemoryBandwidth
-from telemetry_agent.collectors.workload import KNOWN_FIELDS, check_record
-from telemetry_agent.devices.redfish_service import Address
-from telemetry_agent.reading.collector import reading_now
-from telemetry_agent.scheduling.scheduler import Scheduler
-from telemetry_agent.summary import point_counts
+from daq_bench.telemetry_agent.base.point import Point
+from daq_bench.telemetry_agent.collectors import system_collectors
+from daq_bench.telemetry_agent.collectors.agent_status import AGENT, AgentStatus
+from daq_bench.telemetry_agent.collectors.hardware.edac import Edac
+from daq_bench.telemetry_agent.collectors.hardware.kernel_log import GAP, NAMES, RECORDS, KernelLog
+from daq_bench.telemetry_agent.collectors.hardware.redfish import Redfish
+from daq_bench.telemetry_agent.collectors.ipmi import LOG, LOG_SINCE, POWER, SENSORS, Ipmi
+from daq_bench.telemetry_agent.collectors.memory_bandwidth import MemoryBandwidth
+from daq_bench.telemetry_agent.collectors.workload import KNOWN_FIELDS, check_record
+from daq_bench.telemetry_agent.devices.redfish_service import Address
+from daq_bench.telemetry_agent.reading.collector import reading_now
+from daq_bench.telemetry_agent.scheduling.scheduler import Scheduler
+from daq_bench.telemetry_agent.summary import point_counts
 
 RECORD = (
     "daqwriter,command=minidaq,phase=record,run=r offered_bytes=1i,stored_bytes=1i,backlog_bytes=0i,"
@@ -93,7 +93,7 @@ def emitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Point]:
     (bench.files / "c0.bin").write_bytes(page)
     with monkeypatch.context() as patched:
         patched.setenv("PATH", bench.path)
-        patched.setattr("telemetry_agent.devices.drive_events.PERIOD_S", 0.0)
+        patched.setattr("daq_bench.telemetry_agent.devices.drive_events.PERIOD_S", 0.0)
         smart = bench.smart()
         points += smart.parse(smart.read(), None)
         with_events(bench, event_log(9100, [event(4, 1000), event(13, 9050, bytes((5, 1)))]))

@@ -11,9 +11,9 @@ from agent_helpers import load, scripted_http
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from telemetry_agent.delivery.delivery import BATCH_LINES_MAX, Delivery
-from telemetry_agent.delivery.influx import Destination, InfluxWriter, Rejected, Retryable
-from telemetry_agent.spool.cursor import Cursor
+from daq_bench.telemetry_agent.delivery.delivery import BATCH_LINES_MAX, Delivery
+from daq_bench.telemetry_agent.delivery.influx import Destination, InfluxWriter, Rejected, Retryable
+from daq_bench.telemetry_agent.spool.cursor import Cursor
 
 
 def write_spool(directory: Path, lines: list[str]) -> Path:

@@ -10,11 +10,11 @@ import pytest
 from agent_helpers import fake_program, undeclared
 from drive_helpers import Bench, event, event_log, with_events
 
-from telemetry_agent.base.point import Point
-from telemetry_agent.devices import nvme_events
-from telemetry_agent.devices.drive_events import LATER_MS, EventLog
-from telemetry_agent.devices.nvme_events import EVENTS_MAX, LOG_BYTES_MAX
-from telemetry_agent.devices.vendor_pages import OCP_GUID, ocp_fields
+from daq_bench.telemetry_agent.base.point import Point
+from daq_bench.telemetry_agent.devices import nvme_events
+from daq_bench.telemetry_agent.devices.drive_events import LATER_MS, EventLog
+from daq_bench.telemetry_agent.devices.nvme_events import EVENTS_MAX, LOG_BYTES_MAX
+from daq_bench.telemetry_agent.devices.vendor_pages import OCP_GUID, ocp_fields
 
 NOW_MS = 1_800_000_000_000
 OLD = event(4, NOW_MS - 10_000_000, b"FW1.0   ")
@@ -25,7 +25,7 @@ HOT = event(13, NOW_MS - 2000, bytes((7, 1)))
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     made = Bench(tmp_path, "nvme_consumer")
     monkeypatch.setenv("PATH", made.path)
-    monkeypatch.setattr("telemetry_agent.devices.drive_events.PERIOD_S", 0.0)
+    monkeypatch.setattr("daq_bench.telemetry_agent.devices.drive_events.PERIOD_S", 0.0)
     return made
 
 
@@ -174,7 +174,7 @@ def test_a_huge_log_is_read_up_to_a_bound_and_a_storm_is_one_point_beyond_64() -
 def test_a_log_that_shifts_past_its_bound_tells_no_old_event_as_new(monkeypatch: pytest.MonkeyPatch) -> None:
     """Oldest first, and longer than is read: when the oldest goes, another old one comes into sight."""
     many = [event(13, NOW_MS - 9_000_000 + n, bytes((n % 251, n // 251))) for n in range(50_000)]
-    monkeypatch.setattr("telemetry_agent.devices.drive_events.PERIOD_S", 0.0)
+    monkeypatch.setattr("daq_bench.telemetry_agent.devices.drive_events.PERIOD_S", 0.0)
     drive, logs = EventLog(), [event_log(NOW_MS, many[:-1]), event_log(NOW_MS + 1, many[1:])]
 
     def fetch(size: int, *options: str) -> bytes:

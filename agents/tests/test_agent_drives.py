@@ -12,11 +12,11 @@ import pytest
 from agent_helpers import by_tag, fake_program, undeclared
 from drive_helpers import ANSWERING, DRIVES, REFUSING, Bench, lines_of, page_bytes, points_of
 
-from telemetry_agent.base.line_parser import parse_line
-from telemetry_agent.collectors.smart import Smart
-from telemetry_agent.devices import nvme_pages, smartctl_json, vendor_pages
-from telemetry_agent.devices.drive_poll import DrivePoll
-from telemetry_agent.reading.collector import Unsupported
+from daq_bench.telemetry_agent.base.line_parser import parse_line
+from daq_bench.telemetry_agent.collectors.smart import Smart
+from daq_bench.telemetry_agent.devices import nvme_pages, smartctl_json, vendor_pages
+from daq_bench.telemetry_agent.devices.drive_poll import DrivePoll
+from daq_bench.telemetry_agent.reading.collector import Unsupported
 
 UNREADABLE = "nvme0n1: nvme smart-log: /dev/nvme0n1: Permission denied"
 UNKNOWN = "nvme0n1: nvme id-ctrl: /dev/nvme0n1: Permission denied"

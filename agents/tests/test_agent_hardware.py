@@ -16,11 +16,18 @@ from agent_helpers import by_tag, undeclared
 from drive_helpers import Bench, endurance_page, with_groups
 from recorded_tree import Clock, sample, write
 
-from telemetry_agent.base.point import Encoder, Point
-from telemetry_agent.collectors.hardware.edac import Edac
-from telemetry_agent.collectors.hardware.kernel_log import GAP, NAMES, POINTS_MAX, RECORDS, SEPARATOR, KernelLog
-from telemetry_agent.devices.kernel_text import TEXT_CHARACTERS_MAX, Fault, Message, fault_of, parse_message
-from telemetry_agent.reading.collector import Reading, Unsupported
+from daq_bench.telemetry_agent.base.point import Encoder, Point
+from daq_bench.telemetry_agent.collectors.hardware.edac import Edac
+from daq_bench.telemetry_agent.collectors.hardware.kernel_log import (
+    GAP,
+    NAMES,
+    POINTS_MAX,
+    RECORDS,
+    SEPARATOR,
+    KernelLog,
+)
+from daq_bench.telemetry_agent.devices.kernel_text import TEXT_CHARACTERS_MAX, Fault, Message, fault_of, parse_message
+from daq_bench.telemetry_agent.reading.collector import Reading, Unsupported
 
 T_NS, BOOT_S = 1_800_000_000_000_000_000, 500.0  # a reading at this time, so long after boot
 # Messages in the words of Linux; each with what it tells.

@@ -12,20 +12,20 @@ import pytest
 from agent_helpers import by_tag
 from recorded_tree import FOLDER, HOST, NVME0, Clock, Make, lines, remove, sample, unpack, write
 
-from telemetry_agent.base.point import INT64_MAX, Point
-from telemetry_agent.collectors import system_collectors
-from telemetry_agent.collectors.block_device import BlockDevice, is_whole_disk
-from telemetry_agent.collectors.cpu_idle import CpuIdle
-from telemetry_agent.collectors.interrupts import Interrupts
-from telemetry_agent.collectors.md_array import MdArray
-from telemetry_agent.collectors.memory_bandwidth import MemoryBandwidth
-from telemetry_agent.collectors.network import Network
-from telemetry_agent.collectors.numa import Numa
-from telemetry_agent.collectors.pcie_errors import PcieErrors
-from telemetry_agent.collectors.pcie_link import PcieLink
-from telemetry_agent.collectors.rapl import Rapl
-from telemetry_agent.collectors.temperature import Temperature
-from telemetry_agent.reading.collector import Every, Unsupported
+from daq_bench.telemetry_agent.base.point import INT64_MAX, Point
+from daq_bench.telemetry_agent.collectors import system_collectors
+from daq_bench.telemetry_agent.collectors.block_device import BlockDevice, is_whole_disk
+from daq_bench.telemetry_agent.collectors.cpu_idle import CpuIdle
+from daq_bench.telemetry_agent.collectors.interrupts import Interrupts
+from daq_bench.telemetry_agent.collectors.md_array import MdArray
+from daq_bench.telemetry_agent.collectors.memory_bandwidth import MemoryBandwidth
+from daq_bench.telemetry_agent.collectors.network import Network
+from daq_bench.telemetry_agent.collectors.numa import Numa
+from daq_bench.telemetry_agent.collectors.pcie_errors import PcieErrors
+from daq_bench.telemetry_agent.collectors.pcie_link import PcieLink
+from daq_bench.telemetry_agent.collectors.rapl import Rapl
+from daq_bench.telemetry_agent.collectors.temperature import Temperature
+from daq_bench.telemetry_agent.reading.collector import Every, Unsupported
 
 
 def second_points(root: Path, clock: Clock, *trees: str) -> list[Point]:

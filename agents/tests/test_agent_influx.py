@@ -14,10 +14,10 @@ from agent_helpers import AgentProcess, assert_adds_up, load, run_cli, running_a
 from influx_server import InfluxServer
 from test_agent_workload import record
 
-from telemetry_agent.base.point import Encoder, Point
-from telemetry_agent.delivery.delivery import Delivery
-from telemetry_agent.delivery.influx import Destination, InfluxWriter
-from telemetry_agent.spool.cursor import Cursor
+from daq_bench.telemetry_agent.base.point import Encoder, Point
+from daq_bench.telemetry_agent.delivery.delivery import Delivery
+from daq_bench.telemetry_agent.delivery.influx import Destination, InfluxWriter
+from daq_bench.telemetry_agent.spool.cursor import Cursor
 
 FAST = ("--period", "0.2", "--tag", "host=my host", "--tag", "run=r,1", "--drain-seconds", "10")
 

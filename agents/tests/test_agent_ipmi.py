@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from agent_helpers import FIXTURES, T0_NS, by_tag, fake_program, undeclared, wait_for
 
-from telemetry_agent.base.line_parser import parse_line
-from telemetry_agent.base.point import Encoder, Point
-from telemetry_agent.collectors.ipmi import LOG, LOG_NOW, LOG_SINCE, POWER, SENSORS, Ipmi, lan_interface
-from telemetry_agent.devices.ipmi_text import (
+from daq_bench.telemetry_agent.base.line_parser import parse_line
+from daq_bench.telemetry_agent.base.point import Encoder, Point
+from daq_bench.telemetry_agent.collectors.ipmi import LOG, LOG_NOW, LOG_SINCE, POWER, SENSORS, Ipmi, lan_interface
+from daq_bench.telemetry_agent.devices.ipmi_text import (
     LogEntry,
     LogState,
     PowerReading,
@@ -31,10 +31,10 @@ from telemetry_agent.devices.ipmi_text import (
     parse_power,
     parse_sensors,
 )
-from telemetry_agent.reading.collector import Reading, Unsupported, reading_now
-from telemetry_agent.scheduling.scheduler import Scheduler
-from virtual_candidate import processes
-from virtual_candidate.bmc.simulator import Bmc
+from daq_bench.telemetry_agent.reading.collector import Reading, Unsupported, reading_now
+from daq_bench.telemetry_agent.scheduling.scheduler import Scheduler
+from daq_bench.virtual_candidate import processes
+from daq_bench.virtual_candidate.bmc.simulator import Bmc
 
 RECORDED = FIXTURES / "ipmi"
 SDR, DCMI = (RECORDED / "sdr_full.csv").read_text(), (RECORDED / "dcmi_power.txt").read_text()
@@ -489,7 +489,7 @@ def test_a_value_beyond_all_numbers_is_a_fault() -> None:
 
 def test_new_entries_of_the_log_are_events_and_old_ones_are_not(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Listed only when the log has grown: listing reads all of it."""
-    monkeypatch.setattr("telemetry_agent.collectors.ipmi.LOG_PERIOD_S", 0.0)
+    monkeypatch.setattr("daq_bench.telemetry_agent.collectors.ipmi.LOG_PERIOD_S", 0.0)
     collector = Ipmi(1.0, interface=LAN)
     assert collector.read().texts[LOG] == ""
     assert collector.read().texts[LOG] == ""
@@ -588,7 +588,7 @@ def test_an_event_is_dated_by_the_bmcs_own_clock_where_that_fits(
 
 def test_a_bmc_without_a_log_is_said_once(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As one without DCMI."""
-    monkeypatch.setattr("telemetry_agent.collectors.ipmi.LOG_PERIOD_S", 0.0)
+    monkeypatch.setattr("daq_bench.telemetry_agent.collectors.ipmi.LOG_PERIOD_S", 0.0)
     refusing = (
         'case "$*" in *"sel info"*) echo "Get SEL Info command failed: Invalid command (c1)" >&2; exit 1 ;; esac\n'
     )
@@ -715,7 +715,7 @@ def test_a_real_bmc_that_freezes_is_a_failure_and_is_read_again(simulated: Bmc, 
 @needs_simulator
 def test_a_real_bmcs_new_event_arrives(simulated: Bmc, collector: Ipmi, monkeypatch: pytest.MonkeyPatch) -> None:
     """A supply that fails, as an entry of the log that is added while the agent runs; what was there before is no event."""
-    monkeypatch.setattr("telemetry_agent.collectors.ipmi.LOG_PERIOD_S", 0.0)
+    monkeypatch.setattr("daq_bench.telemetry_agent.collectors.ipmi.LOG_PERIOD_S", 0.0)
 
     def add(sensor_type: str, number: str, what: str) -> None:
         head = ("0", "0", "2", "0", "0", "0", "0", "0x20", "0", "4")  # record, type, time, generator, revision

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_agent.base.line_parser import parse_line
-from telemetry_agent.base.point import INT64_MAX, INT64_MIN, Encoder, FieldValue, Point, PointError
+from daq_bench.telemetry_agent.base.line_parser import parse_line
+from daq_bench.telemetry_agent.base.point import INT64_MAX, INT64_MIN, Encoder, FieldValue, Point, PointError
 
 # Everything but what is refused: line breaks anywhere, a trailing backslash in names and tags.
 TEXT = st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), max_size=12)

@@ -15,7 +15,7 @@ from agent_helpers import AGENTS, load, spooled, wait_for
 
 from build_pyz import archive
 
-PACKAGE = AGENTS / "telemetry_agent"
+PACKAGE = AGENTS / "daq_bench" / "telemetry_agent"
 OLD_PYTHON_VARIABLE = "PYTHON39_BIN"
 # Newer than 3.9, by module: what the agent must not call. `dataclass` has more keywords since 3.10, `zip` has `strict`.
 TOO_NEW = {

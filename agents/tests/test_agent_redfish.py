@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 from agent_helpers import undeclared
 
-from telemetry_agent.collectors.hardware.redfish import Redfish
-from telemetry_agent.devices import redfish_inlet
-from telemetry_agent.devices.redfish_service import Address
-from telemetry_agent.reading.collector import Unsupported
-from virtual_candidate import tls
-from virtual_candidate.bmc.simulator import Bmc
-from virtual_candidate.instance import DEFAULT_BASE
-from virtual_candidate.testing import free_ports
+from daq_bench.telemetry_agent.collectors.hardware.redfish import Redfish
+from daq_bench.telemetry_agent.devices import redfish_inlet
+from daq_bench.telemetry_agent.devices.redfish_service import Address
+from daq_bench.telemetry_agent.reading.collector import Unsupported
+from daq_bench.virtual_candidate import tls
+from daq_bench.virtual_candidate.bmc.simulator import Bmc
+from daq_bench.virtual_candidate.instance import DEFAULT_BASE
+from daq_bench.virtual_candidate.testing import free_ports
 
 PASSWORD = "secret-word"
 ROOT = "/redfish/v1"

@@ -9,10 +9,10 @@ from typing import Any
 
 from agent_helpers import wait_for
 
-from telemetry_agent.base.point import Point
-from telemetry_agent.collectors.agent_status import AgentStatus
-from telemetry_agent.reading.collector import Reading, Unsupported, reading_now
-from telemetry_agent.scheduling.scheduler import Scheduler
+from daq_bench.telemetry_agent.base.point import Point
+from daq_bench.telemetry_agent.collectors.agent_status import AgentStatus
+from daq_bench.telemetry_agent.reading.collector import Reading, Unsupported, reading_now
+from daq_bench.telemetry_agent.scheduling.scheduler import Scheduler
 
 
 class Fake:

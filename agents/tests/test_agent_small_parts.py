@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry_agent.base.quantiles import Quantiles
-from telemetry_agent.reading.collector import Every, HeldFile
-from telemetry_agent.spool.tally import Ledger, Thinned
+from daq_bench.telemetry_agent.base.quantiles import Quantiles
+from daq_bench.telemetry_agent.reading.collector import Every, HeldFile
+from daq_bench.telemetry_agent.spool.tally import Ledger, Thinned
 
 
 def test_every_is_due_once_per_period_however_late_it_is_asked() -> None:

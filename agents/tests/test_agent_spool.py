@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from agent_helpers import wait_for
 
-from telemetry_agent.spool.spool import QUEUE_BYTES_MAX, Spool, SpoolBusy
+from daq_bench.telemetry_agent.spool.spool import QUEUE_BYTES_MAX, Spool, SpoolBusy
 
 
 def close(spool: Spool) -> None:
@@ -103,7 +103,7 @@ def test_memory_is_bounded_when_the_disk_stands_still(tmp_path: Path, monkeypatc
         gate.wait(20)
         return write(fd, data, offset)
 
-    monkeypatch.setattr("telemetry_agent.spool.thinning.os.pwrite", stuck_write)
+    monkeypatch.setattr("daq_bench.telemetry_agent.spool.thinning.os.pwrite", stuck_write)
     spool.put(["first x=1i 1\n"])
     wait_for(lambda: not spool._queue, "the writer stuck in its first write")
     many = (QUEUE_BYTES_MAX - spool._queued_bytes) // len("m x=1i 1\n")

@@ -18,14 +18,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_agent_workload import record
 
-from telemetry_agent.delivery.delivery import Delivery
-from telemetry_agent.delivery.influx import Destination, InfluxWriter
-from telemetry_agent.spool.cursor import Cursor
-from telemetry_agent.spool.recovery import recover
-from telemetry_agent.spool.room import Limits
-from telemetry_agent.spool.spool import Spool
-from telemetry_agent.spool.tally import measurement_of
-from telemetry_agent.spool.thinning import COMMENT, LEVELS_S, Journal, comment_of, parse_comment, redo, series_of, thin
+from daq_bench.telemetry_agent.delivery.delivery import Delivery
+from daq_bench.telemetry_agent.delivery.influx import Destination, InfluxWriter
+from daq_bench.telemetry_agent.spool.cursor import Cursor
+from daq_bench.telemetry_agent.spool.recovery import recover
+from daq_bench.telemetry_agent.spool.room import Limits
+from daq_bench.telemetry_agent.spool.spool import Spool
+from daq_bench.telemetry_agent.spool.tally import measurement_of
+from daq_bench.telemetry_agent.spool.thinning import (
+    COMMENT,
+    LEVELS_S,
+    Journal,
+    comment_of,
+    parse_comment,
+    redo,
+    series_of,
+    thin,
+)
 
 MIB = 2**20
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from telemetry_agent.base.point import Point, PointError
-from telemetry_agent.collectors.workload import LINE_CHARACTERS_MAX, Workload, check_record
+from daq_bench.telemetry_agent.base.point import Point, PointError
+from daq_bench.telemetry_agent.collectors.workload import LINE_CHARACTERS_MAX, Workload, check_record
 
 
 def record(number: int) -> str:

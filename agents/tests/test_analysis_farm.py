@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from analysis_helpers import REPOSITORY, disk, files_of, shape
 
-from analysis_reader import dataset, farm, slow_disk
-from analysis_reader.errors import ReaderError
-from analysis_reader.shape import FULL
+from daq_bench.analysis_reader import dataset, farm, slow_disk
+from daq_bench.analysis_reader.errors import ReaderError
+from daq_bench.analysis_reader.shape import FULL
 
 __all__ = ["disk"]  # a fixture, for pytest to find
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="loop devices and cgroups need root")
@@ -43,7 +43,7 @@ def test_a_slow_disk_is_as_slow_as_asked_and_leaves_nothing(disk: Path) -> None:
     ]
     limits = ["--read-iops=1000", "--read-bytes-per-s=1500000", "--workers=1,2"]
     done = subprocess.run(
-        [sys.executable, "-m", "analysis_reader", *options, *limits], capture_output=True, text=True, timeout=300, check=False,
+        [sys.executable, "-m", "daq_bench.analysis_reader", *options, *limits], capture_output=True, text=True, timeout=300, check=False,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "agents")},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -86,7 +86,7 @@ def test_a_farm_reads_all_of_it_alone_and_together_and_leaves_nothing(disk: Path
     if len(cpus) < 2:
         pytest.skip("a farm of two nodes needs two CPUs")
     done = subprocess.run(
-        [sys.executable, "-m", "analysis_reader", *options, f"--cpus={cpus[0]},{cpus[1]}"], capture_output=True, text=True, timeout=600,
+        [sys.executable, "-m", "daq_bench.analysis_reader", *options, f"--cpus={cpus[0]},{cpus[1]}"], capture_output=True, text=True, timeout=600,
         check=False, env={**os.environ, "PYTHONPATH": str(REPOSITORY / "agents"), "TMPDIR": str(disk)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

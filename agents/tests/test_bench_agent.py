@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from bench_model.base.errors import BenchError
-from bench_rounds import cli
-from bench_rounds.measuring import processes
-from bench_rounds.measuring.ratios import summary
-from telemetry_bench import agent as part
-from telemetry_bench import agent_measurement, jitter
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_rounds import cli
+from daq_bench.bench_rounds.measuring import processes
+from daq_bench.bench_rounds.measuring.ratios import summary
+from daq_bench.telemetry_bench import agent as part
+from daq_bench.telemetry_bench import agent_measurement, jitter
 
 PERIOD_NS = 100_000_000
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bench_rounds.measuring.sample import Sample
-from bench_rounds.measuring.tools import Tools
-from hot_store_bench import hot_store, trial
-from rig.base.shell import LocalShell
+from daq_bench.bench_rounds.measuring.sample import Sample
+from daq_bench.bench_rounds.measuring.tools import Tools
+from daq_bench.hot_store_bench import hot_store, trial
+from daq_bench.rig.base.shell import LocalShell
 
 
 def test_both_sides_are_measured_for_real(daqwriter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

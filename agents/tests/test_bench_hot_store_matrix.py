@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.base.errors import BenchError
-from bench_model.base.units import GIB
-from bench_rounds import cli, tables
-from bench_rounds.measuring.tools import Tools
-from bench_rounds.part import Settings
-from bench_rounds.parts import known_parts
-from hot_store_bench import hot_store_matrix, trial
-from rig.base.shell import LocalShell
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.units import GIB
+from daq_bench.bench_rounds import cli, tables
+from daq_bench.bench_rounds.measuring.tools import Tools
+from daq_bench.bench_rounds.part import Settings
+from daq_bench.bench_rounds.parts import known_parts
+from daq_bench.hot_store_bench import hot_store_matrix, trial
+from daq_bench.rig.base.shell import LocalShell
 
 QUICK, FULL = Settings(quick=True), Settings()
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from bench_model.base.errors import BenchError
-from bench_rounds import cli
-from bench_rounds.measuring.ratios import summary
-from telemetry_agent.base.point import Encoder
-from telemetry_bench import backlog, fleet, fleet_trial, simulated_server
-from telemetry_bench import ingest as part
-from telemetry_bench.backlog import Moment
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_rounds import cli
+from daq_bench.bench_rounds.measuring.ratios import summary
+from daq_bench.telemetry_agent.base.point import Encoder
+from daq_bench.telemetry_bench import backlog, fleet, fleet_trial, simulated_server
+from daq_bench.telemetry_bench import ingest as part
+from daq_bench.telemetry_bench.backlog import Moment
 
 
 def test_the_simulated_server_gives_what_such_a_server_gives(tmp_path: Path) -> None:
@@ -251,7 +251,12 @@ def test_a_rate_that_was_not_offered_is_tried_once_more(monkeypatch: pytest.Monk
 
 def test_an_interrupted_bench_leaves_no_server_and_no_agent(disk: Path, daqwriter: Path, influxd: Path) -> None:
     """The test finds the processes by the scratch folder, which is in the command line of each of them."""
-    words = [sys.executable, "-m", "bench_rounds", *arguments(disk, f"--daqwriter={daqwriter}", f"--influxd={influxd}")]
+    words = [
+        sys.executable,
+        "-m",
+        "daq_bench.bench_rounds",
+        *arguments(disk, f"--daqwriter={daqwriter}", f"--influxd={influxd}"),
+    ]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     bench = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:

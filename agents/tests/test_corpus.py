@@ -14,9 +14,9 @@ import pytest
 
 import contribute_corpus
 import corpus_trees
-from bench_model.base.errors import BenchError
 from contribute_corpus import CORPUS, KINDS, NOT_YET, about_of, add, case_of
 from corpus_secrets import redacted, secrets_of
+from daq_bench.bench_model.base.errors import BenchError
 
 # CORPUS=DIR: more cases of the same form, that are kept elsewhere.
 FOLDERS = [CORPUS, *(Path(one) for one in os.environ.get("CORPUS", "").split(":") if one)]

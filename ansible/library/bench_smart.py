@@ -55,7 +55,7 @@ MEANINGS = {
     64: "its log of errors has entries, which may be old",
     128: "its log of self-tests has errors, which may be old",
 }
-# In the agent's words (agents/telemetry_agent/devices/smartctl_json.py), which ansible/tests holds these to.
+# In the agent's words (agents/daq_bench/telemetry_agent/devices/smartctl_json.py), which ansible/tests holds these to.
 VOLUME = "a volume of a RAID controller or bridge, whose disks are not seen through it, or a drive without SMART"
 
 

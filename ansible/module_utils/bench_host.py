@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 IPMI_DEVICES = ("/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0")
-# The same as in robot-suites/rig/on_candidate/reading/probe.py, which reads it on its own; the corpus holds the two together.
+# The same as in robot-suites/daq_bench/rig/on_candidate/reading/probe.py, which reads it on its own; the corpus holds the two together.
 CPU_MODEL = re.compile(r"^(?:model name|Model Name|Model|cpu)\s*:\s*(.+)$", re.MULTILINE)
 DMI_FIELDS = ("sys_vendor", "product_name", "board_name", "bios_vendor", "bios_version", "bios_date")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from playbook_runs import ANSIBLE, Bench, PlaybookRun
 
-from virtual_candidate.bmc.simulator import Bmc
+from daq_bench.virtual_candidate.bmc.simulator import Bmc
 
 PASSWORD_VARIABLE = "BENCH_TEST_BMC_PASSWORD"
 GUARD = ANSIBLE / "roles/fans/files/fan_guard.py"

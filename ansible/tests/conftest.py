@@ -21,8 +21,8 @@ ansible.module_utils.__path__.append(str(ANSIBLE / "module_utils"))
 from bmc_runs import BmcBench, virtual_bmc  # noqa: E402
 from playbook_runs import Bench  # noqa: E402  (found through the path set above)
 
-from virtual_candidate.bmc.simulator import Bmc  # noqa: E402
-from virtual_candidate.testing import virtual_machine  # noqa: E402
+from daq_bench.virtual_candidate.bmc.simulator import Bmc  # noqa: E402
+from daq_bench.virtual_candidate.testing import virtual_machine  # noqa: E402
 
 __all__ = ["virtual_machine"]  # a fixture, for pytest to find
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_model.profiles.yaml_source import load_schema
+from daq_bench.bench_model.profiles.yaml_source import load_schema
 
 SCHEMA = load_schema("candidate")
 FieldPath = tuple[str | int, ...]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rig.base.bundle import to_json
-from rig.candidate.provision import unsafe
+from daq_bench.rig.base.bundle import to_json
+from daq_bench.rig.candidate.provision import unsafe
 
 ANSIBLE = Path(__file__).resolve().parents[1]
 TUNING = {

@@ -22,8 +22,8 @@ from ansible.module_utils.bench_bmc.redfish import Service, System, connect
 from bmc_runs import free_port
 from playbook_runs import ANSIBLE
 
-from virtual_candidate import tls
-from virtual_candidate.bmc.simulator import Bmc
+from daq_bench.virtual_candidate import tls
+from daq_bench.virtual_candidate.bmc.simulator import Bmc
 
 VENDORS: dict[str, Any] = yaml.safe_load((ANSIBLE / "roles/bios/vars/main/vendors.yml").read_text())["__bios_vendors"]
 WHOLE = {"power_profile": "maximum-performance", "cstates": "off", "turbo": "on", "memory_speed": "maximum"}

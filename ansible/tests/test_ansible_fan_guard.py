@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from bmc_runs import GUARD, virtual_bmc
 
-from virtual_candidate.bmc.simulator import Bmc
+from daq_bench.virtual_candidate.bmc.simulator import Bmc
 
 FULL, AUTOMATIC = "0x45 0x01 0x01", "0x45 0x01 0x00"
 WAIT_S = 20.0

@@ -23,8 +23,8 @@ from ansible.module_utils.bench_bmc.ipmi import Ipmi, parse_fans
 from bmc_runs import GUARD, free_port
 from playbook_runs import ANSIBLE
 
-from virtual_candidate.bmc.simulator import Bmc
-from virtual_candidate.testing import fan_readings
+from daq_bench.virtual_candidate.bmc.simulator import Bmc
+from daq_bench.virtual_candidate.testing import fan_readings
 
 VENDORS: dict[str, Any] = yaml.safe_load((ANSIBLE / "roles/fans/vars/main/vendors.yml").read_text())["__fans_vendors"]
 FULL, AUTOMATIC, KEEP = Asked("full", settle_s=10), Asked("automatic"), Asked("keep")

@@ -15,7 +15,7 @@ import bench_tool_versions
 import pytest
 from ansible.errors import AnsibleFilterError
 
-from telemetry_agent.devices import smartctl_json
+from daq_bench.telemetry_agent.devices import smartctl_json
 
 MOUNTINFO = """\
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard

@@ -13,13 +13,13 @@ from bmc_runs import PASSWORD_VARIABLE, BmcBench
 from planted import Field, Planted
 from playbook_runs import Bench
 
-from bench_model.base.errors import BenchError, ProfileError
-from bench_model.profiles.candidates import Candidate, Target, load_candidate
-from bench_model.profiles.yaml_source import dotted
-from rig.base.settings import Layout
-from rig.candidate.connection import connection_of
-from rig.candidate.machine import LocalMachine, Places
-from rig.candidate.provision import Provisioner, provisioner, unsafe
+from daq_bench.bench_model.base.errors import BenchError, ProfileError
+from daq_bench.bench_model.profiles.candidates import Candidate, Target, load_candidate
+from daq_bench.bench_model.profiles.yaml_source import dotted
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.connection import connection_of
+from daq_bench.rig.candidate.machine import LocalMachine, Places
+from daq_bench.rig.candidate.provision import Provisioner, provisioner, unsafe
 
 HOSTS = ("all", "children", "candidates", "hosts")
 

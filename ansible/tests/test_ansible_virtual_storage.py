@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from playbook_runs import ANSIBLE
 
-from virtual_candidate.candidate import VirtualCandidate
+from daq_bench.virtual_candidate.candidate import VirtualCandidate
 
 pytestmark = pytest.mark.virtual
 

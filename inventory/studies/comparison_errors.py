@@ -17,9 +17,9 @@ import numpy.typing as npt
 from error_rates import SEED, publish
 from error_rates import heavy as heavy_series
 
-from bench_model.statistics.paired import Pair
-from bench_model.tender.contenders import COUNT_FACTOR
-from bench_model.tender.contrasts import (
+from daq_bench.bench_model.statistics.paired import Pair
+from daq_bench.bench_model.tender.contenders import COUNT_FACTOR
+from daq_bench.bench_model.tender.contrasts import (
     EQUIVALENT,
     FIRST,
     RATIO,

@@ -18,10 +18,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from series_factory import BACKGROUNDS, LEVEL, LOSSES, approach, white, with_dip
 from tracks_factory import LOG_PERIOD_S, drive, scenery, track
 
-from bench_model.base.marked_page import renew
-from bench_model.behaviour.dip_documents import throttling_document
-from bench_model.behaviour.dips import analyse
-from bench_model.behaviour.equilibrium import Asymptote, asymptote
+from daq_bench.bench_model.base.marked_page import renew
+from daq_bench.bench_model.behaviour.dip_documents import throttling_document
+from daq_bench.bench_model.behaviour.dips import analyse
+from daq_bench.bench_model.behaviour.equilibrium import Asymptote, asymptote
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "detection.md"
 SOAK_PAGE = PAGE.with_name("thermal.md")

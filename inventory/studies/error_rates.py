@@ -20,21 +20,21 @@ from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
-from audit.good.small_run import scenario, some_run
+from daq_bench.audit.good.small_run import scenario, some_run
 from scipy.signal import lfilter
 from scipy.stats import beta
 
-from bench_model.base.marked_page import renew
-from bench_model.bundle.evidence import Document
-from bench_model.evidence.measured import Measured, measure
-from bench_model.profiles.metrics import ResultMetric
-from bench_model.profiles.requirements import Requirement
-from bench_model.statistics.bootstrap import SeriesInterval, mean_interval
-from bench_model.statistics.repetitions import repetition_interval, repetitions_for_median
-from bench_model.verdict import decision
-from bench_model.verdict.decision import MET, MISSED, UNDECIDED, decide, estimate
-from bench_model.verdict.sequential import Looks, look
-from bench_model.workloads.steady_state.rounds import steady_window
+from daq_bench.bench_model.base.marked_page import renew
+from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.evidence.measured import Measured, measure
+from daq_bench.bench_model.profiles.metrics import ResultMetric
+from daq_bench.bench_model.profiles.requirements import Requirement
+from daq_bench.bench_model.statistics.bootstrap import SeriesInterval, mean_interval
+from daq_bench.bench_model.statistics.repetitions import repetition_interval, repetitions_for_median
+from daq_bench.bench_model.verdict import decision
+from daq_bench.bench_model.verdict.decision import MET, MISSED, UNDECIDED, decide, estimate
+from daq_bench.bench_model.verdict.sequential import Looks, look
+from daq_bench.bench_model.workloads.steady_state.rounds import steady_window
 
 Array = npt.NDArray[np.float64]
 Generator = np.random.Generator

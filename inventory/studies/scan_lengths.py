@@ -16,7 +16,7 @@ from error_rates import BOUND, SEED, Array, Generator, publish
 from scipy.signal import lfilter
 from scipy.stats import t as student_t
 
-from bench_model.statistics.repetitions import CONFIDENCE
+from daq_bench.bench_model.statistics.repetitions import CONFIDENCE
 
 SAMPLE_S = 0.25
 START_S = 2.6  # ramp and the tool's own start

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_model.bundle.telemetry_tracks import Track
+from daq_bench.bench_model.bundle.telemetry_tracks import Track
 
 LEVEL = 5e9
 Values = NDArray[np.float64]

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from series_factory import LEVEL, white
 
-from bench_model.behaviour.dip_documents import Scenery
-from bench_model.behaviour.load_windows import Window
-from bench_model.bundle.telemetry_tracks import Track, Tracks
+from daq_bench.bench_model.behaviour.dip_documents import Scenery
+from daq_bench.bench_model.behaviour.load_windows import Window
+from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
 
 BEGIN_S = 1_800_000_000.0
 DRIVE = "nvme0n1"

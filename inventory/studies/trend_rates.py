@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bench_model.base.marked_page import renew
-from bench_model.nights import steps as night_steps
-from bench_model.nights.steps import Values
-from bench_model.statistics import change_points
+from daq_bench.bench_model.base.marked_page import renew
+from daq_bench.bench_model.nights import steps as night_steps
+from daq_bench.bench_model.nights.steps import Values
+from daq_bench.bench_model.statistics import change_points
 
 SEED = 20211
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"

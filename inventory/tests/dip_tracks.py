@@ -8,7 +8,7 @@ import numpy as np
 from series_factory import white, with_dip
 from tracks_factory import track
 
-from bench_model.bundle.telemetry_tracks import Track
+from daq_bench.bench_model.bundle.telemetry_tracks import Track
 
 COUNT = 600
 HOT = (300.0, 400.0)

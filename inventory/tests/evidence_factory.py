@@ -11,16 +11,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from audit.good import results_of
-from audit.good.case import COLLECTORS, account, case_of, evidence_of, telemetry
+from daq_bench.audit.good import results_of
+from daq_bench.audit.good.case import COLLECTORS, account, case_of, evidence_of, telemetry
 
-from bench_model.bundle.evidence import Evidence
-from bench_model.bundle.files import survey
-from bench_model.bundle.provenance import MANIFEST, is_evidence, manifest_of
-from bench_model.documents.struct import Struct, as_document
-from bench_model.verdict.judging import VERDICT, judge_bundle
-from bench_model.workloads.model import Model
-from bench_model.workloads.table import MODELS
+from daq_bench.bench_model.bundle.evidence import Evidence
+from daq_bench.bench_model.bundle.files import survey
+from daq_bench.bench_model.bundle.provenance import MANIFEST, is_evidence, manifest_of
+from daq_bench.bench_model.documents.struct import Struct, as_document
+from daq_bench.bench_model.verdict.judging import VERDICT, judge_bundle
+from daq_bench.bench_model.workloads.model import Model
+from daq_bench.bench_model.workloads.table import MODELS
 
 
 def setting(status: str, **changes: str) -> dict[str, Any]:

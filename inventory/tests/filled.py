@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import inspect
 
-from bench_model.documents.struct import Struct
+from daq_bench.bench_model.documents.struct import Struct
 
 LIKE = {
     "^HIST": "HIST",

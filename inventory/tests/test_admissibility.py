@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from audit.good import results_of
-from audit.good.case import case_of, evidence_of
+from daq_bench.audit.good import results_of
+from daq_bench.audit.good.case import case_of, evidence_of
 from evidence_factory import evidence, record
 
-from bench_model.bundle.evidence import Evidence
-from bench_model.documents.struct import as_document
-from bench_model.verdict.verdict import judge
+from daq_bench.bench_model.bundle.evidence import Evidence
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.verdict.verdict import judge
 
 SNB = case_of("snb-100s")
 Spoil = Callable[[Evidence], object]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from bench_model.behaviour import aligned
-from bench_model.behaviour.aligned import EPOCH_NS, WHOLE_RUN, AlignedPoint
+from daq_bench.bench_model.behaviour import aligned
+from daq_bench.bench_model.behaviour.aligned import EPOCH_NS, WHOLE_RUN, AlignedPoint
 
 RUN: dict[str, Any] = {
     "scenario": {"parameters": {"workloads": {"snb_record": {}, "block_scan": {}}}},

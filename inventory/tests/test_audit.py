@@ -11,17 +11,17 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from audit import __main__ as program
-from audit import mutants
-from audit.good import MAKERS, results_of
-from audit.good.case import case_of, evidence_of
+from daq_bench.audit import __main__ as program
+from daq_bench.audit import mutants
+from daq_bench.audit.good import MAKERS, results_of
+from daq_bench.audit.good.case import case_of, evidence_of
 
-from bench_model.base.places import REPOSITORY
-from bench_model.documents.struct import as_document
-from bench_model.evidence import admissibility, soundness
-from bench_model.evidence.soundness import faults
-from bench_model.profiles.scenarios import workload_names
-from bench_model.verdict.verdict import PASS, judge
+from daq_bench.bench_model.base.places import REPOSITORY
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.evidence import admissibility, soundness
+from daq_bench.bench_model.evidence.soundness import faults
+from daq_bench.bench_model.profiles.scenarios import workload_names
+from daq_bench.bench_model.verdict.verdict import PASS, judge
 
 MOST = 2  # mutants of each class and scenario; `make audit` takes 60
 # One has nothing mandatory; the other asks for 10 GB/s, which the good evidence's drive does not do.
@@ -99,7 +99,9 @@ def test_the_table_is_written_where_the_markers_are(tmp_path: Path, capsys: pyte
         program.main(["--most", "1", "--scenarios", "thread-scan", "--write", str(page)])
 
 
-CALLS = re.compile(r"(?:PYTHONPATH=(\S+) )?\$\(PYTHON\) (-m (?:audit|simulation|crash_trials)|inventory/studies/\S+)")
+CALLS = re.compile(
+    r"(?:PYTHONPATH=(\S+) )?\$\(PYTHON\) (-m (?:daq_bench.audit|daq_bench.simulation|daq_bench.crash_trials)|inventory/studies/\S+)"
+)
 
 
 @pytest.mark.parametrize(("path", "program_called"), sorted(set(CALLS.findall((REPOSITORY / "Makefile").read_text()))))

@@ -10,10 +10,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from nights_factory import NightPlan, write_night
 
-from bench_model.documents.nights import Comparison, Job
-from bench_model.nights.baseline import IMPROVED, REGRESSED, SAME, UNDECIDED, compare
-from bench_model.nights.night import Night, read_night
-from bench_model.nights.outcome import Entry, headline, status_of, summary
+from daq_bench.bench_model.documents.nights import Comparison, Job
+from daq_bench.bench_model.nights.baseline import IMPROVED, REGRESSED, SAME, UNDECIDED, compare
+from daq_bench.bench_model.nights.night import Night, read_night
+from daq_bench.bench_model.nights.outcome import Entry, headline, status_of, summary
 
 
 def night(runs: Path, plan: NightPlan) -> Night:

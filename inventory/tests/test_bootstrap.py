@@ -9,8 +9,8 @@ import pytest
 from scipy.fft import dct
 from scipy.stats import t as student_t
 
-from bench_model.statistics import bootstrap
-from bench_model.statistics.bootstrap import block_length, cosine_half_width, mean_interval
+from daq_bench.bench_model.statistics import bootstrap
+from daq_bench.bench_model.statistics.bootstrap import block_length, cosine_half_width, mean_interval
 
 
 def reference_series(correlation: float, count: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

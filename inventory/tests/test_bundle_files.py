@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.base.errors import BenchError, ProfileError
-from bench_model.bundle import files as bundle_files
-from bench_model.bundle.column_file import FILE, difference, read_file
-from bench_model.bundle.evidence import Evidence
-from bench_model.bundle.files import (
+from daq_bench.bench_model.base.errors import BenchError, ProfileError
+from daq_bench.bench_model.bundle import files as bundle_files
+from daq_bench.bench_model.bundle.column_file import FILE, difference, read_file
+from daq_bench.bench_model.bundle.evidence import Evidence
+from daq_bench.bench_model.bundle.files import (
     find_document,
     find_json,
     plain_file,
@@ -24,11 +24,11 @@ from bench_model.bundle.files import (
     read_json_lines,
     survey,
 )
-from bench_model.bundle.line_protocol import points_of
-from bench_model.bundle.provenance import MANIFEST, altered_documents, digest_in, key_of, read_manifest
-from bench_model.bundle.spool_content import read_content
-from bench_model.bundle.telemetry_files import points_files, points_of_bundle
-from bench_model.profiles.yaml_source import read_yaml
+from daq_bench.bench_model.bundle.line_protocol import points_of
+from daq_bench.bench_model.bundle.provenance import MANIFEST, altered_documents, digest_in, key_of, read_manifest
+from daq_bench.bench_model.bundle.spool_content import read_content
+from daq_bench.bench_model.bundle.telemetry_files import points_files, points_of_bundle
+from daq_bench.bench_model.profiles.yaml_source import read_yaml
 
 RUN = '{"schema_version": 1, "run_id": "run-1"}'
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from evidence_factory import evidence
 
-from bench_model.evidence.changed_firmware import firmware_findings
-from bench_model.evidence.soundness import Sound, faults
+from daq_bench.bench_model.evidence.changed_firmware import firmware_findings
+from daq_bench.bench_model.evidence.soundness import Sound, faults
 
 PARTS = [
     {"kind": "drive", "name": "S1", "version": "1.0", "source": "smartctl"},

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench_model.base.errors import BenchError
-from bench_model.bundle import column_file, columns
-from bench_model.bundle.column_file import DRAWN, FIELDS, FILE, SPOOL, difference, load_columns, write_columns
-from bench_model.bundle.columns import Columns, read_columns
-from bench_model.bundle.provenance import MANIFEST, manifest_of
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.bundle import column_file, columns
+from daq_bench.bench_model.bundle.column_file import DRAWN, FIELDS, FILE, SPOOL, difference, load_columns, write_columns
+from daq_bench.bench_model.bundle.columns import Columns, read_columns
+from daq_bench.bench_model.bundle.provenance import MANIFEST, manifest_of
 
 WANTED = {"cpu": None, "block_device": ("written_bytes_per_s",), "smart": None}
 T = 1_795_259_239_578_120_901
@@ -148,7 +148,9 @@ def test_the_column_file_stands_for_its_spool(bundle: Path, monkeypatch: pytest.
     (bundle / MANIFEST).write_bytes(manifest_of(bundle, [SPOOL, FILE]))
     assert difference(bundle) is None
     expected = read_columns(bundle / SPOOL, DRAWN)
-    monkeypatch.setattr("bench_model.bundle.column_file.read_columns", lambda *_: pytest.fail("the spool was read"))
+    monkeypatch.setattr(
+        "daq_bench.bench_model.bundle.column_file.read_columns", lambda *_: pytest.fail("the spool was read")
+    )
     found = load_columns(bundle)
     assert found is not None and same(found, expected)
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from bench_model.base.errors import ProfileError
-from bench_model.profiles.candidates import Candidate, load_candidate
-from bench_model.profiles.compared_targets import check_compared, compared, compared_names, groups_of
-from bench_model.profiles.scenarios import Scenario, load_scenario
+from daq_bench.bench_model.base.errors import ProfileError
+from daq_bench.bench_model.profiles.candidates import Candidate, load_candidate
+from daq_bench.bench_model.profiles.compared_targets import check_compared, compared, compared_names, groups_of
+from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
 
 INVENTORY = Path(__file__).resolve().parents[1]
 YAML_SAFE = YAML(typ="safe")

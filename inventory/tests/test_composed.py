@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from bench_model.base.errors import ProfileError
-from bench_model.profiles.common import plain
-from bench_model.profiles.composed import read_requirements, read_scenario
-from bench_model.profiles.metrics import load_metrics
-from bench_model.profiles.requirements import check_yields, load_requirements
-from bench_model.profiles.scenarios import load_scenario
-from bench_model.profiles.yaml_source import read_yaml
+from daq_bench.bench_model.base.errors import ProfileError
+from daq_bench.bench_model.profiles.common import plain
+from daq_bench.bench_model.profiles.composed import read_requirements, read_scenario
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.requirements import check_yields, load_requirements
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.bench_model.profiles.yaml_source import read_yaml
 
 INVENTORY = Path(__file__).resolve().parents[1]
 METRICS = load_metrics(INVENTORY / "metrics.yml")

@@ -12,16 +12,16 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from analysis_factory import FIT, TRUTH, farm_round, found, of_set, point, result
 
-from bench_model.base.errors import ProfileError
-from bench_model.evidence.measured import measure
-from bench_model.profiles.candidates import load_candidate
-from bench_model.profiles.compared_targets import check_compared, compared_names
-from bench_model.profiles.metrics import load_metrics
-from bench_model.profiles.requirements import load_requirements
-from bench_model.profiles.scenarios import load_scenario
-from bench_model.profiles.yaml_source import check_document
-from bench_model.workloads.concurrent_analysis.analysis import document
-from bench_model.workloads.concurrent_analysis.points import pulls, rates, why_not_cold, worker_counts, wrong
+from daq_bench.bench_model.base.errors import ProfileError
+from daq_bench.bench_model.evidence.measured import measure
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.profiles.compared_targets import check_compared, compared_names
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.requirements import load_requirements
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.bench_model.workloads.concurrent_analysis.analysis import document
+from daq_bench.bench_model.workloads.concurrent_analysis.points import pulls, rates, why_not_cold, worker_counts, wrong
 
 INVENTORY = Path(__file__).resolve().parents[1]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bench_model.evidence.conditions import condition_of, with_condition
-from bench_model.profiles.metrics import ResultMetric
+from daq_bench.bench_model.evidence.conditions import condition_of, with_condition
+from daq_bench.bench_model.profiles.metrics import ResultMetric
 
 LOST = ResultMetric("m", "", "count", "results/snb_record.json", "repetitions[].lost", "observed")
 

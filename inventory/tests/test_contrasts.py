@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from scipy.stats import ttest_ind
 
-from bench_model.statistics.paired import Pair, compare
-from bench_model.tender.contrasts import (
+from daq_bench.bench_model.statistics.paired import Pair, compare
+from daq_bench.bench_model.tender.contrasts import (
     DIFFERENCE,
     EQUIVALENT,
     FIRST,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bench_model.behaviour import cost
-from bench_model.documents.struct import as_document
+from daq_bench.bench_model.behaviour import cost
+from daq_bench.bench_model.documents.struct import as_document
 
 BEGIN_S = 1_767_225_600  # 2026-01-01T00:00:00Z
 RUN: dict[str, Any] = {

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from bench_model.bundle.evidence import Evidence
-from bench_model.documents.struct import as_document
-from bench_model.evidence.counted_load import miscounted
-from bench_model.profiles.metrics import load_metrics
-from bench_model.profiles.requirements import RequirementProfile, load_requirements
-from bench_model.profiles.yaml_source import load_schema
-from bench_model.verdict.verdict import judge
-from bench_model.workloads.table import MODELS
+from daq_bench.bench_model.bundle.evidence import Evidence
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.evidence.counted_load import miscounted
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.requirements import RequirementProfile, load_requirements
+from daq_bench.bench_model.profiles.yaml_source import load_schema
+from daq_bench.bench_model.verdict.verdict import judge
+from daq_bench.bench_model.workloads.table import MODELS
 
 sys.path.insert(0, str(Path(__file__).parent))
 from evidence_factory import asked_otherwise, evidence, lose, scaled

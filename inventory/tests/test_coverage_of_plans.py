@@ -8,13 +8,13 @@ from functools import cache
 from typing import Any
 
 import pytest
-from audit.good import results_of
-from audit.good.case import case_of, evidence_of
+from daq_bench.audit.good import results_of
+from daq_bench.audit.good.case import case_of, evidence_of
 
-from bench_model.bundle.evidence import Document
-from bench_model.documents.struct import as_document
-from bench_model.evidence.coverage import gaps
-from bench_model.verdict.verdict import judge
+from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.evidence.coverage import gaps
+from daq_bench.bench_model.verdict.verdict import judge
 
 FULL_SCALE = (
     "lan-100g", "hot-store", "streams-checksum", "concurrent-analysis", "raid-vs-3dxp", "steady-state", "jesd219", "endurance", "thermal",

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from bench_model.evidence.measured import measure
-from bench_model.profiles.metrics import ResultMetric
-from bench_model.profiles.requirements import Requirement
-from bench_model.verdict.decision import Estimate, decide, estimate
+from daq_bench.bench_model.evidence.measured import measure
+from daq_bench.bench_model.profiles.metrics import ResultMetric
+from daq_bench.bench_model.profiles.requirements import Requirement
+from daq_bench.bench_model.verdict.decision import Estimate, decide, estimate
 
 METRIC = ResultMetric("x", "", "MB/s", "results/x.json", "values", "estimated", "series")
 REQUIREMENT = Requirement("X-1", "", "x", "at_least", 9.0, "GB/s", "min", "mandatory", False, "")  # type: ignore[arg-type]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from bench_model.base.errors import ProfileError
-from bench_model.evidence.demanded_load import (
+from daq_bench.bench_model.base.errors import ProfileError
+from daq_bench.bench_model.evidence.demanded_load import (
     LEFT_OUT,
     as_hard,
     check_load,
@@ -20,11 +20,11 @@ from bench_model.evidence.demanded_load import (
     less_than_demanded,
     workload_schemas,
 )
-from bench_model.profiles.metrics import load_metrics
-from bench_model.profiles.requirements import RequirementProfile, load_requirements
-from bench_model.profiles.scenarios import load_scenario
-from bench_model.profiles.yaml_source import load_schema
-from bench_model.workloads.table import MODELS
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.requirements import RequirementProfile, load_requirements
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.bench_model.profiles.yaml_source import load_schema
+from daq_bench.bench_model.workloads.table import MODELS
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bench_model.base.differing import differences, same, shown
+from daq_bench.bench_model.base.differing import differences, same, shown
 
 
 @pytest.mark.parametrize(

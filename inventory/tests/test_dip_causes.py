@@ -14,12 +14,12 @@ from dip_tracks import COUNT, HOT, dipped, disturbed, errors
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
 from tracks_factory import BEGIN_S, DRIVE, drive, hazard, scenery, track
 
-from bench_model.behaviour.dip_documents import dips_document, throttling_document
-from bench_model.behaviour.load_windows import target_counter
-from bench_model.bundle.line_protocol import parse_line
-from bench_model.bundle.telemetry_tracks import Track, Tracks, from_points, rates
-from bench_model.documents.dips import Dips, Throttling
-from bench_model.documents.struct import read
+from daq_bench.bench_model.behaviour.dip_documents import dips_document, throttling_document
+from daq_bench.bench_model.behaviour.load_windows import target_counter
+from daq_bench.bench_model.bundle.line_protocol import parse_line
+from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks, from_points, rates
+from daq_bench.bench_model.documents.dips import Dips, Throttling
+from daq_bench.bench_model.documents.struct import read
 
 CAUSES: dict[str, dict[tuple[str, str, str], Track]] = {
     "drive_temperature": drive(COUNT, HOT, temperature=True),

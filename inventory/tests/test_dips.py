@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_model.behaviour.dips import Analysis, analyse
-from bench_model.statistics.change_points import Noise, noise_of, segments
+from daq_bench.bench_model.behaviour.dips import Analysis, analyse
+from daq_bench.bench_model.statistics.change_points import Noise, noise_of, segments
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
 from series_factory import BACKGROUNDS, LEVEL, LOSSES, heavy_tails, memory, white, with_dip

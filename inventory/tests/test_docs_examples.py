@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from bench_model.base.errors import ProfileError
-from bench_model.evidence.demanded_load import check_load
-from bench_model.profiles.candidates import load_candidate
-from bench_model.profiles.metrics import load_metrics
-from bench_model.profiles.requirements import load_requirements
-from bench_model.profiles.scenarios import load_scenario
-from bench_model.profiles.yaml_source import check, load_schema, read_yaml
-from bench_model.tender.buyer_files import load_prices
+from daq_bench.bench_model.base.errors import ProfileError
+from daq_bench.bench_model.evidence.demanded_load import check_load
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.requirements import load_requirements
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.bench_model.profiles.yaml_source import check, load_schema, read_yaml
+from daq_bench.bench_model.tender.buyer_files import load_prices
 
 ROOT = Path(__file__).resolve().parents[2]
 INVENTORY = ROOT / "inventory"

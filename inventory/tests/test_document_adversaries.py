@@ -14,14 +14,14 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from bench_model.base.errors import BenchError
-from bench_model.bundle.files import parse_json
-from bench_model.documents.events import Event
-from bench_model.documents.nights import Baselines, NightDocument
-from bench_model.documents.run import FurtherTarget
-from bench_model.documents.struct import DEPTH_MAX, REMEDY, Closed, Struct, read
-from bench_model.documents.verdict import Verdict
-from bench_model.evidence.schemas import TOOLS, TYPES
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.bundle.files import parse_json
+from daq_bench.bench_model.documents.events import Event
+from daq_bench.bench_model.documents.nights import Baselines, NightDocument
+from daq_bench.bench_model.documents.run import FurtherTarget
+from daq_bench.bench_model.documents.struct import DEPTH_MAX, REMEDY, Closed, Struct, read
+from daq_bench.bench_model.documents.verdict import Verdict
+from daq_bench.bench_model.evidence.schemas import TOOLS, TYPES
 
 DOCUMENTS: dict[str, type[Struct]] = {
     **TYPES,
@@ -181,7 +181,7 @@ def test_a_field_that_nobody_knows_is_refused(file: str, kind: type[Struct]) -> 
     for at, part in structs(inspect.type_info(kind)):
         if issubclass(part.cls, Closed):
             refused(spoiled(good, (*at, "forged"), 1), kind, file, "forged")
-        elif part.cls.__module__.startswith("bench_model.documents"):
+        elif part.cls.__module__.startswith("daq_bench.bench_model.documents"):
             assert part.cls.__name__ in WRITTEN_ELSEWHERE | READ_IN_PART, part.cls
 
 

@@ -12,15 +12,15 @@ import pytest
 from filled import filled
 from msgspec import inspect
 
-from bench_model.base.errors import BenchError
-from bench_model.bundle.files import read_json
-from bench_model.documents.struct import as_document, read
-from bench_model.documents.verdict import Finding, Judgement, Spread, Verdict
-from bench_model.evidence import derived
-from bench_model.evidence.schemas import TYPES, schemas
-from bench_model.evidence.soundness import fault_of
-from bench_model.profiles.scenarios import workload_names
-from bench_model.profiles.yaml_source import SCHEMAS, check_document
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.bundle.files import read_json
+from daq_bench.bench_model.documents.struct import as_document, read
+from daq_bench.bench_model.documents.verdict import Finding, Judgement, Spread, Verdict
+from daq_bench.bench_model.evidence import derived
+from daq_bench.bench_model.evidence.schemas import TYPES, schemas
+from daq_bench.bench_model.evidence.soundness import fault_of
+from daq_bench.bench_model.profiles.scenarios import workload_names
+from daq_bench.bench_model.profiles.yaml_source import SCHEMAS, check_document
 
 ROW = Judgement(
     id="R-1", text="No loss", metric="snb_record.lost_superchunks", comparison="equal", bound=0.0, unit="count", scaled_bound=0.0,

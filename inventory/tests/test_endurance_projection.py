@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bench_model.profiles.published import PublishedDevice, PublishedFigure
-from bench_model.workloads.endurance.projection import document
+from daq_bench.bench_model.profiles.published import PublishedDevice, PublishedFigure
+from daq_bench.bench_model.workloads.endurance.projection import document
 
 DEMAND = {"links": 10, "superchunk_bytes": 5568, "superchunk_rate_hz": 166000, "record_s": 100, "records_per_year": 12}
 PAPER = PublishedFigure("full_drive_writes", 5000, "1", "5 PBW per TB", "paper", "stated")

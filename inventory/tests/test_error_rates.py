@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from bench_model.evidence.measured import Measured
-from bench_model.verdict.decision import MET, UNDECIDED
-from bench_model.verdict.sequential import Looks
+from daq_bench.bench_model.evidence.measured import Measured
+from daq_bench.bench_model.verdict.decision import MET, UNDECIDED
+from daq_bench.bench_model.verdict.sequential import Looks
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
 from error_rates import (

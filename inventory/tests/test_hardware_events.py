@@ -10,14 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench_model.behaviour.attribution import Scene, attribute, is_of_drive
-from bench_model.behaviour.hardware_events import DRIVE_EVENTS, EVENTS_MAX, LATER_COUNTERS, from_points, of_bundle
-from bench_model.bundle.line_protocol import Point
-from bench_model.bundle.telemetry_tracks import Track, Tracks
-from bench_model.bundle.telemetry_tracks import from_points as tracks_from
-from bench_model.documents.struct import as_document
-from bench_model.evidence.soundness import fault_of
-from bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.behaviour.attribution import Scene, attribute, is_of_drive
+from daq_bench.bench_model.behaviour.hardware_events import (
+    DRIVE_EVENTS,
+    EVENTS_MAX,
+    LATER_COUNTERS,
+    from_points,
+    of_bundle,
+)
+from daq_bench.bench_model.bundle.line_protocol import Point
+from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
+from daq_bench.bench_model.bundle.telemetry_tracks import from_points as tracks_from
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.evidence.soundness import fault_of
+from daq_bench.bench_model.profiles.metrics import load_metrics
 
 START_S = 1_800_000_000.0
 NAMES = ("kernel_log", "edac", "pcie_errors", "pcie_link", "smart", "ipmi")

@@ -18,12 +18,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 from evidence_factory import conclude, seal
 from nights_factory import NightPlan, season, write_night
 
-from bench_model.base.errors import BenchError
-from bench_model.bundle import bundle_state, user_key
-from bench_model.nights import history_index, night_columns
-from bench_model.nights.history_index import FOLDER, forget
-from bench_model.nights.night import LeftOut, Night, night_or_reason, read_night
-from bench_model.nights.run_history import read_all
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.bundle import bundle_state, user_key
+from daq_bench.bench_model.nights import history_index, night_columns
+from daq_bench.bench_model.nights.history_index import FOLDER, forget
+from daq_bench.bench_model.nights.night import LeftOut, Night, night_or_reason, read_night
+from daq_bench.bench_model.nights.run_history import read_all
 
 
 @pytest.fixture(autouse=True)
@@ -325,8 +325,8 @@ def test_a_helper_that_dies_ends_the_reading(count: int, monkeypatch: pytest.Mon
 
 READ = """
 import os, pathlib, sys
-from bench_model.bundle import bundle_state
-from bench_model.nights.run_history import read_all
+from daq_bench.bench_model.bundle import bundle_state
+from daq_bench.bench_model.nights.run_history import read_all
 bundle_state.SETTLED_NS = -1
 read = [pathlib.Path(sys.argv[1])]
 found = read_all(read)[1]  # loads what has threads of its own, and makes the index
@@ -381,7 +381,7 @@ def test_an_index_that_is_forgotten_is_made_of_the_bundles(runs: Path, judged: l
 TOGETHER = """
 import sys, threading
 from pathlib import Path
-from bench_model.nights.night import night_or_reason
+from daq_bench.bench_model.nights.night import night_or_reason
 sys.setswitchinterval(1e-5)
 begin, bundles = threading.Barrier(8), sorted(Path(sys.argv[1]).glob("2*"))
 def read(bundle):

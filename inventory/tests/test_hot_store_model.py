@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from bench_model.evidence.measured import measure
-from bench_model.profiles.metrics import load_metrics
-from bench_model.profiles.requirements import load_requirements
-from bench_model.profiles.yaml_source import check_document
-from bench_model.verdict.decision import decide, estimate
-from bench_model.workloads.hot_store import figures as model
-from bench_model.workloads.hot_store import runs
+from daq_bench.bench_model.evidence.measured import measure
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.requirements import load_requirements
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.bench_model.verdict.decision import decide, estimate
+from daq_bench.bench_model.workloads.hot_store import figures as model
+from daq_bench.bench_model.workloads.hot_store import runs
 
 INVENTORY = Path(__file__).resolve().parents[1]
 

@@ -8,7 +8,7 @@ import random
 import pytest
 from scipy import stats
 
-from bench_model.workloads.interference import overlap_problem, ratio, slowdown_of
+from daq_bench.bench_model.workloads.interference import overlap_problem, ratio, slowdown_of
 
 
 def test_the_mean_of_ratios_is_geometric_with_students_interval() -> None:

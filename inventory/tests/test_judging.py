@@ -15,13 +15,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 from evidence_factory import conclude, seal
 from nights_factory import NightPlan, write_night
 
-from bench_model.base.errors import BenchError
-from bench_model.bundle.provenance import MANIFEST
-from bench_model.documents.struct import read
-from bench_model.documents.verdict import Verdict
-from bench_model.nights.night import read_night
-from bench_model.nights.run_history import history_of, read_all
-from bench_model.verdict.judging import (
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.bundle.provenance import MANIFEST
+from daq_bench.bench_model.documents.struct import read
+from daq_bench.bench_model.documents.verdict import Verdict
+from daq_bench.bench_model.nights.night import read_night
+from daq_bench.bench_model.nights.run_history import history_of, read_all
+from daq_bench.bench_model.verdict.judging import (
     ALTERED,
     CONTRADICTORY,
     SEALED,

@@ -10,16 +10,16 @@ import pytest
 sys.path.append(str(Path(__file__).parent))
 from lan_factory import FIRST_S, GBIT, Made, built, iperf, record, trip, whole, window
 
-from bench_model.bundle.line_protocol import Point
-from bench_model.bundle.telemetry_tracks import Tracks, from_points
-from bench_model.evidence.measured import measure
-from bench_model.profiles.metrics import load_metrics
-from bench_model.profiles.requirements import load_requirements
-from bench_model.profiles.yaml_source import check_document
-from bench_model.verdict.decision import decide, estimate
-from bench_model.workloads.lan import analysis as lan
-from bench_model.workloads.lan.transfers import jain
-from bench_model.workloads.lan.window import cpu_of, drops_of, memory_of, port_rate
+from daq_bench.bench_model.bundle.line_protocol import Point
+from daq_bench.bench_model.bundle.telemetry_tracks import Tracks, from_points
+from daq_bench.bench_model.evidence.measured import measure
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.requirements import load_requirements
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.bench_model.verdict.decision import decide, estimate
+from daq_bench.bench_model.workloads.lan import analysis as lan
+from daq_bench.bench_model.workloads.lan.transfers import jain
+from daq_bench.bench_model.workloads.lan.window import cpu_of, drops_of, memory_of, port_rate
 
 RECORDED = Path(__file__).parent / "recorded"
 INVENTORY = Path(__file__).resolve().parents[1]

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.bundle import line_protocol
-from bench_model.bundle.files import LINE_MAX
-from bench_model.bundle.line_protocol import AlikeLines, parse_line, points_of
+from daq_bench.bench_model.bundle import line_protocol
+from daq_bench.bench_model.bundle.files import LINE_MAX
+from daq_bench.bench_model.bundle.line_protocol import AlikeLines, parse_line, points_of
 
 
 def test_types_tags_and_escapes_are_read() -> None:

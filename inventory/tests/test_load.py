@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench_model.base.load import NOMINAL_BYTES_PER_S, Demand
+from daq_bench.bench_model.base.load import NOMINAL_BYTES_PER_S, Demand
 
 UNIT = Demand(links=10, superchunk_bytes=5568, superchunk_rate_hz=166_000, scale=1.0, duration_s=100.0)
 

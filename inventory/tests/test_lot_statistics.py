@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, f_oneway
 
-from bench_model.lot.drive_spread import clusters, grubbs_p, limiting, spread
-from bench_model.lot.sampling import acceptance_chance, failing_at_most, passing_share, passing_share_at_least, plan_for
-from bench_model.lot.tolerance import bounds, free_confidence, free_rank, k_factor, wilks_n
+from daq_bench.bench_model.lot.drive_spread import clusters, grubbs_p, limiting, spread
+from daq_bench.bench_model.lot.sampling import (
+    acceptance_chance,
+    failing_at_most,
+    passing_share,
+    passing_share_at_least,
+    plan_for,
+)
+from daq_bench.bench_model.lot.tolerance import bounds, free_confidence, free_rank, k_factor, wilks_n
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,12 @@ from ocptv.output.emit import ArtifactEmitter
 sys.path.insert(0, str(Path(__file__).parent))
 from nights_factory import NightPlan, write_night
 
-from bench_model.documents.nights import Comparison, Job
-from bench_model.nights import ocp_tv
-from bench_model.nights.baseline import REGRESSED
-from bench_model.nights.night import Night, read_night
-from bench_model.nights.outcome import Entry, outcome_of
-from bench_model.nights.xunit import xunit
+from daq_bench.bench_model.documents.nights import Comparison, Job
+from daq_bench.bench_model.nights import ocp_tv
+from daq_bench.bench_model.nights.baseline import REGRESSED
+from daq_bench.bench_model.nights.night import Night, read_night
+from daq_bench.bench_model.nights.outcome import Entry, outcome_of
+from daq_bench.bench_model.nights.xunit import xunit
 
 SCHEMA = xmlschema.XMLSchema(Path(__file__).resolve().parents[1] / "schemas" / "xunit.xsd")
 JOB = Job("server-a", "snb-100s")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.base.errors import ProfileError
-from bench_model.profiles import metrics, yaml_source
-from bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.base.errors import ProfileError
+from daq_bench.bench_model.profiles import metrics, yaml_source
+from daq_bench.bench_model.profiles.metrics import load_metrics
 
 SHIPPED = Path(__file__).resolve().parents[1] / "metrics.yml"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench_model.nights import steps as night_steps
-from bench_model.nights.drift import drift
-from bench_model.nights.steps import FEWEST, autoregressive, memory_of, standard_errors, steps
-from bench_model.nights.warmth import warmth
+from daq_bench.bench_model.nights import steps as night_steps
+from daq_bench.bench_model.nights.drift import drift
+from daq_bench.bench_model.nights.steps import FEWEST, autoregressive, memory_of, standard_errors, steps
+from daq_bench.bench_model.nights.warmth import warmth
 
 
 def nights(seed: int, count: int, phi: float = 0.0) -> np.ndarray:

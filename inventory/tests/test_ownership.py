@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from bench_model.tender.buyer_files import Energy
-from bench_model.tender.contenders import Figure
-from bench_model.tender.ownership import ENERGY, OWNERSHIP, ownership
+from daq_bench.bench_model.tender.buyer_files import Energy
+from daq_bench.bench_model.tender.contenders import Figure
+from daq_bench.bench_model.tender.ownership import ENERGY, OWNERSHIP, ownership
 
 TARIFF = Energy(0.25, 20_000, "tariff")
 PRICE = Figure(12_000.0, "offer 17")

@@ -8,7 +8,16 @@ import numpy
 import pytest
 from scipy import stats
 
-from bench_model.statistics.paired import ABOVE, BELOW, UNDECIDED, Pair, compare, outliers, sign_test, signed_ranks
+from daq_bench.bench_model.statistics.paired import (
+    ABOVE,
+    BELOW,
+    UNDECIDED,
+    Pair,
+    compare,
+    outliers,
+    sign_test,
+    signed_ranks,
+)
 
 TRUE_RATIO = 0.8
 ROUNDS = 8

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.base.errors import BenchError, ProfileError
-from bench_model.base.units import parse_size
-from bench_model.profiles.candidates import load_candidate
-from bench_model.profiles.common import plain
-from bench_model.profiles.metrics import load_metrics
-from bench_model.profiles.requirements import check_yields, load_requirements
-from bench_model.profiles.scenarios import load_scenario
-from bench_model.profiles.yaml_source import read_yaml
+from daq_bench.bench_model.base.errors import BenchError, ProfileError
+from daq_bench.bench_model.base.units import parse_size
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.profiles.common import plain
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.requirements import check_yields, load_requirements
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.bench_model.profiles.yaml_source import read_yaml
 
 INVENTORY = Path(__file__).resolve().parents[1]
 METRICS = load_metrics(INVENTORY / "metrics.yml")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.base.errors import ProfileError
-from bench_model.profiles.published import BASE_UNITS, FOLDER, load_published, of_metric
-from bench_model.profiles.yaml_source import load_schema
+from daq_bench.bench_model.base.errors import ProfileError
+from daq_bench.bench_model.profiles.published import BASE_UNITS, FOLDER, load_published, of_metric
+from daq_bench.bench_model.profiles.yaml_source import load_schema
 
 SHIPPED = Path(__file__).resolve().parents[1] / FOLDER
 

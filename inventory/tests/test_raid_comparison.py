@@ -14,15 +14,15 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from raid_factory import START_S, found, power, visit
 
-from bench_model.base.units import GB
-from bench_model.profiles.candidates import Candidate, Target, load_candidate
-from bench_model.profiles.metrics import load_metrics
-from bench_model.profiles.published import load_published
-from bench_model.profiles.scenarios import load_scenario
-from bench_model.profiles.yaml_source import check_document
-from bench_model.statistics.paired import BELOW, UNDECIDED
-from bench_model.workloads.raid_vs_3dxp.analysis import UNKNOWN, cause_of, document
-from bench_model.workloads.raid_vs_3dxp.facts import added_power, endurance
+from daq_bench.bench_model.base.units import GB
+from daq_bench.bench_model.profiles.candidates import Candidate, Target, load_candidate
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.published import load_published
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.bench_model.statistics.paired import BELOW, UNDECIDED
+from daq_bench.bench_model.workloads.raid_vs_3dxp.analysis import UNKNOWN, cause_of, document
+from daq_bench.bench_model.workloads.raid_vs_3dxp.facts import added_power, endurance
 
 INVENTORY = Path(__file__).resolve().parents[1]
 PUBLISHED = load_published(INVENTORY / "devices" / "published")

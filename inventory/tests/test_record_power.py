@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bench_model.behaviour.record_power import document, mean_power, readings_of
-from bench_model.bundle.line_protocol import Point
-from bench_model.documents.struct import as_document
+from daq_bench.bench_model.behaviour.record_power import document, mean_power, readings_of
+from daq_bench.bench_model.bundle.line_protocol import Point
+from daq_bench.bench_model.documents.struct import as_document
 
 
 def test_the_mean_is_weighted_by_time() -> None:

@@ -13,12 +13,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 from evidence_factory import seal
 from nights_factory import FIRST, NightPlan, changed, season, write_night
 
-from bench_model.base.errors import BenchError
-from bench_model.nights.bundle_facts import Change, differences
-from bench_model.nights.night import read_night
-from bench_model.nights.run_history import History, history_of, read_all
-from bench_model.nights.run_temperatures import INLET
-from bench_model.nights.trend import Trend, trend_of
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.nights.bundle_facts import Change, differences
+from daq_bench.bench_model.nights.night import read_night
+from daq_bench.bench_model.nights.run_history import History, history_of, read_all
+from daq_bench.bench_model.nights.run_temperatures import INLET
+from daq_bench.bench_model.nights.trend import Trend, trend_of
 
 
 def history(runs: Path, plans: list[NightPlan], candidate: str = "server-a", scenario: str | None = None) -> History:

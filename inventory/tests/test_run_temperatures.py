@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.nights import run_temperatures
-from bench_model.nights.run_temperatures import INLET, temperatures_of
+from daq_bench.bench_model.nights import run_temperatures
+from daq_bench.bench_model.nights.run_temperatures import INLET, temperatures_of
 
 
 def line(number: int, warm: bool) -> str:

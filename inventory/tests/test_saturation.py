@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from audit.good import results_of
-from audit.good.case import case_of, evidence_of
+from daq_bench.audit.good import results_of
+from daq_bench.audit.good.case import case_of, evidence_of
 from numpy.typing import NDArray
 
-from bench_model.bundle.evidence import Document
-from bench_model.verdict.verdict import judge
-from bench_model.workloads.saturation import analysis as saturation
-from bench_model.workloads.saturation.passes import Trace, contradictions, holes, trace_of, unusable
+from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.verdict.verdict import judge
+from daq_bench.bench_model.workloads.saturation import analysis as saturation
+from daq_bench.bench_model.workloads.saturation.passes import Trace, contradictions, holes, trace_of, unusable
 
 Values = NDArray[np.float64]
 GB = 10**9

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from bench_model.profiles.scenarios import load_scenario
+from daq_bench.bench_model.profiles.scenarios import load_scenario
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
 from error_rates import BOUND

@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 from tool_answers import RECORDED, answer
 
-from bench_model.documents.struct import as_document
-from bench_model.documents.tools.minidaq import MinidaqSearch, Trial
-from bench_model.evidence.measured import measure
-from bench_model.profiles.metrics import load_metrics
-from bench_model.profiles.requirements import check_yields, load_requirements
-from bench_model.profiles.scenarios import check_scenario_metrics, load_scenario
-from bench_model.statistics.hdr import Histogram
-from bench_model.verdict.decision import decide, estimate
-from bench_model.workloads import minidaq_scan as minidaq_curve
-from bench_model.workloads import thread_scan as thread_scaling
-from bench_model.workloads.latency_under_load import Load, find_knee, judged_rate, percentiles, value_of
-from bench_model.workloads.minidaq_scan import coverage as coverage_of
-from bench_model.workloads.plan import Plan
-from bench_model.workloads.thread_scan import Point
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.documents.tools.minidaq import MinidaqSearch, Trial
+from daq_bench.bench_model.evidence.measured import measure
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.requirements import check_yields, load_requirements
+from daq_bench.bench_model.profiles.scenarios import check_scenario_metrics, load_scenario
+from daq_bench.bench_model.statistics.hdr import Histogram
+from daq_bench.bench_model.verdict.decision import decide, estimate
+from daq_bench.bench_model.workloads import minidaq_scan as minidaq_curve
+from daq_bench.bench_model.workloads import thread_scan as thread_scaling
+from daq_bench.bench_model.workloads.latency_under_load import Load, find_knee, judged_rate, percentiles, value_of
+from daq_bench.bench_model.workloads.minidaq_scan import coverage as coverage_of
+from daq_bench.bench_model.workloads.plan import Plan
+from daq_bench.bench_model.workloads.thread_scan import Point
 
 INVENTORY = Path(__file__).resolve().parents[1]
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from audit.good.small_run import some_run
+from daq_bench.audit.good.small_run import some_run
 
-from bench_model.profiles.metrics import ResultMetric
-from bench_model.profiles.requirements import Requirement
-from bench_model.statistics.repetitions import repetitions_for_median
-from bench_model.verdict.sequential import Look, Looks, Stopping, look, relevant
+from daq_bench.bench_model.profiles.metrics import ResultMetric
+from daq_bench.bench_model.profiles.requirements import Requirement
+from daq_bench.bench_model.statistics.repetitions import repetitions_for_median
+from daq_bench.bench_model.verdict.sequential import Look, Looks, Stopping, look, relevant
 
 METRIC = ResultMetric("x", "", "1", "results/x.json", "values", "estimated")
 OBSERVED = replace(METRIC, name="lost", path="lost", nature="observed", unit="count")

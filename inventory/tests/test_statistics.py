@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import pytest
 
-from bench_model.statistics.plateau import deciding_point, find_plateau
-from bench_model.statistics.repetitions import judged_value, median_interval, repetition_interval
+from daq_bench.bench_model.statistics.plateau import deciding_point, find_plateau
+from daq_bench.bench_model.statistics.repetitions import judged_value, median_interval, repetition_interval
 
 
 def test_the_judged_value_is_the_one_that_was_asked_for() -> None:

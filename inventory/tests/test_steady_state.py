@@ -8,8 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import linregress
 
-from bench_model.workloads.steady_state import rounds as steady_state
-from bench_model.workloads.steady_state.rounds import range_of_rounds, steady_window, why_not, window_of, windows
+from daq_bench.bench_model.workloads.steady_state import rounds as steady_state
+from daq_bench.bench_model.workloads.steady_state.rounds import (
+    range_of_rounds,
+    steady_window,
+    why_not,
+    window_of,
+    windows,
+)
 
 
 def test_a_window_worked_by_hand() -> None:

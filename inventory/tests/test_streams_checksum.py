@@ -14,15 +14,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 from streams_factory import found, overhead, verification
 from tool_answers import RECORDED, answer
 
-from bench_model.documents.struct import as_document
-from bench_model.documents.tools.streams import Streams
-from bench_model.evidence.measured import measure
-from bench_model.profiles.metrics import load_metrics
-from bench_model.profiles.requirements import load_requirements
-from bench_model.profiles.yaml_source import check_document
-from bench_model.verdict.decision import MET, MISSED, UNDECIDED, decide, estimate
-from bench_model.workloads.streams_checksum.analysis import document, of_bundle, parallel_share
-from bench_model.workloads.streams_checksum.runs import paced, unpaced
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.documents.tools.streams import Streams
+from daq_bench.bench_model.evidence.measured import measure
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.requirements import load_requirements
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.bench_model.verdict.decision import MET, MISSED, UNDECIDED, decide, estimate
+from daq_bench.bench_model.workloads.streams_checksum.analysis import document, of_bundle, parallel_share
+from daq_bench.bench_model.workloads.streams_checksum.runs import paced, unpaced
 
 INVENTORY = Path(__file__).resolve().parents[1]
 ANALYSIS = "results/streams_checksum_analysis.json"

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from bench_model.behaviour.surroundings import from_points, of_bundle
-from bench_model.bundle.line_protocol import Point
-from bench_model.evidence.soundness import fault_of
-from bench_model.profiles.yaml_source import load_schema
+from daq_bench.bench_model.behaviour.surroundings import from_points, of_bundle
+from daq_bench.bench_model.bundle.line_protocol import Point
+from daq_bench.bench_model.evidence.soundness import fault_of
+from daq_bench.bench_model.profiles.yaml_source import load_schema
 
 
 def air(value: Any, sensor: str = "Inlet Temp", entity: str = "55.1", measurement: str = "ipmi_sensor") -> Point:

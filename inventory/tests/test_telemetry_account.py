@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from bench_model.bundle.spool_content import Content, read_content
-from bench_model.bundle.telemetry_files import BMC, OWN
-from bench_model.documents.struct import as_document, read
-from bench_model.documents.telemetry import InfluxCounts, TelemetryAccount
-from bench_model.evidence.telemetry_account import account, of_counts, workload_lines
-from bench_model.profiles.yaml_source import check_document
+from daq_bench.bench_model.bundle.spool_content import Content, read_content
+from daq_bench.bench_model.bundle.telemetry_files import BMC, OWN
+from daq_bench.bench_model.documents.struct import as_document, read
+from daq_bench.bench_model.documents.telemetry import InfluxCounts, TelemetryAccount
+from daq_bench.bench_model.evidence.telemetry_account import account, of_counts, workload_lines
+from daq_bench.bench_model.profiles.yaml_source import check_document
 
 RUN = "20260131T120000Z-here-snb"
 T0_NS = 1_769_860_800_000_000_000  # 2026-01-31T12:00:00Z

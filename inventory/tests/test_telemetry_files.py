@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from audit.good.case import case_of
+from daq_bench.audit.good.case import case_of
 from evidence_factory import evidence
 
-from bench_model.behaviour import cost, record_power
-from bench_model.bundle import telemetry_tracks
-from bench_model.bundle.telemetry_files import points_files, points_of_bundle, spool_folders
-from bench_model.evidence.admissibility import findings
-from bench_model.evidence.soundness import Sound
+from daq_bench.bench_model.behaviour import cost, record_power
+from daq_bench.bench_model.bundle import telemetry_tracks
+from daq_bench.bench_model.bundle.telemetry_files import points_files, points_of_bundle, spool_folders
+from daq_bench.bench_model.evidence.admissibility import findings
+from daq_bench.bench_model.evidence.soundness import Sound
 
 SNB = case_of("snb-100s")
 RUN: dict[str, Any] = {

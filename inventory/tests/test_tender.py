@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bench_model.tender.buyer_files import Weights
-from bench_model.tender.contenders import (
+from daq_bench.bench_model.tender.buyer_files import Weights
+from daq_bench.bench_model.tender.contenders import (
     COST,
     ENDURANCE,
     POWER,
@@ -24,7 +24,7 @@ from bench_model.tender.contenders import (
     Series,
     unlike_evidence,
 )
-from bench_model.tender.tender import document
+from daq_bench.bench_model.tender.tender import document
 
 RATE = Question("R-1", "rate", "x.rate", "at_least", 9.0, "GB/s", "mandatory", 0.02, "min")
 RATE_ONLY = Weights({"R-1": 1.0})

@@ -14,13 +14,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
 from series_factory import approach, white, with_dip
 from tracks_factory import BEGIN_S, DRIVE, drive, scenery, track
 
-from bench_model.behaviour import smart_facts
-from bench_model.behaviour.equilibrium import WIDTH_MAX_K, asymptote, level_at, settled
-from bench_model.behaviour.service_curve import constant_rate_loss, record_loss, worst_record
-from bench_model.profiles.metrics import load_metrics
-from bench_model.workloads.plan import Plan
-from bench_model.workloads.thermal import soak as thermal_soak
-from bench_model.workloads.thermal.model import left_for_record
+from daq_bench.bench_model.behaviour import smart_facts
+from daq_bench.bench_model.behaviour.equilibrium import WIDTH_MAX_K, asymptote, level_at, settled
+from daq_bench.bench_model.behaviour.service_curve import constant_rate_loss, record_loss, worst_record
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.workloads.plan import Plan
+from daq_bench.bench_model.workloads.thermal import soak as thermal_soak
+from daq_bench.bench_model.workloads.thermal.model import left_for_record
 
 COUNT = 600
 INVENTORY = Path(__file__).resolve().parents[1]

@@ -16,11 +16,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
 from series_factory import BACKGROUNDS, white
 from tracks_factory import BEGIN_S, DRIVE, LOG_PERIOD_S, drive, hazard, scenery, track
 
-from bench_model.behaviour import smart_facts
-from bench_model.behaviour.dip_documents import Scenery, dips_document, throttling_document
-from bench_model.behaviour.load_windows import Window
-from bench_model.behaviour.throttling import COUNTERS, STATUS
-from bench_model.bundle.telemetry_tracks import Track
+from daq_bench.bench_model.behaviour import smart_facts
+from daq_bench.bench_model.behaviour.dip_documents import Scenery, dips_document, throttling_document
+from daq_bench.bench_model.behaviour.load_windows import Window
+from daq_bench.bench_model.behaviour.throttling import COUNTERS, STATUS
+from daq_bench.bench_model.bundle.telemetry_tracks import Track
 
 
 def test_a_dip_alone_is_no_throttling() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench_model.base.units import GB, GIB, binary_label, convert, decimal_label, parse_size
+from daq_bench.bench_model.base.units import GB, GIB, binary_label, convert, decimal_label, parse_size
 
 
 @pytest.mark.parametrize(

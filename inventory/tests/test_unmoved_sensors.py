@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench_model.bundle import telemetry_tracks
-from bench_model.bundle.telemetry_tracks import Track
-from bench_model.documents.struct import as_document, read
-from bench_model.documents.telemetry import SensorCoverage
-from bench_model.evidence import sensor_coverage, unmoved_sensors
-from bench_model.evidence.unmoved_sensors import RISE_K_MIN, least_rise_k
-from bench_model.profiles.metrics import load_metrics
-from bench_model.profiles.requirements import load_requirements
-from bench_model.verdict.verdict import judge
+from daq_bench.bench_model.bundle import telemetry_tracks
+from daq_bench.bench_model.bundle.telemetry_tracks import Track
+from daq_bench.bench_model.documents.struct import as_document, read
+from daq_bench.bench_model.documents.telemetry import SensorCoverage
+from daq_bench.bench_model.evidence import sensor_coverage, unmoved_sensors
+from daq_bench.bench_model.evidence.unmoved_sensors import RISE_K_MIN, least_rise_k
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.requirements import load_requirements
+from daq_bench.bench_model.verdict.verdict import judge
 
 sys.path.insert(0, str(Path(__file__).parent))
 from evidence_factory import evidence

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from bench_model.bundle.evidence import Evidence
-from bench_model.documents.struct import as_document
-from bench_model.profiles.metrics import load_metrics
-from bench_model.profiles.requirements import load_requirements
-from bench_model.verdict.verdict import _told_apart, judge
+from daq_bench.bench_model.bundle.evidence import Evidence
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.requirements import load_requirements
+from daq_bench.bench_model.verdict.verdict import _told_apart, judge
 
 sys.path.insert(0, str(Path(__file__).parent))
 from evidence_factory import evidence, large_blocks, lose, scaled, setting

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench_model.base.load import Demand
-from bench_model.workloads.endurance import wear
+from daq_bench.bench_model.base.load import Demand
+from daq_bench.bench_model.workloads.endurance import wear
 
 UNIT = Demand(10, 5568, 166000.0, 1.0, 100.0)
 STEP = 512_000.0

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from bench_model.behaviour.wear_of_run import DATA_UNIT_BYTES, NVME, from_pairs, of_bundle
-from bench_model.evidence.soundness import fault_of
-from bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.behaviour.wear_of_run import DATA_UNIT_BYTES, NVME, from_pairs, of_bundle
+from daq_bench.bench_model.evidence.soundness import fault_of
+from daq_bench.bench_model.profiles.metrics import load_metrics
 
 METRICS = Path(__file__).resolve().parents[1] / "metrics.yml"
 PB_UNITS = 10**15 // DATA_UNIT_BYTES

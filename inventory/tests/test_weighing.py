@@ -6,9 +6,16 @@ import math
 
 import pytest
 
-from bench_model.tender.pareto import DOMINATED, FRONT, MAYBE, Range, dominance
-from bench_model.tender.ranking import Place, places, unbeaten
-from bench_model.tender.weighing import Criterion, break_even_price, first_chances, normalised, score, weight_shares
+from daq_bench.bench_model.tender.pareto import DOMINATED, FRONT, MAYBE, Range, dominance
+from daq_bench.bench_model.tender.ranking import Place, places, unbeaten
+from daq_bench.bench_model.tender.weighing import (
+    Criterion,
+    break_even_price,
+    first_chances,
+    normalised,
+    score,
+    weight_shares,
+)
 
 SPEED, PRICE, POWER = (
     Criterion("speed", True, 1),

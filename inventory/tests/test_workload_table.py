@@ -9,10 +9,10 @@ from types import ModuleType
 
 import pytest
 
-from bench_model.evidence import derived
-from bench_model.evidence.schemas import TYPES
-from bench_model.profiles.scenarios import workload_names
-from bench_model.workloads.table import MODELS, model_of
+from daq_bench.bench_model.evidence import derived
+from daq_bench.bench_model.evidence.schemas import TYPES
+from daq_bench.bench_model.profiles.scenarios import workload_names
+from daq_bench.bench_model.workloads.table import MODELS, model_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -50,7 +50,7 @@ def test_a_workload_without_a_model_stops_at_import(
     name: str, found: dict[str, object] | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     if found is not None:
-        package = sys.modules["bench_model.workloads"]
+        package = sys.modules["daq_bench.bench_model.workloads"]
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
         text = "".join(f"{key} = {value!r}\n" for key, value in found.items())
         (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
@@ -58,17 +58,17 @@ def test_a_workload_without_a_model_stops_at_import(
         ImportError, match=rf"workload '{name}' has no model: write bench_model\.workloads\.{name} with"
     ):
         model_of(name)
-    sys.modules.pop(f"bench_model.workloads.{name}", None)
+    sys.modules.pop(f"daq_bench.bench_model.workloads.{name}", None)
 
 
 def test_a_room_without_a_model_stops_at_import(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    package: ModuleType = sys.modules["bench_model.workloads"]
+    package: ModuleType = sys.modules["daq_bench.bench_model.workloads"]
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
     (tmp_path / "a_room").mkdir()
     (tmp_path / "a_room" / "__init__.py").write_text("", encoding="utf-8")
     with pytest.raises(ImportError, match=r"write bench_model\.workloads\.a_room\.model with"):
         model_of("a_room")
-    sys.modules.pop("bench_model.workloads.a_room", None)
+    sys.modules.pop("daq_bench.bench_model.workloads.a_room", None)
 
 
 def test_the_contract_of_independence_names_every_workload() -> None:
@@ -77,4 +77,4 @@ def test_the_contract_of_independence_names_every_workload() -> None:
         "contracts"
     ]
     (own,) = (one for one in contracts if one["name"] == "workloads know no other workload")
-    assert set(own["modules"]) == {f"rig.workloads.{name}" for name in workload_names()}
+    assert set(own["modules"]) == {f"daq_bench.rig.workloads.{name}" for name in workload_names()}

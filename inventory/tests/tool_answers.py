@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bench_model.documents.struct import Kind, read
+from daq_bench.bench_model.documents.struct import Kind, read
 
 RECORDED = Path(__file__).parent / "recorded"
 OF_THE_RIG = Path(__file__).resolve().parents[2] / "robot-suites" / "tests" / "recorded"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from audit.good.record import drive_temperature
+from daq_bench.audit.good.record import drive_temperature
 from factory_drives import devices, smart
 from factory_knobs import (
     LINKS,
@@ -36,10 +36,10 @@ from factory_verdict import HEADROOM, scaled_sentences, write_profiles, write_ve
 from filled import filled
 from hdr_writer import encode
 
-from bench_model.documents.results import WriteLatency, WritePoint
-from bench_model.evidence.schemas import TYPES
-from bench_model.profiles.published import FOLDER
-from rig.workloads import block_scan
+from daq_bench.bench_model.documents.results import WriteLatency, WritePoint
+from daq_bench.bench_model.evidence.schemas import TYPES
+from daq_bench.bench_model.profiles.published import FOLDER
+from daq_bench.rig.workloads import block_scan
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "inventory" / FOLDER
 

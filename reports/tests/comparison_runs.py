@@ -13,9 +13,9 @@ from evidence_factory import conclude
 from ruamel.yaml import YAML
 from tender_factory import Run
 
-from bench_report.comparison.analysis import Asked, compare
-from bench_report.comparison.document import paper_of
-from bench_report.output.paper import to_html
+from daq_bench.bench_report.comparison.analysis import Asked, compare
+from daq_bench.bench_report.comparison.document import paper_of
+from daq_bench.bench_report.output.paper import to_html
 
 Roots = Callable[..., tuple[Path, ...]]
 PROFILE, METRICS = "profiles/requirements/tender.yml", "profiles/metrics.yml"

@@ -18,7 +18,7 @@ from comparison_runs import weights_file
 from factory_knobs import Knobs
 from tender_factory import RATE, Run, make_run
 
-from bench_report.__main__ import main
+from daq_bench.bench_report.__main__ import main
 
 
 @pytest.fixture

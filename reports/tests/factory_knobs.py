@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bench_model.base.load import Demand
+from daq_bench.bench_model.base.load import Demand
 
 START = datetime(2026, 3, 14, 2, 0, 0, tzinfo=UTC)
 LINKS, SUPERCHUNK_BYTES, RATE_HZ = 10, 5568, 166_000

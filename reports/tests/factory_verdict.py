@@ -8,13 +8,13 @@ from typing import Any
 
 from factory_knobs import LONG, NON_LATIN, Knobs, workloads
 
-from bench_model.documents.run import Run
-from bench_model.documents.struct import as_document, read
-from bench_model.evidence.admissibility import scaled_down
-from bench_model.profiles.metrics import load_metrics
-from bench_model.profiles.requirements import load_requirements
-from bench_model.profiles.sizes import LEFT_OUT
-from bench_model.verdict.judging import VERDICT, judge_bundle
+from daq_bench.bench_model.documents.run import Run
+from daq_bench.bench_model.documents.struct import as_document, read
+from daq_bench.bench_model.evidence.admissibility import scaled_down
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.requirements import load_requirements
+from daq_bench.bench_model.profiles.sizes import LEFT_OUT
+from daq_bench.bench_model.verdict.judging import VERDICT, judge_bundle
 
 SCAN, RECORD, HEAT = "results/block_scan.json", "results/snb_record.json", "results/drive_temperature.json"
 HEADROOM = "snb_record.drive_temperature_headroom"

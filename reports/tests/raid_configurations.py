@@ -11,8 +11,8 @@ from raid_factory import SERIALS, found
 from ruamel.yaml import YAML
 from tender_factory import START, Run, run_document, write
 
-from bench_model.profiles.scenarios import load_scenario
-from bench_model.workloads.raid_vs_3dxp.analysis import of_bundle
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.bench_model.workloads.raid_vs_3dxp.analysis import of_bundle
 
 INVENTORY = Path(__file__).resolve().parents[2] / "inventory"
 RATES = {"reference": 12e9, "nand-raid0": 11e9, "nand-raid5": 6e9}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from html import unescape
 
-from bench_report.document.canvas import Figure
-from bench_report.document.section import Section
-from bench_report.document.table import Table
-from bench_report.output.printed import for_paper
+from daq_bench.bench_report.document.canvas import Figure
+from daq_bench.bench_report.document.section import Section
+from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.output.printed import for_paper
 
 
 def figure(of: Section, name: str) -> Figure:

@@ -10,11 +10,11 @@ from typing import Any
 from analysis_factory import found, of_set, point
 from section_parts import figure, table, texts
 
-from bench_model.workloads.concurrent_analysis.analysis import document
-from bench_report.document.section import Lacking, Section
-from bench_report.qualification.render import to_html
-from bench_report.reading.load import load
-from bench_report.workloads.concurrent_analysis.section import section
+from daq_bench.bench_model.workloads.concurrent_analysis.analysis import document
+from daq_bench.bench_report.document.section import Lacking, Section
+from daq_bench.bench_report.qualification.render import to_html
+from daq_bench.bench_report.reading.load import load
+from daq_bench.bench_report.workloads.concurrent_analysis.section import section
 
 Maker = Callable[..., Path]
 PUBLISHED = Path(__file__).resolve().parents[2] / "inventory" / "devices" / "published"

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from bench_model.bundle.column_file import FILE, difference
-from bench_report.reading.telemetry import columns_of
-from bench_report.trend.command import render
-from reporting_bench import history, history_trial, report, report_bundle, report_trial
-from rig.checking.sealing import altered_evidence, altered_reports
+from daq_bench.bench_model.bundle.column_file import FILE, difference
+from daq_bench.bench_report.reading.telemetry import columns_of
+from daq_bench.bench_report.trend.command import render
+from daq_bench.reporting_bench import history, history_trial, report, report_bundle, report_trial
+from daq_bench.rig.checking.sealing import altered_evidence, altered_reports
 
 
 def test_a_synthetic_bundle_is_sealed_and_holds_so_many_points(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench_report.document.canvas import Figure
-from bench_report.document.traces import Trace
-from bench_report.reading.load import load
-from bench_report.workloads.snb_record.buffer import buffer_figure
+from daq_bench.bench_report.document.canvas import Figure
+from daq_bench.bench_report.document.traces import Trace
+from daq_bench.bench_report.reading.load import load
+from daq_bench.bench_report.workloads.snb_record.buffer import buffer_figure
 
 Maker = Callable[..., Path]
 

@@ -28,10 +28,10 @@ from comparison_runs import (
 from evidence_factory import seal
 from tender_factory import RATE, Run, drive, rate_of
 
-from bench_model.base.errors import ProfileError
-from bench_report.base.errors import BundleError
-from bench_report.base.units import THIN
-from bench_report.comparison import words
+from daq_bench.bench_model.base.errors import ProfileError
+from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.base.units import THIN
+from daq_bench.bench_report.comparison import words
 
 
 def test_without_declared_weights_there_is_no_award(runs_of: Roots) -> None:

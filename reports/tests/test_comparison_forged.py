@@ -17,7 +17,7 @@ from comparison_runs import (
 from evidence_factory import seal
 from tender_factory import Run, write
 
-from bench_report.__main__ import main
+from daq_bench.bench_report.__main__ import main
 
 
 def forged(root: Path, change: Callable[[dict[str, Any]], object]) -> None:

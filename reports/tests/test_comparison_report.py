@@ -26,15 +26,15 @@ from pypdf import PdfReader
 from raid_configurations import INVENTORY, make_raid_run
 from tender_factory import RATE, Run, drive, rate_of, write
 
-from bench_model.base.errors import ProfileError
-from bench_model.profiles.yaml_source import check_document
-from bench_report.__main__ import main
-from bench_report.base.errors import BundleError
-from bench_report.comparison import words
-from bench_report.comparison.analysis import Asked, compare
-from bench_report.comparison.conditions import inlet_temperature
-from bench_report.comparison.document import paper_of
-from bench_report.output.paper import document_of
+from daq_bench.bench_model.base.errors import ProfileError
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.bench_report.__main__ import main
+from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.comparison import words
+from daq_bench.bench_report.comparison.analysis import Asked, compare
+from daq_bench.bench_report.comparison.conditions import inlet_temperature
+from daq_bench.bench_report.comparison.document import paper_of
+from daq_bench.bench_report.output.paper import document_of
 
 GOLDEN = Path(__file__).parent / "recorded" / "comparison.json"
 

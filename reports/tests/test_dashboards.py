@@ -14,19 +14,19 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import bargauge, heatmap, stat, statetimeline, table, timeseries, units
 from grafana_foundation_sdk.models import dashboard as grafana
 
-from bench_dashboards import catalogue
-from bench_dashboards.catalogue import DASHBOARDS, FOLDER, files
-from bench_dashboards.common import HERE
-from bench_dashboards.dashboard import Dashboard
-from bench_dashboards.declared import Declared
-from bench_dashboards.furniture import TagValues
-from bench_dashboards.influxql import Query, chosen, equals, highest, last, mean, over_time, value
-from bench_dashboards.interpolation import Every, Range, interpolated
-from bench_dashboards.layout import Row, Section, placed
-from bench_dashboards.looks import Unit
-from bench_dashboards.panels import Stat, Target, TimeSeries
-from bench_dashboards.preview import write_preview
-from bench_model.base.errors import BenchError
+from daq_bench.bench_dashboards import catalogue
+from daq_bench.bench_dashboards.catalogue import DASHBOARDS, FOLDER, files
+from daq_bench.bench_dashboards.common import HERE
+from daq_bench.bench_dashboards.dashboard import Dashboard
+from daq_bench.bench_dashboards.declared import Declared
+from daq_bench.bench_dashboards.furniture import TagValues
+from daq_bench.bench_dashboards.influxql import Query, chosen, equals, highest, last, mean, over_time, value
+from daq_bench.bench_dashboards.interpolation import Every, Range, interpolated
+from daq_bench.bench_dashboards.layout import Row, Section, placed
+from daq_bench.bench_dashboards.looks import Unit
+from daq_bench.bench_dashboards.panels import Stat, Target, TimeSeries
+from daq_bench.bench_dashboards.preview import write_preview
+from daq_bench.bench_model.base.errors import BenchError
 
 DECLARED = Declared.load()
 FILES = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in sorted(FOLDER.glob("*.json"))}

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from bench_model.documents.struct import read
-from bench_model.documents.verdict import Verdict
-from bench_report.document.table import LINE, Table
-from bench_report.qualification.render import to_html
-from bench_report.qualification.view import outcome_of
-from bench_report.reading.dataset.bundle import Bundle
-from bench_report.reading.load import load
-from bench_report.sections.cost import cost_section
-from bench_report.tables.requirements import notes, requirement_table
+from daq_bench.bench_model.documents.struct import read
+from daq_bench.bench_model.documents.verdict import Verdict
+from daq_bench.bench_report.document.table import LINE, Table
+from daq_bench.bench_report.qualification.render import to_html
+from daq_bench.bench_report.qualification.view import outcome_of
+from daq_bench.bench_report.reading.dataset.bundle import Bundle
+from daq_bench.bench_report.reading.load import load
+from daq_bench.bench_report.sections.cost import cost_section
+from daq_bench.bench_report.tables.requirements import notes, requirement_table
 
 Maker = Callable[..., Path]
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench_report.document.canvas import INK, sheet, to_svg
-from bench_report.document.direct_labels import label_ends, spread
+from daq_bench.bench_report.document.canvas import INK, sheet, to_svg
+from daq_bench.bench_report.document.direct_labels import label_ends, spread
 
 PLACES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 

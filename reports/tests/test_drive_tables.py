@@ -9,12 +9,19 @@ from typing import Any
 
 import pytest
 
-from bench_report.base.marks import Numbers, see_table
-from bench_report.document.alignment import filled
-from bench_report.document.table import Table
-from bench_report.reading.dataset.bundle import Bundle
-from bench_report.reading.load import load
-from bench_report.tables.drives import MOST_ROWS, drive_lines, drive_table, got_worse, smart_raw_table, smart_table
+from daq_bench.bench_report.base.marks import Numbers, see_table
+from daq_bench.bench_report.document.alignment import filled
+from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.reading.dataset.bundle import Bundle
+from daq_bench.bench_report.reading.load import load
+from daq_bench.bench_report.tables.drives import (
+    MOST_ROWS,
+    drive_lines,
+    drive_table,
+    got_worse,
+    smart_raw_table,
+    smart_table,
+)
 
 Maker = Callable[..., Path]
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from factory_knobs import ns
 
-from bench_report.document.canvas import Figure
-from bench_report.figures.drives import drives_figure
-from bench_report.reading.load import load
+from daq_bench.bench_report.document.canvas import Figure
+from daq_bench.bench_report.figures.drives import drives_figure
+from daq_bench.bench_report.reading.load import load
 
 Maker = Callable[..., Path]
 Change = Callable[[int, int, list[float]], list[float] | None]  # drive, second, [rate, latency, degrees]

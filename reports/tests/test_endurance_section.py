@@ -8,10 +8,10 @@ from typing import Any
 
 from section_parts import printed_words, table
 
-from bench_report.document.section import Lacking, Section
-from bench_report.qualification.render import to_html
-from bench_report.reading.load import load
-from bench_report.workloads import endurance, interference
+from daq_bench.bench_report.document.section import Lacking, Section
+from daq_bench.bench_report.qualification.render import to_html
+from daq_bench.bench_report.reading.load import load
+from daq_bench.bench_report.workloads import endurance, interference
 
 Maker = Callable[..., Path]
 GB = 10**9

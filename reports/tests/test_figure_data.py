@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 
-from bench_report.base.units import GB, GIB
-from bench_report.document.attachments import FIGURES_CSV, REQUIREMENTS, document_attachments
-from bench_report.document.canvas import Figure
-from bench_report.document.document import Laid, lay_out
-from bench_report.document.report_data import document_data
-from bench_report.document.traces import Trace
-from bench_report.figures.blocks import block_figure
-from bench_report.figures.host import host_figure
-from bench_report.figures.record import record_figures
-from bench_report.qualification.render import document_of
-from bench_report.reading.load import load
-from bench_report.workloads.latency_under_load.figures import latency_figure, nines
+from daq_bench.bench_report.base.units import GB, GIB
+from daq_bench.bench_report.document.attachments import FIGURES_CSV, REQUIREMENTS, document_attachments
+from daq_bench.bench_report.document.canvas import Figure
+from daq_bench.bench_report.document.document import Laid, lay_out
+from daq_bench.bench_report.document.report_data import document_data
+from daq_bench.bench_report.document.traces import Trace
+from daq_bench.bench_report.figures.blocks import block_figure
+from daq_bench.bench_report.figures.host import host_figure
+from daq_bench.bench_report.figures.record import record_figures
+from daq_bench.bench_report.qualification.render import document_of
+from daq_bench.bench_report.reading.load import load
+from daq_bench.bench_report.workloads.latency_under_load.figures import latency_figure, nines
 
 Maker = Callable[..., Path]
 

@@ -12,14 +12,14 @@ import pytest
 from filled import filled
 from section_parts import texts
 
-from bench_model.workloads.snb_record import SnbRecord
-from bench_report.base.envelope import thinned
-from bench_report.figures.blocks import block_figure
-from bench_report.figures.host import host_figure
-from bench_report.figures.record import record_figures
-from bench_report.reading.dataset.record import series_of
-from bench_report.reading.load import load
-from bench_report.workloads.latency_under_load.figures import curves_of, latency_figure, nines
+from daq_bench.bench_model.workloads.snb_record import SnbRecord
+from daq_bench.bench_report.base.envelope import thinned
+from daq_bench.bench_report.figures.blocks import block_figure
+from daq_bench.bench_report.figures.host import host_figure
+from daq_bench.bench_report.figures.record import record_figures
+from daq_bench.bench_report.reading.dataset.record import series_of
+from daq_bench.bench_report.reading.load import load
+from daq_bench.bench_report.workloads.latency_under_load.figures import curves_of, latency_figure, nines
 
 Maker = Callable[..., Path]
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench_model.documents.struct import read
-from bench_model.documents.verdict import Verdict
-from bench_report.qualification.findings import MOST, findings
-from bench_report.qualification.first_page import content
-from bench_report.qualification.render import to_html
-from bench_report.reading.dataset.bundle import Bundle
-from bench_report.reading.load import load
+from daq_bench.bench_model.documents.struct import read
+from daq_bench.bench_model.documents.verdict import Verdict
+from daq_bench.bench_report.qualification.findings import MOST, findings
+from daq_bench.bench_report.qualification.first_page import content
+from daq_bench.bench_report.qualification.render import to_html
+from daq_bench.bench_report.reading.dataset.bundle import Bundle
+from daq_bench.bench_report.reading.load import load
 
 Maker = Callable[..., Path]
 

@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from bench_model.documents.run import Run
-from bench_model.documents.verdict import Finding, Judgement
-from bench_report.base.errors import BundleError
-from bench_report.document.document import lay_out
-from bench_report.document.report_data import document_data
-from bench_report.figures.record import record_figures
-from bench_report.qualification.first_page import content
-from bench_report.qualification.next_step import next_step
-from bench_report.qualification.render import document_of, to_html
-from bench_report.qualification.view import demand_cells, load_words, outcome_of
-from bench_report.reading.dataset.bundle import Bundle
-from bench_report.reading.load import load
-from bench_report.tables.requirements import beside_bound, summary_table, this_run
-from bench_report.tables.run import tuning_left_alone, tuning_table
+from daq_bench.bench_model.documents.run import Run
+from daq_bench.bench_model.documents.verdict import Finding, Judgement
+from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.document.document import lay_out
+from daq_bench.bench_report.document.report_data import document_data
+from daq_bench.bench_report.figures.record import record_figures
+from daq_bench.bench_report.qualification.first_page import content
+from daq_bench.bench_report.qualification.next_step import next_step
+from daq_bench.bench_report.qualification.render import document_of, to_html
+from daq_bench.bench_report.qualification.view import demand_cells, load_words, outcome_of
+from daq_bench.bench_report.reading.dataset.bundle import Bundle
+from daq_bench.bench_report.reading.load import load
+from daq_bench.bench_report.tables.requirements import beside_bound, summary_table, this_run
+from daq_bench.bench_report.tables.run import tuning_left_alone, tuning_table
 
 Maker = Callable[..., Path]
 

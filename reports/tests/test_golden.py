@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from bench_report.qualification.render import HTML_NAME, PDF_NAME
+from daq_bench.bench_report.qualification.render import HTML_NAME, PDF_NAME
 
 GOLDEN = Path(__file__).parent / "golden"
 RENEW = os.environ.get("GOLDEN") == "renew"

@@ -11,7 +11,7 @@ from hdr_writer import encode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_model.statistics import hdr
+from daq_bench.bench_model.statistics import hdr
 
 
 @settings(max_examples=40, deadline=None)

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from bench_report.document.canvas import sheet, to_svg
-from bench_report.document.heat import draw_heat, in_bins
+from daq_bench.bench_report.document.canvas import sheet, to_svg
+from daq_bench.bench_report.document.heat import draw_heat, in_bins
 
 
 @pytest.mark.parametrize("logarithmic", [False, True])

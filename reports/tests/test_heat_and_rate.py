@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from test_drives import watched
 
-from bench_report.document.canvas import Figure
-from bench_report.figures.heat_and_rate import heat_and_rate_figure
-from bench_report.reading.load import load
+from daq_bench.bench_report.document.canvas import Figure
+from daq_bench.bench_report.figures.heat_and_rate import heat_and_rate_figure
+from daq_bench.bench_report.reading.load import load
 
 Maker = Callable[..., Path]
 

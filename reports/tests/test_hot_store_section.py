@@ -11,12 +11,12 @@ from typing import Any
 
 from filled import filled
 
-from bench_model.workloads.hot_store.document import HotStore
-from bench_report.document.canvas import Figure
-from bench_report.document.section import Lacking, Section
-from bench_report.document.table import Table
-from bench_report.reading.load import load
-from bench_report.workloads.hot_store import section as hot_store
+from daq_bench.bench_model.workloads.hot_store.document import HotStore
+from daq_bench.bench_report.document.canvas import Figure
+from daq_bench.bench_report.document.section import Lacking, Section
+from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.reading.load import load
+from daq_bench.bench_report.workloads.hot_store import section as hot_store
 
 Maker = Callable[..., Path]
 

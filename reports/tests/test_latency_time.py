@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench_report.base.errors import BundleError
-from bench_report.document.canvas import Figure
-from bench_report.reading.load import load
-from bench_report.workloads.snb_record.latency_time import latency_time_figure
+from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.document.canvas import Figure
+from daq_bench.bench_report.reading.load import load
+from daq_bench.bench_report.workloads.snb_record.latency_time import latency_time_figure
 
 Maker = Callable[..., Path]
 EDGES = [1024.0, 1536.0, 2048.0, 3072.0]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench_report.base.errors import BundleError
-from bench_report.reading.line_protocol import read_spool
+from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.reading.line_protocol import read_spool
 
 
 def test_only_wanted_measurements_are_decoded_and_a_torn_end_is_left_out(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from pdf_pages import text_of, words
 from pypdf import PdfReader
 from pypdf.generic import ArrayObject, DictionaryObject
 
-from bench_model.bundle.provenance import REPORT_DATA
-from bench_report.document.attachments import FIGURES_CSV, REQUIREMENTS
-from bench_report.qualification.render import HTML_NAME, PDF_NAME
+from daq_bench.bench_model.bundle.provenance import REPORT_DATA
+from daq_bench.bench_report.document.attachments import FIGURES_CSV, REQUIREMENTS
+from daq_bench.bench_report.qualification.render import HTML_NAME, PDF_NAME
 
 
 class Outside(HTMLParser):

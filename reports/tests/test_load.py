@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bench_report.base.errors import BundleError
-from bench_report.figures.record import record_figures
-from bench_report.reading.dataset.record import series_of
-from bench_report.reading.load import load
+from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.figures.record import record_figures
+from daq_bench.bench_report.reading.dataset.record import series_of
+from daq_bench.bench_report.reading.load import load
 
 Maker = Callable[..., Path]
 

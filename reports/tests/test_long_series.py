@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench_report.base.envelope import MAX_DRAWN_POINTS, thinned_together
-from bench_report.base.errors import BundleError
-from bench_report.reading.load import load
+from daq_bench.bench_report.base.envelope import MAX_DRAWN_POINTS, thinned_together
+from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.reading.load import load
 
 Maker = Callable[..., Path]
 

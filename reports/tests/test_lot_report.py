@@ -16,18 +16,18 @@ from evidence_factory import conclude, seal
 from pypdf import PdfReader
 from tender_factory import MODEL, RATE, Run, drive, rate_of
 
-from bench_model.bundle import bundle_state
-from bench_model.lot.sampling import failing_at_most, passing_share_at_least
-from bench_model.lot.tolerance import k_factor
-from bench_model.nights import history_index
-from bench_model.nights.run_history import read_all
-from bench_report.__main__ import main
-from bench_report.base.errors import BundleError
-from bench_report.lot import told, words
-from bench_report.lot.analysis import Asked, lot
-from bench_report.lot.choice import bundles_of
-from bench_report.lot.document import paper_of
-from bench_report.output.paper import to_html
+from daq_bench.bench_model.bundle import bundle_state
+from daq_bench.bench_model.lot.sampling import failing_at_most, passing_share_at_least
+from daq_bench.bench_model.lot.tolerance import k_factor
+from daq_bench.bench_model.nights import history_index
+from daq_bench.bench_model.nights.run_history import read_all
+from daq_bench.bench_report.__main__ import main
+from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.lot import told, words
+from daq_bench.bench_report.lot.analysis import Asked, lot
+from daq_bench.bench_report.lot.choice import bundles_of
+from daq_bench.bench_report.lot.document import paper_of
+from daq_bench.bench_report.output.paper import to_html
 
 Roots = Callable[..., tuple[Path, ...]]
 
@@ -427,7 +427,7 @@ def test_a_run_that_may_not_be_rested_on_is_not_kept_and_named_each_time(indexed
 
 def test_a_lot_of_thousands_is_set_in_bounded_tables() -> None:
     """Every drive and run is in lot.json; the paper names those that did not pass, then as many as somebody reads."""
-    from bench_report.lot.document import _drives
+    from daq_bench.bench_report.lot.document import _drives
 
     drives = [
         {

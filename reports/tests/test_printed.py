@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from bench_report.base.errors import BundleError
-from bench_report.output.printed import for_paper
-from bench_report.output.typeset import MOST_COMPLAINT, pages_of
+from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.output.printed import for_paper
+from daq_bench.bench_report.output.typeset import MOST_COMPLAINT, pages_of
 
 PLOT = (
     '<svg class="plot" role="img" aria-labelledby="a-title" viewBox="0 0 9 9" xmlns="http://www.w3.org/2000/svg">'

@@ -18,12 +18,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 from bundle_factory import make
 from factory_knobs import Knobs
 
-from bench_model.bundle.files import survey
-from bench_model.bundle.provenance import MANIFEST, REPORT_DATA, REPORTS, digest_of, is_evidence, manifest_of
-from bench_report.output import typeset
-from bench_report.qualification import check
-from bench_report.qualification.check import compared
-from bench_report.qualification.render import load_for, render, reports_of, to_html
+from daq_bench.bench_model.bundle.files import survey
+from daq_bench.bench_model.bundle.provenance import MANIFEST, REPORT_DATA, REPORTS, digest_of, is_evidence, manifest_of
+from daq_bench.bench_report.output import typeset
+from daq_bench.bench_report.qualification import check
+from daq_bench.bench_report.qualification.check import compared
+from daq_bench.bench_report.qualification.render import load_for, render, reports_of, to_html
 
 SIGNER = "ssh-ed25519 SHA256:abc"
 

@@ -13,15 +13,15 @@ from msgspec import structs
 from raid_factory import found, power
 from section_parts import table
 
-from bench_model.profiles.candidates import Target, load_candidate
-from bench_model.profiles.published import load_published
-from bench_model.workloads.raid_vs_3dxp.analysis import document
-from bench_report.base.errors import BundleError
-from bench_report.document.canvas import Figure
-from bench_report.document.section import Lacking, Section
-from bench_report.qualification.render import to_html
-from bench_report.reading.load import load
-from bench_report.workloads.raid_vs_3dxp.section import section as raid_section
+from daq_bench.bench_model.profiles.candidates import Target, load_candidate
+from daq_bench.bench_model.profiles.published import load_published
+from daq_bench.bench_model.workloads.raid_vs_3dxp.analysis import document
+from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.document.canvas import Figure
+from daq_bench.bench_report.document.section import Lacking, Section
+from daq_bench.bench_report.qualification.render import to_html
+from daq_bench.bench_report.reading.load import load
+from daq_bench.bench_report.workloads.raid_vs_3dxp.section import section as raid_section
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from bench_report.document.canvas import Figure
-from bench_report.reading.load import load
-from bench_report.workloads.snb_record.repetitions import BACKLOGS, ECDF, MOST_PANELS, repetition_figures
+from daq_bench.bench_report.document.canvas import Figure
+from daq_bench.bench_report.reading.load import load
+from daq_bench.bench_report.workloads.snb_record.repetitions import BACKLOGS, ECDF, MOST_PANELS, repetition_figures
 
 Maker = Callable[..., Path]
 

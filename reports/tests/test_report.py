@@ -16,10 +16,10 @@ from pdf_pages import Word, outside_of_margins, overlapping, text_of
 from pdf_pages import words as words_of
 from pypdf import PdfReader
 
-from bench_report.__main__ import main
-from bench_report.output import typeset
-from bench_report.qualification.render import HTML_NAME, PDF_NAME, to_html
-from bench_report.reading.load import load
+from daq_bench.bench_report.__main__ import main
+from daq_bench.bench_report.output import typeset
+from daq_bench.bench_report.qualification.render import HTML_NAME, PDF_NAME, to_html
+from daq_bench.bench_report.reading.load import load
 
 Maker = Callable[..., Path]
 SECONDS_MAX = 15.0  # of this process; the machine may be busy with others

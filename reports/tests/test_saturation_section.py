@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from audit.good import results_of
-from audit.good.case import case_of
+from daq_bench.audit.good import results_of
+from daq_bench.audit.good.case import case_of
 
-from bench_model.workloads.saturation import analysis as saturation
-from bench_report.document.canvas import Figure
-from bench_report.document.section import Lacking, Section, Warned
-from bench_report.document.table import Table
-from bench_report.reading.load import load
-from bench_report.workloads.saturation import section
+from daq_bench.bench_model.workloads.saturation import analysis as saturation
+from daq_bench.bench_report.document.canvas import Figure
+from daq_bench.bench_report.document.section import Lacking, Section, Warned
+from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.reading.load import load
+from daq_bench.bench_report.workloads.saturation import section
 
 
 def made(bundle: Path, change: Callable[[dict[str, Any]], None] = lambda told: None) -> Section:

@@ -13,18 +13,18 @@ from filled import filled
 from hdr_writer import encode
 from section_parts import texts
 
-from bench_model.evidence.schemas import TYPES
-from bench_report.base.errors import BundleError
-from bench_report.base.units import NONE
-from bench_report.document.canvas import Figure
-from bench_report.document.section import Lacking, Section
-from bench_report.document.table import Table
-from bench_report.figures.blocks import block_figure
-from bench_report.reading.load import load
-from bench_report.tables.measured import large_blocks_table
-from bench_report.tables.raw import large_blocks_raw_table
-from bench_report.workloads import minidaq_scan, thread_scan
-from bench_report.workloads.latency_under_load import section as latency_under_load
+from daq_bench.bench_model.evidence.schemas import TYPES
+from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.base.units import NONE
+from daq_bench.bench_report.document.canvas import Figure
+from daq_bench.bench_report.document.section import Lacking, Section
+from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.figures.blocks import block_figure
+from daq_bench.bench_report.reading.load import load
+from daq_bench.bench_report.tables.measured import large_blocks_table
+from daq_bench.bench_report.tables.raw import large_blocks_raw_table
+from daq_bench.bench_report.workloads import minidaq_scan, thread_scan
+from daq_bench.bench_report.workloads.latency_under_load import section as latency_under_load
 
 Maker = Callable[..., Path]
 GIB, KIB, MIB = 2**30, 2**10, 2**20

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bench_report.qualification.render import HTML_NAME
+from daq_bench.bench_report.qualification.render import HTML_NAME
 
 CHROMIUM = shutil.which("chromium")
 NARROW_PX, WIDE_PX = 390, 1200

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from factory_knobs import START
 
-from bench_model.behaviour.dip_documents import Scenery, dips_document, throttling_document
-from bench_model.workloads.thermal import soak as thermal_soak
-from bench_report.qualification.render import to_html
-from bench_report.reading.load import load
+from daq_bench.bench_model.behaviour.dip_documents import Scenery, dips_document, throttling_document
+from daq_bench.bench_model.workloads.thermal import soak as thermal_soak
+from daq_bench.bench_report.qualification.render import to_html
+from daq_bench.bench_report.reading.load import load
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "inventory" / "studies"))
 import tracks_factory

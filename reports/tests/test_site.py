@@ -13,11 +13,11 @@ from urllib.parse import unquote, urlencode
 import pytest
 from nights_factory import NightPlan, write_night
 
-from bench_model.base.errors import BenchError
-from bench_model.documents.nights import Job, NightDocument, NightRun
-from bench_model.documents.struct import as_document
-from bench_report.__main__ import main
-from bench_report.site import MARK, build
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.documents.nights import Job, NightDocument, NightRun
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_report.__main__ import main
+from daq_bench.bench_report.site import MARK, build
 
 CHROMIUM = shutil.which("chromium")
 
@@ -129,7 +129,7 @@ def test_a_folder_of_somebody_else_is_left_alone(lab: Path) -> None:
 
 def test_a_fault_while_it_is_made_leaves_the_old_site(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index, _ = made(lab)
-    monkeypatch.setattr("bench_report.site._swap", lambda made, out: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr("daq_bench.bench_report.site._swap", lambda made, out: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         made(lab)
     assert (lab / "site" / "index.html").read_text(encoding="utf-8") == index

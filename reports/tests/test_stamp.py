@@ -17,9 +17,9 @@ from bundle_factory import make
 from factory_knobs import Knobs
 from pypdf import PdfReader
 
-from bench_report.__main__ import main
-from bench_report.qualification.render import HTML_NAME, PDF_NAME, document_of, evidence_of, load_for, to_html
-from bench_report.reading.load import load
+from daq_bench.bench_report.__main__ import main
+from daq_bench.bench_report.qualification.render import HTML_NAME, PDF_NAME, document_of, evidence_of, load_for, to_html
+from daq_bench.bench_report.reading.load import load
 
 MET = 1  # number of rows of `small` by result, whatever the stored verdict says of them
 TITLE = "Qualification of this-machine: CONTRADICTORY (run-1)"

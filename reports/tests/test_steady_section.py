@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from filled import filled
 
-from bench_model.workloads.steady_state.document import SteadyState
-from bench_report.base.errors import BundleError
-from bench_report.document.canvas import Figure
-from bench_report.document.section import Lacking
-from bench_report.document.table import Table
-from bench_report.qualification.render import to_html
-from bench_report.reading.load import load
-from bench_report.workloads.steady_state.section import section as make
+from daq_bench.bench_model.workloads.steady_state.document import SteadyState
+from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.document.canvas import Figure
+from daq_bench.bench_report.document.section import Lacking
+from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.qualification.render import to_html
+from daq_bench.bench_report.reading.load import load
+from daq_bench.bench_report.workloads.steady_state.section import section as make
 
 Maker = Callable[..., Path]
 

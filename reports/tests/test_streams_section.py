@@ -11,11 +11,11 @@ import pytest
 from section_parts import figure, table, texts
 from streams_factory import found, paced, verification
 
-from bench_model.workloads.streams_checksum.analysis import document
-from bench_report.document.section import Lacking, Section
-from bench_report.qualification.render import to_html
-from bench_report.reading.load import load
-from bench_report.workloads.streams_checksum.section import section
+from daq_bench.bench_model.workloads.streams_checksum.analysis import document
+from daq_bench.bench_report.document.section import Lacking, Section
+from daq_bench.bench_report.qualification.render import to_html
+from daq_bench.bench_report.reading.load import load
+from daq_bench.bench_report.workloads.streams_checksum.section import section
 
 Maker = Callable[..., Path]
 

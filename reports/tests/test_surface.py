@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from audit.good import results_of
-from audit.good.case import case_of
+from daq_bench.audit.good import results_of
+from daq_bench.audit.good.case import case_of
 
-from bench_report.document.canvas import Figure
-from bench_report.figures.surface import MOST_PANELS, Cell, surface_figure
-from bench_report.reading.load import load
-from bench_report.workloads.read_scan import section
+from daq_bench.bench_report.document.canvas import Figure
+from daq_bench.bench_report.figures.surface import MOST_PANELS, Cell, surface_figure
+from daq_bench.bench_report.reading.load import load
+from daq_bench.bench_report.workloads.read_scan import section
 
 
 def cells(panel: str = "random, 4 KiB", masked: tuple[int, int] | None = None) -> list[Cell]:

@@ -9,13 +9,13 @@ from typing import Any
 
 from section_parts import printed_words
 
-from bench_model.profiles.yaml_source import check_document
-from bench_report.document.section import Lacking, Section
-from bench_report.document.table import Table
-from bench_report.qualification.render import to_html
-from bench_report.reading.load import load
-from bench_report.sections.telemetry_account import telemetry_account_section
-from bench_report.tables.hardware import hardware_parts
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.bench_report.document.section import Lacking, Section
+from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.qualification.render import to_html
+from daq_bench.bench_report.reading.load import load
+from daq_bench.bench_report.sections.telemetry_account import telemetry_account_section
+from daq_bench.bench_report.tables.hardware import hardware_parts
 
 Maker = Callable[..., Path]
 UNNAMED = "Telemetry of smart, bundle to InfluxDB: +3 points that nothing explains (InfluxDB holds 7 points)"

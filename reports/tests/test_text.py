@@ -16,10 +16,10 @@ import weasyprint
 from PIL import Image
 from pypdf import PdfReader
 
-from bench_report.__main__ import main
-from bench_report.base.marks import visible
-from bench_report.output.legible import _installed, legible
-from bench_report.qualification.render import HTML_NAME, PDF_NAME
+from daq_bench.bench_report.__main__ import main
+from daq_bench.bench_report.base.marks import visible
+from daq_bench.bench_report.output.legible import _installed, legible
+from daq_bench.bench_report.qualification.render import HTML_NAME, PDF_NAME
 
 Maker = Callable[..., Path]
 HOSTILE = "disk\x1b[31mRED\x1b[0m\x00\x07 \u202egpj.exe\u202c \u2066x\u2069 \ufeffend\x85 \ue000table:smart\ue001"

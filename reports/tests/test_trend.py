@@ -13,17 +13,17 @@ from evidence_factory import seal
 from nights_factory import NightPlan, changed, season, write_night
 from pypdf import PdfReader
 
-from bench_model.documents.nights import Comparison, Job
-from bench_model.documents.struct import as_document
-from bench_model.nights.baseline import REGRESSED, compare
-from bench_model.nights.night import read_night
-from bench_model.nights.outcome import Entry, document
-from bench_model.nights.run_history import history_of, read_all
-from bench_model.nights.trend import trend_of
-from bench_report import nightly
-from bench_report.__main__ import main
-from bench_report.trend import command as trend
-from bench_report.trend.view import _left_out, letters
+from daq_bench.bench_model.documents.nights import Comparison, Job
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.nights.baseline import REGRESSED, compare
+from daq_bench.bench_model.nights.night import read_night
+from daq_bench.bench_model.nights.outcome import Entry, document
+from daq_bench.bench_model.nights.run_history import history_of, read_all
+from daq_bench.bench_model.nights.trend import trend_of
+from daq_bench.bench_report import nightly
+from daq_bench.bench_report.__main__ import main
+from daq_bench.bench_report.trend import command as trend
+from daq_bench.bench_report.trend.view import _left_out, letters
 
 
 @pytest.fixture(scope="module")

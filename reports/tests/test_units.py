@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench_report.base import units
-from bench_report.document.table import Table
+from daq_bench.bench_report.base import units
+from daq_bench.bench_report.document.table import Table
 
 
 def plain(text: str) -> str:

@@ -6,9 +6,9 @@ from functools import cached_property
 
 from robot.api.deco import keyword, library
 
-from bench_model.documents.facts import Identity, IdentityCheck
-from rig.candidate.context import RunContext
-from rig.candidate.host import check_identity, differences, planned_checks, survey
+from daq_bench.bench_model.documents.facts import Identity, IdentityCheck
+from daq_bench.rig.candidate.context import RunContext
+from daq_bench.rig.candidate.host import check_identity, differences, planned_checks, survey
 
 
 @library(scope="SUITE", auto_keywords=False)

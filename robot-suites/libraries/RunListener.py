@@ -7,7 +7,7 @@ from pathlib import Path
 
 from robot import result, running
 
-from rig.base.bundle import Bundle
+from daq_bench.rig.base.bundle import Bundle
 
 
 class RunListener:

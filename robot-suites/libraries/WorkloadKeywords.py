@@ -10,11 +10,11 @@ from typing import Any
 
 from robot.api import SkipExecution
 
-from rig.candidate.context import RunContext
-from rig.checking.extraction import failed_target, measured
-from rig.run.facilities import live_facilities
-from rig.workloads.registry import WORKLOADS
-from rig.workloads.shared.base import Check
+from daq_bench.rig.candidate.context import RunContext
+from daq_bench.rig.checking.extraction import failed_target, measured
+from daq_bench.rig.run.facilities import live_facilities
+from daq_bench.rig.workloads.registry import WORKLOADS
+from daq_bench.rig.workloads.shared.base import Check
 
 RUN = "run_the_workload"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from robot.libdocpkg import LibraryDocumentation
 from robot.libdocpkg.model import LibraryDoc
 
-from rig.workloads.registry import WORKLOADS
+from daq_bench.rig.workloads.registry import WORKLOADS
 
 HERE = Path(__file__).resolve().parent
 NO_BUNDLE = "runs/latest"  # nothing is opened before a keyword runs

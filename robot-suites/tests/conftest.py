@@ -13,11 +13,11 @@ import ansible.module_utils
 import pytest
 from ruamel.yaml import YAML
 
-from rig.base.influx import Influx
-from rig.base.settings import Layout
-from rig.telemetry.influx_server import LocalInflux
-from virtual_candidate.instance import Instance
-from virtual_candidate.testing import entry_of, free_ports, start_bmc, virtual_machine
+from daq_bench.rig.base.influx import Influx
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.telemetry.influx_server import LocalInflux
+from daq_bench.virtual_candidate.instance import Instance
+from daq_bench.virtual_candidate.testing import entry_of, free_ports, start_bmc, virtual_machine
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "agents" / "tests"))
 sys.path.append(str(Path(__file__).resolve().parents[2] / "ansible" / "library"))

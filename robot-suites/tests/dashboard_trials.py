@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench_dashboards.catalogue import DASHBOARDS
-from bench_dashboards.interpolation import Choice
-from bench_dashboards.trial import Server, Tried, choices_of, range_of, tried
-from bench_model.bundle.line_protocol import points_of
-from rig.base.bundle import Bundle
+from daq_bench.bench_dashboards.catalogue import DASHBOARDS
+from daq_bench.bench_dashboards.interpolation import Choice
+from daq_bench.bench_dashboards.trial import Server, Tried, choices_of, range_of, tried
+from daq_bench.bench_model.bundle.line_protocol import points_of
+from daq_bench.rig.base.bundle import Bundle
 
 
 def all_tried(server: Server, run: str, wanted: Mapping[str, Choice]) -> list[Tried]:

@@ -20,28 +20,28 @@ from foreign_redfish import DOCUMENTS, seen_of
 from ruamel.yaml import YAML
 
 import corpus_trees
-from bench_model.base.errors import BenchError, ProfileError
-from bench_model.bundle import line_protocol
-from bench_model.bundle.files import parse_json
-from bench_model.documents.events import Event
-from bench_model.documents.struct import as_document, read
-from bench_model.documents.tools.daqwriter import Latency
-from bench_model.documents.tools.netprobe import Cpu, NetprobeLatency
-from bench_model.profiles.candidates import load_candidate
-from bench_model.profiles.composed import read_requirements, read_scenario
-from bench_model.statistics import hdr
-from bench_model.workloads.lan import iperf3, perftest, transfers
-from bench_report.base.errors import BundleError
-from bench_report.base.fields import parse_document
 from corpus_secrets import redacted
-from rig.base.settings import Layout
-from rig.on_candidate.reading import cpu_topology, drive_wear, firmware, probe
-from rig.workloads import block_scan
-from rig.workloads.endurance.step import parse_step
-from rig.workloads.shared import fio
-from telemetry_agent.base import line_parser
-from telemetry_agent.base.tools import Answer
-from telemetry_agent.collectors import (
+from daq_bench.bench_model.base.errors import BenchError, ProfileError
+from daq_bench.bench_model.bundle import line_protocol
+from daq_bench.bench_model.bundle.files import parse_json
+from daq_bench.bench_model.documents.events import Event
+from daq_bench.bench_model.documents.struct import as_document, read
+from daq_bench.bench_model.documents.tools.daqwriter import Latency
+from daq_bench.bench_model.documents.tools.netprobe import Cpu, NetprobeLatency
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.profiles.composed import read_requirements, read_scenario
+from daq_bench.bench_model.statistics import hdr
+from daq_bench.bench_model.workloads.lan import iperf3, perftest, transfers
+from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.base.fields import parse_document
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.on_candidate.reading import cpu_topology, drive_wear, firmware, probe
+from daq_bench.rig.workloads import block_scan
+from daq_bench.rig.workloads.endurance.step import parse_step
+from daq_bench.rig.workloads.shared import fio
+from daq_bench.telemetry_agent.base import line_parser
+from daq_bench.telemetry_agent.base.tools import Answer
+from daq_bench.telemetry_agent.collectors import (
     cpu_frequency,
     interrupts,
     memory,
@@ -51,7 +51,7 @@ from telemetry_agent.collectors import (
     pcie_errors,
     pressure,
 )
-from telemetry_agent.devices import (
+from daq_bench.telemetry_agent.devices import (
     drive_questions,
     ipmi_text,
     kernel_text,

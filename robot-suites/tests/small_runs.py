@@ -11,25 +11,25 @@ from typing import Any
 import msgspec
 from ruamel.yaml import YAML
 
-from bench_model.base.errors import BenchError
-from bench_model.documents.run import Drive, FurtherTarget
-from bench_model.profiles.candidates import load_candidate
-from bench_model.profiles.metrics import load_metrics
-from bench_model.profiles.requirements import load_requirements
-from bench_model.profiles.scenarios import load_scenario
-from rig.base.bundle import Bundle
-from rig.base.settings import Layout, Profiles
-from rig.base.shell import Completed
-from rig.candidate.bmc import FanDuty
-from rig.candidate.context import RunContext
-from rig.candidate.facilities import OpenTarget
-from rig.candidate.hazard_control import HazardControl
-from rig.candidate.host import survey
-from rig.candidate.machine import LocalMachine, Machine, Places
-from rig.checking.extraction import measured
-from rig.on_candidate.reading.drive_wear import HEALTH
-from rig.run.record import copy_profiles, first_run
-from rig.workloads.registry import WORKLOADS
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.documents.run import Drive, FurtherTarget
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.requirements import load_requirements
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.settings import Layout, Profiles
+from daq_bench.rig.base.shell import Completed
+from daq_bench.rig.candidate.bmc import FanDuty
+from daq_bench.rig.candidate.context import RunContext
+from daq_bench.rig.candidate.facilities import OpenTarget
+from daq_bench.rig.candidate.hazard_control import HazardControl
+from daq_bench.rig.candidate.host import survey
+from daq_bench.rig.candidate.machine import LocalMachine, Machine, Places
+from daq_bench.rig.checking.extraction import measured
+from daq_bench.rig.on_candidate.reading.drive_wear import HEALTH
+from daq_bench.rig.run.record import copy_profiles, first_run
+from daq_bench.rig.workloads.registry import WORKLOADS
 
 LAYOUT = Layout()
 INVENTORY = LAYOUT.inventory

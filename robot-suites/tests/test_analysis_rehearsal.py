@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from whole_runs import Finished, check_bundle, rehearsed
 
-from bench_model.workloads.concurrent_analysis.analysis import document as rates_of
+from daq_bench.bench_model.workloads.concurrent_analysis.analysis import document as rates_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.campaign]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.base.errors import RefusedError
-from bench_rounds.measuring import machine
-from bench_rounds.measuring.progress import TimeLeft
+from daq_bench.bench_model.base.errors import RefusedError
+from daq_bench.bench_rounds.measuring import machine
+from daq_bench.bench_rounds.measuring.progress import TimeLeft
 
 
 def test_too_little_space_shows_the_arithmetic() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench_model.base.errors import BenchError
-from bench_rounds import cli, parts
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_rounds import cli, parts
 
 
 def test_every_entry_leads_to_the_part_of_its_name() -> None:
@@ -17,12 +17,12 @@ def test_every_entry_leads_to_the_part_of_its_name() -> None:
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("writer_bench.absent:PART", "No module named"),
-        ("writer_bench.write:ABSENT", "no attribute 'ABSENT'"),
-        ("writer_bench.write", "cannot be loaded"),
+        ("daq_bench.writer_bench.absent:PART", "No module named"),
+        ("daq_bench.writer_bench.write:ABSENT", "no attribute 'ABSENT'"),
+        ("daq_bench.writer_bench.write", "cannot be loaded"),
         ("", "cannot be loaded"),
-        ("writer_bench.write:DEPTH", "is of type int"),
-        ("writer_bench.minidaq:PART", "is the part minidaq"),
+        ("daq_bench.writer_bench.write:DEPTH", "is of type int"),
+        ("daq_bench.writer_bench.minidaq:PART", "is the part minidaq"),
     ],
 )
 def test_an_entry_that_leads_elsewhere_is_named(place: str, said: str) -> None:
@@ -33,7 +33,7 @@ def test_an_entry_that_leads_elsewhere_is_named(place: str, said: str) -> None:
 def test_a_wrong_table_is_one_line_and_exit_status_2(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(parts.TABLE, "streams", "writer_bench.gone:PART")
+    monkeypatch.setitem(parts.TABLE, "streams", "daq_bench.writer_bench.gone:PART")
     parts.known_parts.cache_clear()
     try:
         assert cli.main(["--parts=write"]) == cli.USAGE

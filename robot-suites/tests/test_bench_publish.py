@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench_rounds import publish
+from daq_bench.bench_rounds import publish
 
 NAMES = ("agent", "ingest")
 MARKED = f"# Agent\n\n{publish.BEGIN} `make` -->\nold\n{publish.END}\n\n### Run\n"

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench_model.base.errors import BenchError
-from bench_rounds.measuring.ratios import spread, summary, wants_more
-from bench_rounds.measuring.rounds import Comparison, Contender, Point, run_points
-from bench_rounds.measuring.sample import Sample
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_rounds.measuring.ratios import spread, summary, wants_more
+from daq_bench.bench_rounds.measuring.rounds import Comparison, Contender, Point, run_points
+from daq_bench.bench_rounds.measuring.sample import Sample
 
 
 class Quiet:

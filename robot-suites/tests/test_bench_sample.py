@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.base.errors import BenchError
-from bench_rounds.measuring.sample import parse_daqwriter, parse_fio
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_rounds.measuring.sample import parse_daqwriter, parse_fio
 
 RECORDED = Path(__file__).parent / "recorded"
 

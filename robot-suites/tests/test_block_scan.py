@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from bench_model.base.errors import BenchError
-from bench_model.documents.results import WriteLatency, WritePoint
-from bench_model.documents.struct import read
-from bench_model.profiles.yaml_source import check_document
-from bench_model.workloads.block_scan import BlockScan
-from rig.candidate.machine import LocalMachine
-from rig.workloads import block_scan
-from rig.workloads.shared import fio
-from rig.workloads.shared.site import Site
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.documents.results import WriteLatency, WritePoint
+from daq_bench.bench_model.documents.struct import read
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.bench_model.workloads.block_scan import BlockScan
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.workloads import block_scan
+from daq_bench.rig.workloads.shared import fio
+from daq_bench.rig.workloads.shared.site import Site
 
 PARAMETERS: dict[str, Any] = {
     "block_sizes": [65536, 1048576],

@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from audit.good import small_run
+from daq_bench.audit.good import small_run
 from ruamel.yaml import YAML
 
-from bench_model.base.errors import BenchError
-from bench_model.bundle.line_protocol import points_of
-from bench_model.bundle.telemetry_files import points_of_bundle, spool_folders
-from bench_model.profiles.candidates import Candidate, load_candidate
-from rig.base.bundle import Bundle
-from rig.base.influx import Influx
-from rig.base.settings import Layout
-from rig.telemetry.bmc_agent import bmc_agent, may_read_in_band, reads_in_band
-from rig.telemetry.history import replay_run, undelivered
-from rig.telemetry.influx_server import LocalInflux
-from virtual_candidate.bmc.simulator import Bmc
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.bundle.line_protocol import points_of
+from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle, spool_folders
+from daq_bench.bench_model.profiles.candidates import Candidate, load_candidate
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.influx import Influx
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.telemetry.bmc_agent import bmc_agent, may_read_in_band, reads_in_band
+from daq_bench.rig.telemetry.history import replay_run, undelivered
+from daq_bench.rig.telemetry.influx_server import LocalInflux
+from daq_bench.virtual_candidate.bmc.simulator import Bmc
 
 LAYOUT = Layout()
 YAML_SAFE = YAML(typ="safe")

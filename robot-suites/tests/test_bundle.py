@@ -5,12 +5,12 @@ import os
 from pathlib import Path
 
 import pytest
-from audit.good.small_run import some_run
+from daq_bench.audit.good.small_run import some_run
 
-from bench_model.base.errors import BenchError
-from bench_model.bundle.line_protocol import parse_line
-from rig.base.bundle import Bundle
-from rig.checking.sealing import altered_evidence, seal_evidence
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.bundle.line_protocol import parse_line
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.checking.sealing import altered_evidence, seal_evidence
 
 
 @pytest.fixture

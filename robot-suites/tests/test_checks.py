@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from rig.base.settings import Layout
+from daq_bench.rig.base.settings import Layout
 
 SLEEPS = """
 import sys, time

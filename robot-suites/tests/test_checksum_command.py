@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.profiles.yaml_source import check_document
-from rig.base.settings import Layout
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.rig.base.settings import Layout
 
 COMMAND = [str(Layout().daqwriter), "checksum", "--working-set", "1MiB", "--sizes", "1000,64KiB"]
 INTERRUPTED = 130

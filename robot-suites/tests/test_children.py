@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.base.errors import BenchError
-from bench_model.profiles.candidates import load_candidate
-from rig.base.settings import Layout
-from rig.base.shell import HANG_S_MIN, LocalShell, environment_for_children
-from rig.candidate import machine as machines
-from rig.candidate.machine import LocalMachine
-from rig.candidate.provision import bmc_secret
-from rig.telemetry.influx_server import LocalInflux
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.base.shell import HANG_S_MIN, LocalShell, environment_for_children
+from daq_bench.rig.candidate import machine as machines
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.candidate.provision import bmc_secret
+from daq_bench.rig.telemetry.influx_server import LocalInflux
 
 CANARIES = {
     "INFLUX_TOKEN": "canary-1", "DAQ_BENCH_INFLUX_TOKEN": "canary-2", "DAQ_BENCH_INFLUX_READ_TOKEN": "canary-3",

@@ -17,16 +17,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from audit.good.small_run import some_run, target
+from daq_bench.audit.good.small_run import some_run, target
 from rich.console import Console
 
-from bench_model.base.errors import BenchError
-from bench_model.documents.run import Git
-from rig.base.bundle import Bundle
-from rig.base.influx import Influx
-from rig.base.settings import Layout, Request
-from rig.run import measuring, qualify, targets, watch
-from rig.run.clean_up import CleanUp, Place
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.documents.run import Git
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.influx import Influx
+from daq_bench.rig.base.settings import Layout, Request
+from daq_bench.rig.run import measuring, qualify, targets, watch
+from daq_bench.rig.run.clean_up import CleanUp, Place
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from audit.good.small_run import some_run
+from daq_bench.audit.good.small_run import some_run
 
-from bench_model.documents.verdict import Outcome, Verdict
-from rig.base.bundle import Bundle
-from rig.cli import COMMANDS, PROGRAMS, main, parser
-from rig.cli.runs import chosen_targets, closing_words, exit_status
+from daq_bench.bench_model.documents.verdict import Outcome, Verdict
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.cli import COMMANDS, PROGRAMS, main, parser
+from daq_bench.rig.cli.runs import chosen_targets, closing_words, exit_status
 
 
 def verdict(outcome: Outcome, rehearsal: bool = False) -> Verdict:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bench_model.documents.facts import Clock, ClockReading
-from bench_model.documents.run import Host
-from rig.candidate.host import Survey
-from rig.run.readings import ClockLog
+from daq_bench.bench_model.documents.facts import Clock, ClockReading
+from daq_bench.bench_model.documents.run import Host
+from daq_bench.rig.candidate.host import Survey
+from daq_bench.rig.run.readings import ClockLog
 
 
 def survey(clock_s: float) -> Survey:

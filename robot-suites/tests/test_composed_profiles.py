@@ -8,19 +8,19 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from audit.good.small_run import scenario, some_run
+from daq_bench.audit.good.small_run import scenario, some_run
 
-from bench_model.base.errors import ProfileError
-from bench_model.bundle.evidence import Evidence
-from bench_model.documents.run import RequirementOfRun, Run
-from bench_model.documents.struct import as_document
-from bench_model.profiles.metrics import load_metrics
-from bench_model.profiles.requirements import load_requirements
-from bench_model.profiles.scenarios import load_scenario
-from rig.base.bundle import Bundle
-from rig.base.settings import Layout, Profiles, Request, load_profiles
-from rig.checking.own_profiles import Own, altered_parameters, compared
-from rig.run.record import copy_profiles
+from daq_bench.bench_model.base.errors import ProfileError
+from daq_bench.bench_model.bundle.evidence import Evidence
+from daq_bench.bench_model.documents.run import RequirementOfRun, Run
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.requirements import load_requirements
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.settings import Layout, Profiles, Request, load_profiles
+from daq_bench.rig.checking.own_profiles import Own, altered_parameters, compared
+from daq_bench.rig.run.record import copy_profiles
 
 LAYOUT = Layout()
 METRICS = load_metrics(LAYOUT.inventory / "metrics.yml")

@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 from analysis_factory import TRUTH, farm_round, point
 
-from bench_model.base.errors import BenchError, RefusedError
-from bench_model.documents.run import Drive, FurtherTarget, Host
-from bench_model.documents.struct import Kind, checked, read
-from bench_model.profiles.candidates import load_candidate
-from bench_model.profiles.scenarios import Scenario, load_scenario
-from bench_model.workloads.concurrent_analysis.reader import AnalysisPoints, AnalysisSet
-from bench_model.workloads.streams_checksum.setups import Cpus
-from rig.base.settings import Layout
-from rig.candidate.facilities import OpenTarget
-from rig.candidate.host import Survey
-from rig.candidate.machine import LocalMachine
-from rig.workloads.concurrent_analysis import workload
-from rig.workloads.concurrent_analysis.runs import Reader, SetPlan, Storage
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.documents.run import Drive, FurtherTarget, Host
+from daq_bench.bench_model.documents.struct import Kind, checked, read
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
+from daq_bench.bench_model.workloads.concurrent_analysis.reader import AnalysisPoints, AnalysisSet
+from daq_bench.bench_model.workloads.streams_checksum.setups import Cpus
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.facilities import OpenTarget
+from daq_bench.rig.candidate.host import Survey
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.workloads.concurrent_analysis import workload
+from daq_bench.rig.workloads.concurrent_analysis.runs import Reader, SetPlan, Storage
 
 LAYOUT = Layout()
 CPUS = Cpus((0, 1), (0, 1), 1, "notsupported")

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from loop_file_system import MIB, LoopDrive, mounted_loop, run
 
-from rig.base.settings import Layout
-from rig.candidate.machine import LocalMachine
-from rig.workloads.latency_under_load import Ladder, run_ladder
-from rig.workloads.shared.site import Site
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.workloads.latency_under_load import Ladder, run_ladder
+from daq_bench.rig.workloads.shared.site import Site
 
 STALL_S = 0.5
 LENGTH_S = 6.0

@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
-from bench_model.base.errors import BenchError
-from crash_trials import campaign, document, judge
-from crash_trials.__main__ import strike_all
-from crash_trials.campaign import Row, canary, place_of, trial
-from crash_trials.candidate import missing
-from crash_trials.hazards import AT_REST, Hazard, Struck, strike
-from crash_trials.processes import KINDS, VARIABLE, Moment, kill_at, marked
-from crash_trials.trial import Bench, Killed, Place, Spec, phase_of, spec_of
-from rig.base.settings import Layout
-from rig.candidate.journal import SUFFIX
-from rig.checking.extraction import RAW
-from rig.telemetry.influx_server import LocalInflux
-from simulation.truth import ERROR, FAIL, PASS, REFUSED
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.crash_trials import campaign, document, judge
+from daq_bench.crash_trials.__main__ import strike_all
+from daq_bench.crash_trials.campaign import Row, canary, place_of, trial
+from daq_bench.crash_trials.candidate import missing
+from daq_bench.crash_trials.hazards import AT_REST, Hazard, Struck, strike
+from daq_bench.crash_trials.processes import KINDS, VARIABLE, Moment, kill_at, marked
+from daq_bench.crash_trials.trial import Bench, Killed, Place, Spec, phase_of, spec_of
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.journal import SUFFIX
+from daq_bench.rig.checking.extraction import RAW
+from daq_bench.rig.telemetry.influx_server import LocalInflux
+from daq_bench.simulation.truth import ERROR, FAIL, PASS, REFUSED
 
 # Seeds whose trials taught something; each must end with nothing to object.
 LEARNT = {
@@ -266,7 +266,7 @@ def kill_once(monkeypatch: pytest.MonkeyPatch, holds: Callable[[], bool]) -> Non
         real(Moment(moment.kind, 1, 0.0), dict, lambda: alive() and not holds())
         return real(moment, look, alive)
 
-    monkeypatch.setattr("crash_trials.trial.kill_at", then)
+    monkeypatch.setattr("daq_bench.crash_trials.trial.kill_at", then)
 
 
 @needs_light

@@ -14,10 +14,10 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parents[2] / "reports" / "tests"))
 from bundle_factory import make
 
-from rig.base import settings
-from rig.base.settings import Layout
-from rig.checking.sealing import seal_evidence
-from rig.cli import COMMANDS, main
+from daq_bench.rig.base import settings
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.checking.sealing import seal_evidence
+from daq_bench.rig.cli import COMMANDS, main
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from bench_model.profiles.yaml_source import check_document
-from rig.base.settings import Layout
-from rig.base.shell import LocalShell
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.base.shell import LocalShell
 
 LAYOUT = Layout()
 SMALL = ["--duration=0.3", "--links=2", "--superchunk-rate=2000", "--ring-size=4MiB", "--block-size=256KiB"]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from bench_model.profiles.yaml_source import check_document
-from rig.base.settings import Layout
-from rig.base.shell import LocalShell
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.base.shell import LocalShell
 
 LAYOUT = Layout()
 DAMAGED = 3

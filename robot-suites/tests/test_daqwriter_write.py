@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from bench_model.bundle.line_protocol import points_of
-from bench_model.profiles.yaml_source import check_document
-from rig.base.settings import Layout
-from rig.base.shell import LocalShell
+from daq_bench.bench_model.bundle.line_protocol import points_of
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.base.shell import LocalShell
 
 LAYOUT = Layout()
 FILE = ["--bytes=1MiB", "--block-size=64KiB", "--keep"]

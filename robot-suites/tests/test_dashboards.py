@@ -19,26 +19,26 @@ from typing import Any
 
 import pytest
 import yaml
-from audit.good.small_run import candidate, scenario, some_run, target
+from daq_bench.audit.good.small_run import candidate, scenario, some_run, target
 from dashboard_trials import all_tried, unexcused
 from influx2_server import ORGANISATION, Influx2Server
 
-from bench_dashboards.boards.compare import DASHBOARD as COMPARE
-from bench_dashboards.catalogue import DASHBOARDS
-from bench_dashboards.declared import METRICS
-from bench_dashboards.interpolation import Choice, Every, Range, interpolated
-from bench_dashboards.trial import Server, Tried, choices_of, range_of, values_of
-from bench_model.base.errors import BenchError
-from bench_model.behaviour.aligned import EPOCH_NS
-from bench_model.bundle.line_protocol import points_of
-from bench_model.documents.run import RequirementOfRun
-from rig.base.bundle import Bundle, now_utc
-from rig.base.influx import HISTORY, Influx
-from rig.base.settings import Layout
-from rig.telemetry.agent import Agent
-from rig.telemetry.history import publish
-from rig.telemetry.influx_server import LocalInflux
-from telemetry_agent.base.point import Encoder, FieldValue, Point
+from daq_bench.bench_dashboards.boards.compare import DASHBOARD as COMPARE
+from daq_bench.bench_dashboards.catalogue import DASHBOARDS
+from daq_bench.bench_dashboards.declared import METRICS
+from daq_bench.bench_dashboards.interpolation import Choice, Every, Range, interpolated
+from daq_bench.bench_dashboards.trial import Server, Tried, choices_of, range_of, values_of
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.behaviour.aligned import EPOCH_NS
+from daq_bench.bench_model.bundle.line_protocol import points_of
+from daq_bench.bench_model.documents.run import RequirementOfRun
+from daq_bench.rig.base.bundle import Bundle, now_utc
+from daq_bench.rig.base.influx import HISTORY, Influx
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.telemetry.agent import Agent
+from daq_bench.rig.telemetry.history import publish
+from daq_bench.rig.telemetry.influx_server import LocalInflux
+from daq_bench.telemetry_agent.base.point import Encoder, FieldValue, Point
 
 LAYOUT = Layout()
 TEST_PORT = 18486
@@ -334,7 +334,7 @@ def test_the_record_begins_at_the_epoch(observed: Observed) -> None:
 
 def test_the_command_tries_the_newest_run(observed: Observed) -> None:
     """A user runs this command against a server of their own."""
-    argv = [sys.executable, "-m", "bench_dashboards", "try", "--influx-url", observed.server.url]
+    argv = [sys.executable, "-m", "daq_bench.bench_dashboards", "try", "--influx-url", observed.server.url]
     environment = {**os.environ, "PYTHONPATH": f"{LAYOUT.repository}/reports:{LAYOUT.inventory}"}
     done = subprocess.run(argv, capture_output=True, text=True, env=environment, check=False)
     assert "queries for run " in done.stdout, done.stderr

@@ -22,17 +22,17 @@ from ruamel.yaml import YAML
 sys.path.append(str(Path(__file__).resolve().parents[2] / "ansible" / "tests"))
 from loop_drives import LoopDrives, can_use_loop_devices
 
-from bench_model.base.errors import BenchError
-from bench_model.profiles.candidates import load_candidate
-from rig.base.settings import Layout
-from rig.candidate import ssh
-from rig.candidate.travelling import source_of
-from rig.cli import main
-from rig.discovery.discover import Request, candidate_name, checked, connection_variables
-from rig.discovery.drives import judged
-from rig.discovery.firmware import Firmware, look
-from rig.discovery.proposal import Found, inventory_text
-from virtual_candidate.bmc.simulator import Bmc
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate import ssh
+from daq_bench.rig.candidate.travelling import source_of
+from daq_bench.rig.cli import main
+from daq_bench.rig.discovery.discover import Request, candidate_name, checked, connection_variables
+from daq_bench.rig.discovery.drives import judged
+from daq_bench.rig.discovery.firmware import Firmware, look
+from daq_bench.rig.discovery.proposal import Found, inventory_text
+from daq_bench.virtual_candidate.bmc.simulator import Bmc
 
 loops = pytest.mark.skipif(not can_use_loop_devices(), reason="needs root and loop devices")
 PASSWORD_ENV = "BENCH_TEST_DISCOVER_PASSWORD"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rig.base.settings import Layout
-from rig.cli import main
-from rig.discovery.doctor import control_node
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.cli import main
+from daq_bench.rig.discovery.doctor import control_node
 
 ENTRY = """
 all: {children: {candidates: {hosts: {there: {VARIABLES, bench_candidate: {

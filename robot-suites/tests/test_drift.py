@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from bench_model.base.errors import BenchError
-from rig.base.settings import Layout
-from rig.candidate.provision import drift_in
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.provision import drift_in
 
 SETTING = {
     "id": "a",
@@ -36,7 +36,7 @@ def test_verify_of_a_setting_that_is_not_in_force_names_it_and_exits_with_4(tmp_
     tuning["aio_max_nr"] = int(in_force) + 7
     inventory = tmp_path / "lab.yml"
     YAML(typ="safe").dump(lab, inventory)
-    argv = [sys.executable, "-m", "rig", "verify", "--inventory", str(inventory)]
+    argv = [sys.executable, "-m", "daq_bench.rig", "verify", "--inventory", str(inventory)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 4, done.stdout + done.stderr
     assert f"aio-max-nr (fs.aio-max-nr) asked for >= {int(in_force) + 7} but reads back {in_force}" in done.stdout

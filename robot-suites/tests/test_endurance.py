@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-from bench_model.base.errors import BenchError, RefusedError
-from bench_model.documents.run import Drive, Host
-from bench_model.profiles.candidates import Candidate, Target, load_candidate
-from bench_model.profiles.scenarios import Scenario, load_scenario
-from bench_model.profiles.yaml_source import check_document
-from rig.base.settings import Layout
-from rig.base.shell import Completed
-from rig.candidate.host import Survey
-from rig.candidate.host import Target as FoundTarget
-from rig.candidate.machine import LocalMachine
-from rig.on_candidate.reading import drive_wear
-from rig.workloads.endurance import step as endurance_step
-from rig.workloads.endurance import workload as endurance
-from rig.workloads.shared import wear_account
-from rig.workloads.shared.wear_ledger import Counters, Experiment, WearLedger
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.documents.run import Drive, Host
+from daq_bench.bench_model.profiles.candidates import Candidate, Target, load_candidate
+from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.base.shell import Completed
+from daq_bench.rig.candidate.host import Survey
+from daq_bench.rig.candidate.host import Target as FoundTarget
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.on_candidate.reading import drive_wear
+from daq_bench.rig.workloads.endurance import step as endurance_step
+from daq_bench.rig.workloads.endurance import workload as endurance
+from daq_bench.rig.workloads.shared import wear_account
+from daq_bench.rig.workloads.shared.wear_ledger import Counters, Experiment, WearLedger
 
 LAYOUT = Layout()
 DRIVE = Drive(

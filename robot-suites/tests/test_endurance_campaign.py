@@ -17,10 +17,10 @@ import pytest
 from ruamel.yaml import YAML
 from whole_runs import document
 
-from bench_model.profiles.scenarios import load_scenario
-from rig.base.settings import Layout
-from rig.workloads.shared.wear_ledger import Experiment, ledger_file
-from virtual_candidate.candidate import VirtualCandidate
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.workloads.shared.wear_ledger import Experiment, ledger_file
+from daq_bench.virtual_candidate.candidate import VirtualCandidate
 
 pytestmark = [pytest.mark.virtual, pytest.mark.campaign, pytest.mark.usefixtures("own_lock")]
 
@@ -65,7 +65,7 @@ def runs_of(asked: list[str]) -> Path:
 
 def start(*words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "rig", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "daq_bench.rig", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 
@@ -147,17 +147,17 @@ def test_budget_holds_over_ctrl_c_a_power_cut_and_resumption(
     projection = document(third / "results" / "endurance_projection.json")["drives"][0]["projections"]
     assert [one["load"] for one in projection] == ["supernova", "continuous", "rating"]
     checked = subprocess.run(
-        [sys.executable, "-m", "rig", "check-bundle", str(third)], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "daq_bench.rig", "check-bundle", str(third)], capture_output=True, text=True, check=False
     )
     assert checked.returncode == 0, checked.stderr
 
     finished = subprocess.run(
-        [sys.executable, "-m", "rig", "resume", str(third)], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "daq_bench.rig", "resume", str(third)], capture_output=True, text=True, check=False
     )
     assert finished.returncode == 2
     assert "is finished: there is nothing to resume" in finished.stderr
     spent = subprocess.run(
-        [sys.executable, "-m", "rig", "qualify", *asked], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "daq_bench.rig", "qualify", *asked], capture_output=True, text=True, check=False
     )
     assert spent.returncode == 2
     assert "are spent by earlier runs" in spent.stderr

@@ -15,8 +15,8 @@ import pytest
 from ruamel.yaml import YAML
 from whole_runs import document
 
-from bench_model.profiles.scenarios import load_scenario
-from rig.base.settings import Layout
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.rig.base.settings import Layout
 
 pytestmark = [pytest.mark.integration, pytest.mark.campaign]
 
@@ -50,7 +50,7 @@ def asked(tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 def rig(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "rig", *words], capture_output=True, text=True, timeout=500, check=False
+        [sys.executable, "-m", "daq_bench.rig", *words], capture_output=True, text=True, timeout=500, check=False
     )
 
 
@@ -59,7 +59,7 @@ def interrupted(words: list[str], runs: Path, number: signal.Signals) -> tuple[P
     before = (runs / "latest").resolve() if (runs / "latest").exists() else None
     deadline = time.monotonic() + 300
     with subprocess.Popen(
-        [sys.executable, "-m", "rig", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [sys.executable, "-m", "daq_bench.rig", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as run:
         while time.monotonic() < deadline:
             assert run.poll() is None, run.communicate()[0]

@@ -16,25 +16,25 @@ from msgspec import structs
 from small_runs import LAYOUT, SMALL, small_run
 from tool_answers import OF_THE_RIG, RECORDED, answer
 
-from bench_model.base.errors import BenchError, InterruptedRunError
-from bench_model.documents.struct import as_document
-from bench_model.documents.tools.hotstore import HotstoreBench
-from bench_model.documents.tools.minidaq import Minidaq
-from bench_model.evidence import derived
-from bench_model.evidence.counted_load import miscounted
-from bench_model.evidence.coverage import gaps
-from bench_model.evidence.soundness import fault_of
-from bench_model.workloads.table import MODELS
-from rig.base.shell import Completed
-from rig.candidate.journal import Answers, DivergedError, Recording, Replay, read_journal, recorded
-from rig.candidate.machine import LocalMachine
-from rig.checking.check_bundle import check_bundle
-from rig.checking.extraction import extract_again
-from rig.checking.sealing import seal_evidence
-from rig.workloads.hot_store import plans as hot_store_plans
-from rig.workloads.hot_store import workload as hot_store
-from rig.workloads.registry import WORKLOADS
-from rig.workloads.shared.site import agreeing
+from daq_bench.bench_model.base.errors import BenchError, InterruptedRunError
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.documents.tools.hotstore import HotstoreBench
+from daq_bench.bench_model.documents.tools.minidaq import Minidaq
+from daq_bench.bench_model.evidence import derived
+from daq_bench.bench_model.evidence.counted_load import miscounted
+from daq_bench.bench_model.evidence.coverage import gaps
+from daq_bench.bench_model.evidence.soundness import fault_of
+from daq_bench.bench_model.workloads.table import MODELS
+from daq_bench.rig.base.shell import Completed
+from daq_bench.rig.candidate.journal import Answers, DivergedError, Recording, Replay, read_journal, recorded
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.checking.check_bundle import check_bundle
+from daq_bench.rig.checking.extraction import extract_again
+from daq_bench.rig.checking.sealing import seal_evidence
+from daq_bench.rig.workloads.hot_store import plans as hot_store_plans
+from daq_bench.rig.workloads.hot_store import workload as hot_store
+from daq_bench.rig.workloads.registry import WORKLOADS
+from daq_bench.rig.workloads.shared.site import agreeing
 
 pytestmark = pytest.mark.integration  # small real runs with loads at a pace: other tests beside them would be its holes
 LONG = (

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.evidence.soundness import fault_of
-from rig.candidate.machine import LocalMachine
-from rig.on_candidate.reading import firmware
+from daq_bench.bench_model.evidence.soundness import fault_of
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.on_candidate.reading import firmware
 
 # The form of `ipmitool mc info` (ipmitool 1.8, lib/ipmi_mc.c), composed.
 MC_INFO = """Device ID                 : 32

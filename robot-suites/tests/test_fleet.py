@@ -16,17 +16,17 @@ import pytest
 from rich.console import Console
 from ruamel.yaml import YAML
 
-from bench_model.documents.nights import Job
-from bench_model.profiles import yaml_source
-from rig.base.settings import Layout
-from rig.candidate.lock import exclusive
-from rig.cli import main
-from rig.nightly import job as job_module
-from rig.nightly.fleet import Fleet
-from rig.nightly.job import Where
-from rig.nightly.lanes import Board, Stop, lanes_of
-from rig.telemetry.influx_server import LocalInflux
-from simulation.laboratory import make_laboratory, name_of
+from daq_bench.bench_model.documents.nights import Job
+from daq_bench.bench_model.profiles import yaml_source
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.lock import exclusive
+from daq_bench.rig.cli import main
+from daq_bench.rig.nightly import job as job_module
+from daq_bench.rig.nightly.fleet import Fleet
+from daq_bench.rig.nightly.job import Where
+from daq_bench.rig.nightly.lanes import Board, Stop, lanes_of
+from daq_bench.rig.telemetry.influx_server import LocalInflux
+from daq_bench.simulation.laboratory import make_laboratory, name_of
 
 YAML_SAFE = YAML(typ="safe")
 TEST_PORT = 18586
@@ -236,8 +236,8 @@ def test_the_board_says_who_waits_who_runs_and_how_it_ended(tmp_path: Path) -> N
 
 STARTS = """
 import pathlib, sys
-from rig.telemetry.influx_server import LocalInflux
-from simulation.laboratory import make_laboratory, name_of
+from daq_bench.rig.telemetry.influx_server import LocalInflux
+from daq_bench.simulation.laboratory import make_laboratory, name_of
 print(LocalInflux(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])).start(int(sys.argv[3])))
 """
 
@@ -342,8 +342,8 @@ def test_a_table_of_150_fits_the_terminal_and_shows_first_what_did_not_pass(tmp_
 # `qualify` as `make qualify` starts it, with a shell in the place of each run: the candidate's name, its staged bundle, the folder of runs.
 COMMAND = """
 import sys
-from rig.cli import main
-from rig.nightly import job
+from daq_bench.rig.cli import main
+from daq_bench.rig.nightly import job
 job.command = lambda one, where: ["bash", "-c", sys.argv[1], "run", one.candidate, f"{sys.argv[2]}/{one.candidate}", str(where.runs)]
 sys.exit(main(["qualify", "--json", *sys.argv[3:]]))
 """

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fleet_bench.fleet import FLEET, judge
+from daq_bench.fleet_bench.fleet import FLEET, judge
 
 
 def point(candidates: int, cpu_s: float, *, failed: bool = False) -> dict[str, Any]:
@@ -30,7 +30,10 @@ def test_a_size_that_failed_misses_both_criteria() -> None:
 def test_a_trial_runs_the_fleets_command(tmp_path: Path) -> None:
     staged, folder = tmp_path / "staged", tmp_path / "trial"
     folder.mkdir()
-    for argv in (["simulation.laboratory", str(staged), "2"], ["fleet_bench.trial", "2", str(folder), str(staged)]):
+    for argv in (
+        ["daq_bench.simulation.laboratory", str(staged), "2"],
+        ["daq_bench.fleet_bench.trial", "2", str(folder), str(staged)],
+    ):
         said = subprocess.run([sys.executable, "-m", *argv], capture_output=True, text=True, timeout=300)
         assert said.returncode == 0, said.stderr
     assert json.loads(said.stdout.splitlines()[-1]).keys() == {"seconds", "cpu_s", "max_rss_bytes"}

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from crash_trials import judge
-from crash_trials.campaign import forget
-from crash_trials.candidate import LightCandidate, light_candidates, missing
-from crash_trials.processes import inside
-from crash_trials.trial import REQUIREMENT, SCENARIO, document
-from rig.base.settings import Layout
-from rig.telemetry.influx_server import LocalInflux
+from daq_bench.crash_trials import judge
+from daq_bench.crash_trials.campaign import forget
+from daq_bench.crash_trials.candidate import LightCandidate, light_candidates, missing
+from daq_bench.crash_trials.processes import inside
+from daq_bench.crash_trials.trial import REQUIREMENT, SCENARIO, document
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.telemetry.influx_server import LocalInflux
 
 pytestmark = [
     pytest.mark.integration,
@@ -60,7 +60,16 @@ def write_lab(folder: Path, made: Sequence[LightCandidate], **of_the_last: objec
 
 
 def rig(folder: Path, *words: str, terminal: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "rig", *words, "--inventory", str(folder / "lab.yml"), "--runs", str(folder / "runs")]
+    argv = [
+        sys.executable,
+        "-m",
+        "daq_bench.rig",
+        *words,
+        "--inventory",
+        str(folder / "lab.yml"),
+        "--runs",
+        str(folder / "runs"),
+    ]
     environment = {
         **os.environ, "DAQ_BENCH_LOCK_DIR": str(folder), "TERM": "xterm", "COLUMNS": "240", "LINES": "50",
     }  # fmt: skip

@@ -11,25 +11,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from audit.good.small_run import some_run
+from daq_bench.audit.good.small_run import some_run
 from ruamel.yaml import YAML
 from test_bundle_files import within
 from test_signing import listed, make_key
 
-from bench_model.bundle.provenance import MANIFEST, REPORTS_MANIFEST, key_of
-from bench_model.documents.struct import as_document
-from bench_model.verdict.judging import judge_bundle
-from reporting_bench import report_bundle
-from rig.base.bundle import Bundle, to_json
-from rig.base.settings import Layout, Request
-from rig.checking import reporting
-from rig.checking.agreement import challenge, challenge_problems
-from rig.checking.check_bundle import Check, check_bundle, printable
-from rig.checking.own_profiles import Own
-from rig.checking.sealing import seal_evidence, seal_reports
-from rig.checking.signing import Signer
-from rig.cli import main
-from rig.run.resume import asked_for
+from daq_bench.bench_model.bundle.provenance import MANIFEST, REPORTS_MANIFEST, key_of
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.verdict.judging import judge_bundle
+from daq_bench.reporting_bench import report_bundle
+from daq_bench.rig.base.bundle import Bundle, to_json
+from daq_bench.rig.base.settings import Layout, Request
+from daq_bench.rig.checking import reporting
+from daq_bench.rig.checking.agreement import challenge, challenge_problems
+from daq_bench.rig.checking.check_bundle import Check, check_bundle, printable
+from daq_bench.rig.checking.own_profiles import Own
+from daq_bench.rig.checking.sealing import seal_evidence, seal_reports
+from daq_bench.rig.checking.signing import Signer
+from daq_bench.rig.cli import main
+from daq_bench.rig.run.resume import asked_for
 
 NAME = "20260131T120000Z-synthetic-report"
 BOUND_S = 120  # a shared machine needs half a minute for a report
@@ -373,8 +373,8 @@ def test_a_report_on_loosened_profiles_says_so_on_every_page_and_is_checked_so(b
 
 def test_the_checkers_configuration_is_read_as_data(tmp_path: Path) -> None:
     """`bench_signing` of all hosts; a candidate that the inventory does not know needs no entry."""
-    from bench_model.base.errors import RefusedError
-    from rig.checking.signing import of_checker
+    from daq_bench.bench_model.base.errors import RefusedError
+    from daq_bench.rig.checking.signing import of_checker
 
     file = tmp_path / "lab.yml"
     assert of_checker(file, ("allowed_signers",)).allowed_signers is None
@@ -392,7 +392,7 @@ def test_the_checkers_configuration_is_read_as_data(tmp_path: Path) -> None:
 
 
 def test_the_shipped_inventory_trusts_nobody() -> None:
-    from rig.checking.signing import INVENTORY_KEYS, of_checker
+    from daq_bench.rig.checking.signing import INVENTORY_KEYS, of_checker
 
     assert of_checker(Layout().inventory / "lab.yml", INVENTORY_KEYS) == of_checker(Path("/nowhere"), INVENTORY_KEYS)
 

@@ -19,12 +19,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "inventory" / "test
 from evidence_factory import conclude
 from nights_factory import NightPlan, write_night
 
-from bench_model.base.errors import BenchError
-from bench_model.nights.run_history import read_all
-from rig.checking.sealing import altered_evidence, seal_reports
-from rig.cli import main
-from rig.store.gather import COPIED, REFUSED, THERE, UNSEALED, Gathered, fetch, gather
-from rig.store.place import WORK, Store
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.nights.run_history import read_all
+from daq_bench.rig.checking.sealing import altered_evidence, seal_reports
+from daq_bench.rig.cli import main
+from daq_bench.rig.store.gather import COPIED, REFUSED, THERE, UNSEALED, Gathered, fetch, gather
+from daq_bench.rig.store.place import WORK, Store
 
 BUCKET = "laboratory"
 
@@ -199,7 +199,7 @@ def test_a_store_cannot_write_outside_of_the_bundle(
 GATHER = """
 import sys, time
 from pathlib import Path
-from rig.store import gather, place
+from daq_bench.rig.store import gather, place
 slow = place.Store.put
 def put(self, run, name, source):
     slow(self, run, name, source)
@@ -263,7 +263,7 @@ def test_a_bundle_that_cannot_be_read_leaves_the_others(
             raise PermissionError(errno.EACCES, "Permission denied", str(bundle / "run.json"))
         return []
 
-    monkeypatch.setattr("rig.store.gather.altered_evidence", unreadable)
+    monkeypatch.setattr("daq_bench.rig.store.gather.altered_evidence", unreadable)
     found = gathered(runs, Store(str(tmp_path / "store")))
     assert ends(found) == [REFUSED, COPIED] and "cannot be read" in found[0].reason
 

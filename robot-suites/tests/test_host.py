@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from bench_model.documents.run import Drive, Host
-from bench_model.documents.struct import read
-from bench_model.profiles.candidates import Target as DeclaredTarget
-from bench_model.profiles.candidates import load_candidate
-from rig.base.settings import Layout
-from rig.candidate.host import Node, Survey, Target, check_identity, survey
-from rig.candidate.machine import LocalMachine
-from rig.on_candidate.reading.probe import cpu_model, describe, device_of, os_name
+from daq_bench.bench_model.documents.run import Drive, Host
+from daq_bench.bench_model.documents.struct import read
+from daq_bench.bench_model.profiles.candidates import Target as DeclaredTarget
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.host import Node, Survey, Target, check_identity, survey
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.on_candidate.reading.probe import cpu_model, describe, device_of, os_name
 
 CANDIDATE = load_candidate(Layout().inventory / "lab.yml", "this-machine")
 HOST = Host(architecture="x86_64", cpu_model="AMD EPYC 7302", cpus=32, memory_bytes=512 * 2**30)

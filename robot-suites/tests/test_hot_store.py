@@ -18,17 +18,17 @@ from typing import Any
 
 import pytest
 
-from bench_model.base.errors import BenchError, RefusedError
-from bench_model.documents.run import Host
-from bench_model.profiles.candidates import load_candidate
-from bench_model.profiles.scenarios import Scenario, load_scenario
-from bench_model.workloads.hot_store.figures import ENGINES
-from bench_model.workloads.hot_store.runs import loss_of, raw_of, scale_point_of
-from rig.base.settings import Layout
-from rig.candidate.host import Survey
-from rig.candidate.machine import LocalMachine
-from rig.workloads.hot_store import plans
-from rig.workloads.hot_store import workload as hot_store
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.documents.run import Host
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
+from daq_bench.bench_model.workloads.hot_store.figures import ENGINES
+from daq_bench.bench_model.workloads.hot_store.runs import loss_of, raw_of, scale_point_of
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.host import Survey
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.workloads.hot_store import plans
+from daq_bench.rig.workloads.hot_store import workload as hot_store
 
 LAYOUT = Layout()
 needs_hotstore = pytest.mark.skipif(not LAYOUT.hotstore.exists(), reason="hotstore is not built")
@@ -329,7 +329,7 @@ def test_verify_finds_what_was_lost_damaged_and_came_back(tmp_path: Path) -> Non
 @pytest.mark.campaign
 def test_the_rehearsal_qualifies_this_machine_in_short(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
-    argv = [sys.executable, "-m", "rig", "qualify", "--scenario", "hot-store-rehearsal", "--runs", str(runs)]
+    argv = [sys.executable, "-m", "daq_bench.rig", "qualify", "--scenario", "hot-store-rehearsal", "--runs", str(runs)]
     environment = {**os.environ, "DAQ_BENCH_LOCK_DIR": str(tmp_path / "lock")}
     (tmp_path / "lock").mkdir()
     done = subprocess.run(

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.profiles.yaml_source import check_document
-from rig.base.settings import Layout
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.rig.base.settings import Layout
 
 LAYOUT = Layout()
 pytestmark = pytest.mark.skipif(not LAYOUT.hotstore.exists(), reason="hotstore is not built")

@@ -10,10 +10,15 @@ import pytest
 import scipy
 from scipy.special import fdtri
 
-from bench_model.behaviour.equilibrium import EFFECTIVE_MIN
+from daq_bench.bench_model.behaviour.equilibrium import EFFECTIVE_MIN
 
 ROOT = Path(__file__).resolve().parents[2]
-AT_ONCE = "bench_model.verdict.judging", "rig.cli.runs", "rig.run.qualify", "rig.workloads.registry"
+AT_ONCE = (
+    "daq_bench.bench_model.verdict.judging",
+    "daq_bench.rig.cli.runs",
+    "daq_bench.rig.run.qualify",
+    "daq_bench.rig.workloads.registry",
+)
 
 
 def test_scipy_stats_is_loaded_when_it_is_asked_and_not_at_each_start() -> None:

@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from audit.good.small_run import candidate, drive, scenario, some_run, target
+from daq_bench.audit.good.small_run import candidate, drive, scenario, some_run, target
 from influx2_server import ORGANISATION, Influx2Server
 from ruamel.yaml import YAML
 
-from bench_model.documents.run import RequirementOfRun
-from rig.base.bundle import Bundle
-from rig.base.influx import TOKEN, URL, Influx
-from rig.base.settings import Layout
-from rig.candidate.lock import exclusive
-from rig.cli import main
-from rig.telemetry.history import publish, replay_earlier, server_version, trigger_ns, undelivered
-from rig.telemetry.influx_counts import counts_document
-from rig.telemetry.influx_server import LocalInflux, free_port
+from daq_bench.bench_model.documents.run import RequirementOfRun
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.influx import TOKEN, URL, Influx
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.lock import exclusive
+from daq_bench.rig.cli import main
+from daq_bench.rig.telemetry.history import publish, replay_earlier, server_version, trigger_ns, undelivered
+from daq_bench.rig.telemetry.influx_counts import counts_document
+from daq_bench.rig.telemetry.influx_server import LocalInflux, free_port
 
 T0_NS = 1_769_860_800_000_000_000
 VERDICT: dict[str, Any] = {
@@ -172,7 +172,7 @@ def test_what_influxdb_lost_is_noticed_and_delivered_again(influx: LocalInflux, 
     finished.write("telemetry/influx-counts.json", counts_document(own, finished, "2026-01-31T12:00:00Z"))
     earlier = {"cursor": 0, "influx": {"outage_count": 0, "outages": []}}
     finished.write("telemetry/summary.json", {**summary, **earlier})
-    words = [sys.executable, "-m", "rig", "replay", str(finished.path), "--influx-url", own.url]
+    words = [sys.executable, "-m", "daq_bench.rig", "replay", str(finished.path), "--influx-url", own.url]
 
     def run(*more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([*words, *more], capture_output=True, text=True, timeout=120, check=False)

@@ -13,16 +13,16 @@ import pytest
 from influx2_server import Influx2Server
 from ruamel.yaml import YAML
 
-from bench_model.bundle.spool_content import read_content
-from bench_model.documents.struct import as_document
-from bench_model.evidence import telemetry_account
-from bench_model.profiles.yaml_source import check_document
-from rig.base.bundle import Bundle, now_utc
-from rig.base.influx import Influx, InfluxError
-from rig.base.settings import Layout
-from rig.telemetry.agent import Agent
-from rig.telemetry.influx_counts import PAGE, count_points, counts_document, rejected, retention_s
-from rig.telemetry.influx_server import LocalInflux
+from daq_bench.bench_model.bundle.spool_content import read_content
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.evidence import telemetry_account
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.rig.base.bundle import Bundle, now_utc
+from daq_bench.rig.base.influx import Influx, InfluxError
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.telemetry.agent import Agent
+from daq_bench.rig.telemetry.influx_counts import PAGE, count_points, counts_document, rejected, retention_s
+from daq_bench.rig.telemetry.influx_server import LocalInflux
 
 DECLARED: dict[str, dict[str, Any]] = YAML(typ="safe").load(Layout().inventory / "metrics.yml")["measurements"]
 VALUES = {"integer": "7i", "float": "1.5", "boolean": "true", "string": '"a b, c"'}

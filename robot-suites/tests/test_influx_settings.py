@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from influx2_server import ORGANISATION, Influx2Server
 
-from bench_model.base.errors import RefusedError
-from rig.base.bundle import Bundle
-from rig.base.influx import Influx, check, chosen
-from rig.base.settings import Layout
-from rig.telemetry.agent import Agent
-from rig.telemetry.history import influx_of
-from rig.telemetry.influx_server import LocalInflux, free_port
+from daq_bench.bench_model.base.errors import RefusedError
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.influx import Influx, check, chosen
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.telemetry.agent import Agent
+from daq_bench.rig.telemetry.history import influx_of
+from daq_bench.rig.telemetry.influx_server import LocalInflux, free_port
 
 URL = "http://metrics-01:8086"
 
@@ -197,7 +197,7 @@ def test_a_token_for_another_server_stays_here(
 
 @pytest.mark.parametrize("url", ["metrics-01:8086", "http://u:p@metrics-01:8086"])
 def test_the_command_refuses_before_anything_is_written(tmp_path: Path, url: str) -> None:
-    argv = [sys.executable, "-m", "rig", "qualify", "--runs", str(tmp_path / "runs"), "--influx-url", url]
+    argv = [sys.executable, "-m", "daq_bench.rig", "qualify", "--runs", str(tmp_path / "runs"), "--influx-url", url]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False, env={**os.environ})
     assert done.returncode == 2
     assert done.stderr.startswith("error: --influx-url")

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from bench_model.base.errors import BenchError, RefusedError
-from bench_model.documents.run import Host
-from bench_model.profiles.candidates import load_candidate
-from bench_model.profiles.scenarios import Scenario, load_scenario
-from bench_model.profiles.yaml_source import check_document
-from rig.base.settings import Layout
-from rig.candidate.host import Survey
-from rig.candidate.machine import LocalMachine
-from rig.workloads.interference import workload as interference
-from rig.workloads.interference.activities import KINDS, Setting
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.documents.run import Host
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.host import Survey
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.workloads.interference import workload as interference
+from daq_bench.rig.workloads.interference.activities import KINDS, Setting
 
 LAYOUT = Layout()
 SLEEP = 604
@@ -105,7 +105,7 @@ def sleeping() -> list[str]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_bench_that_is_ended_takes_all_of_them_with_it(number: signal.Signals) -> None:
-    code = f"from rig.candidate.machine import LocalMachine\nLocalMachine().call('together', {spec(SLEEP, SLEEP)!r})\n"
+    code = f"from daq_bench.rig.candidate.machine import LocalMachine\nLocalMachine().call('together', {spec(SLEEP, SLEEP)!r})\n"
     bench = subprocess.Popen(
         [sys.executable, "-c", code], cwd=LAYOUT.repository / "robot-suites", stderr=subprocess.DEVNULL
     )

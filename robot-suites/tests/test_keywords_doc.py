@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from daq_bench.rig.workloads.registry import WORKLOADS
 from keywords_doc import libraries, main
-from rig.workloads.registry import WORKLOADS
 
 
 def test_every_keyword_is_documented() -> None:

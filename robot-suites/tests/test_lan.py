@@ -19,24 +19,24 @@ from typing import Any
 
 import pytest
 
-from bench_model.base.errors import BenchError, RefusedError
-from bench_model.bundle.telemetry_tracks import Tracks
-from bench_model.documents.run import Host as HostFacts
-from bench_model.profiles.candidates import Candidate, load_candidate
-from bench_model.profiles.scenarios import Scenario, load_scenario
-from bench_model.profiles.yaml_source import check_document
-from bench_model.workloads.lan import analysis as model
-from rig.base.settings import Layout
-from rig.candidate.host import Survey
-from rig.candidate.machine import LocalMachine
-from rig.on_candidate import network_nodes
-from rig.on_candidate.network import meeting, rdma
-from rig.on_candidate.network.namespaces import NodesError
-from rig.on_candidate.network.places import Host
-from rig.telemetry.influx_server import free_port
-from rig.workloads.lan import plans as lan_plans
-from rig.workloads.lan import workload as lan
-from rig.workloads.lan.site import LanSite
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.bundle.telemetry_tracks import Tracks
+from daq_bench.bench_model.documents.run import Host as HostFacts
+from daq_bench.bench_model.profiles.candidates import Candidate, load_candidate
+from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.bench_model.workloads.lan import analysis as model
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.host import Survey
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.on_candidate import network_nodes
+from daq_bench.rig.on_candidate.network import meeting, rdma
+from daq_bench.rig.on_candidate.network.namespaces import NodesError
+from daq_bench.rig.on_candidate.network.places import Host
+from daq_bench.rig.telemetry.influx_server import free_port
+from daq_bench.rig.workloads.lan import plans as lan_plans
+from daq_bench.rig.workloads.lan import workload as lan
+from daq_bench.rig.workloads.lan.site import LanSite
 
 LAYOUT = Layout()
 TOOLS = [tool for tool in ("iperf3", "ethtool", "ip", "tc") if shutil.which(tool) is None]

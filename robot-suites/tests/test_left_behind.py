@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from audit.good.small_run import candidate, some_run
+from daq_bench.audit.good.small_run import candidate, some_run
 
-from bench_model.profiles.candidates import Candidate, Target
-from rig.base.bundle import Bundle
-from rig.base.settings import Layout
-from rig.base.shell import Completed
-from rig.candidate.connection import Connection
-from rig.candidate.machine import SshMachine
-from rig.candidate.ssh import SshLink
-from rig.checking.sealing import seal_evidence
-from rig.cli import candidate as cli
-from rig.run.left_behind import RUNS, SOCKETS, socket_folder, take_back
+from daq_bench.bench_model.profiles.candidates import Candidate, Target
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.base.shell import Completed
+from daq_bench.rig.candidate.connection import Connection
+from daq_bench.rig.candidate.machine import SshMachine
+from daq_bench.rig.candidate.ssh import SshLink
+from daq_bench.rig.checking.sealing import seal_evidence
+from daq_bench.rig.cli import candidate as cli
+from daq_bench.rig.run.left_behind import RUNS, SOCKETS, socket_folder, take_back
 
 
 class There(SshMachine):

@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from bench_model.base.errors import RefusedError
-from bench_model.profiles.candidates import load_candidate
-from rig.candidate.connection import Connection
-from rig.candidate.lock import all_exclusive, identities
-from rig.candidate.machine import LocalMachine
-from rig.candidate.machine_lock import MachineLock, machine_locked
-from rig.candidate.ssh import SshLink
-from rig.candidate.travelling import source_of
-from rig.on_candidate.machine_lock import NAME, began, machine_id
+from daq_bench.bench_model.base.errors import RefusedError
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.rig.candidate.connection import Connection
+from daq_bench.rig.candidate.lock import all_exclusive, identities
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.candidate.machine_lock import MachineLock, machine_locked
+from daq_bench.rig.candidate.ssh import SshLink
+from daq_bench.rig.candidate.travelling import source_of
+from daq_bench.rig.on_candidate.machine_lock import NAME, began, machine_id
 
 HOLD = (
-    "import sys, time; from rig.candidate.machine import LocalMachine; from rig.candidate.machine_lock import machine_locked\n"
+    "import sys, time; from daq_bench.rig.candidate.machine import LocalMachine; from daq_bench.rig.candidate.machine_lock import machine_locked\n"
     "with machine_locked(LocalMachine(), 'first', 'make qualify', 900.0): print('held', flush=True); time.sleep(60)"
 )
 ENTRY = """

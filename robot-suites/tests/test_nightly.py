@@ -22,20 +22,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "inventory" / "test
 from evidence_factory import covers_anything, seal
 from nights_factory import NightPlan, write_night
 
-from bench_model.base.errors import BenchError, ProfileError, RefusedError
-from bench_model.bundle.provenance import digest_of
-from bench_model.documents.nights import Job, NightDocument
-from bench_model.documents.struct import read
-from bench_model.nights.night import read_night
-from bench_model.nights.outcome import INTERRUPTED, Entry, document, status_of, worse
-from bench_model.profiles.yaml_source import check_document
-from rig.base.settings import Layout
-from rig.candidate.lock import exclusive
-from rig.nightly import job as nightly_run
-from rig.nightly.baselines import Baselines, prune
-from rig.nightly.job import Where, run_job
-from rig.nightly.night import Nightly, _entry_of, new_folder
-from rig.nightly.plan import DEFAULT, Plan, load_plan
+from daq_bench.bench_model.base.errors import BenchError, ProfileError, RefusedError
+from daq_bench.bench_model.bundle.provenance import digest_of
+from daq_bench.bench_model.documents.nights import Job, NightDocument
+from daq_bench.bench_model.documents.struct import read
+from daq_bench.bench_model.nights.night import read_night
+from daq_bench.bench_model.nights.outcome import INTERRUPTED, Entry, document, status_of, worse
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.lock import exclusive
+from daq_bench.rig.nightly import job as nightly_run
+from daq_bench.rig.nightly.baselines import Baselines, prune
+from daq_bench.rig.nightly.job import Where, run_job
+from daq_bench.rig.nightly.night import Nightly, _entry_of, new_folder
+from daq_bench.rig.nightly.plan import DEFAULT, Plan, load_plan
 
 INVENTORY = Layout().inventory / "lab.yml"
 DOCS = Layout().repository / "docs" / "nightly"
@@ -315,7 +315,7 @@ def test_a_baseline_that_is_set_during_the_night_counts_and_is_kept(
     for plan in (old, new):
         write_night(where.runs, plan)
     chosen = (
-        "from rig.nightly.baselines import Baselines\n"
+        "from daq_bench.rig.nightly.baselines import Baselines\n"
         f"Baselines(Path({str(tmp_path / 'nightly')!r})).choose(Path(RUNS) / {old.run_id!r})"
     )
     status, found = execute(leaves(then=chosen), keep=1)
@@ -407,4 +407,4 @@ def test_the_ci_examples_are_sound_yaml_and_run_what_there_is() -> None:
         (DOCS / "gitlab-ci.yml").read_text(encoding="utf-8"),
         (DOCS / "github-actions.yml").read_text(encoding="utf-8"),
     ):
-        assert ".venv/bin/python -m rig nightly" in text
+        assert ".venv/bin/python -m daq_bench.rig nightly" in text

@@ -19,9 +19,9 @@ import pytest
 from ruamel.yaml import YAML
 from test_qualify import settings_now, wait_for_phase
 
-from bench_model.profiles.scenarios import load_scenario
-from rig.base.settings import Layout
-from rig.telemetry.influx_server import LocalInflux
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.telemetry.influx_server import LocalInflux
 
 pytestmark = [pytest.mark.integration, pytest.mark.campaign, pytest.mark.usefixtures("own_lock")]
 
@@ -75,7 +75,16 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def command(lab: Path, *more: str) -> list[str]:
     own = ["--inventory", str(lab / "lab.yml"), "--runs", str(lab / "runs"), "--output", str(lab / "nightly")]
-    return [sys.executable, "-m", "rig", "nightly", *own, "--influx-url", f"http://127.0.0.1:{TEST_PORT}", *more]
+    return [
+        sys.executable,
+        "-m",
+        "daq_bench.rig",
+        "nightly",
+        *own,
+        "--influx-url",
+        f"http://127.0.0.1:{TEST_PORT}",
+        *more,
+    ]
 
 
 def night(lab: Path, status: int, *more: str) -> dict[str, Any]:
@@ -135,7 +144,7 @@ def slow_disk() -> Iterator[Path]:
 
 def test_a_slower_disk_is_a_regression_against_the_baseline(lab: Path, first: dict[str, Any], slow_disk: Path) -> None:
     good = first["runs"][1]["run"]
-    chosen = [sys.executable, "-m", "rig", "baseline", good, "--output", str(lab / "nightly")]
+    chosen = [sys.executable, "-m", "daq_bench.rig", "baseline", good, "--output", str(lab / "nightly")]
     assert subprocess.run(chosen, capture_output=True, text=True, timeout=120, check=False).returncode == 0
     into_group = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(slow_disk / "cgroup.procs")]
     done = subprocess.run(

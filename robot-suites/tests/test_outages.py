@@ -18,16 +18,16 @@ import pytest
 from fault_proxy import FAULTS, FaultProxy
 from influx_server import InfluxServer
 
-from bench_model.bundle.spool_content import read_content
-from bench_model.bundle.telemetry_files import OWN
-from bench_model.documents.struct import as_document
-from bench_model.evidence import telemetry_account
-from rig.base.bundle import Bundle, now_utc
-from rig.base.influx import Influx
-from rig.base.settings import Layout
-from rig.telemetry.agent import Agent, replay
-from rig.telemetry.influx_counts import counts_document
-from rig.telemetry.influx_server import create_database
+from daq_bench.bench_model.bundle.spool_content import read_content
+from daq_bench.bench_model.bundle.telemetry_files import OWN
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.evidence import telemetry_account
+from daq_bench.rig.base.bundle import Bundle, now_utc
+from daq_bench.rig.base.influx import Influx
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.telemetry.agent import Agent, replay
+from daq_bench.rig.telemetry.influx_counts import counts_document
+from daq_bench.rig.telemetry.influx_server import create_database
 
 SEED = 20260131
 PERIOD_S = 0.1

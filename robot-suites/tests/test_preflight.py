@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 import build_pyz
-from bench_model.base.errors import RefusedError
-from bench_model.documents.run import Drive, Host
-from bench_model.profiles.candidates import Target, load_candidate
-from bench_model.profiles.scenarios import load_scenario
-from rig.base.settings import Layout
-from rig.candidate.host import Node, Survey
-from rig.candidate.machine import LocalMachine
-from rig.on_candidate.reading.probe import filesystem_of
-from rig.run import preflight
+from daq_bench.bench_model.base.errors import RefusedError
+from daq_bench.bench_model.documents.run import Drive, Host
+from daq_bench.bench_model.profiles.candidates import Target, load_candidate
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.host import Node, Survey
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.on_candidate.reading.probe import filesystem_of
+from daq_bench.rig.run import preflight
 
 INVENTORY = Layout().inventory
 DAQWRITER = Layout().daqwriter

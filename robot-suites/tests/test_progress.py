@@ -5,11 +5,11 @@ import time
 from pathlib import Path
 
 import pytest
-from audit.good.small_run import drive, some_run, target
+from daq_bench.audit.good.small_run import drive, some_run, target
 from rich.console import Console
 
-from rig.base.bundle import Bundle
-from rig.run.progress import TAIL_BYTES, Observer, Plan, ProgressDisplay, last_lines
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.run.progress import TAIL_BYTES, Observer, Plan, ProgressDisplay, last_lines
 
 
 class Clock:

@@ -20,19 +20,19 @@ from pypdf import PdfReader
 from ruamel.yaml import YAML
 from whole_runs import document
 
-from bench_dashboards.interpolation import Choice
-from bench_dashboards.trial import Server
-from bench_model.base.errors import BenchError
-from bench_model.bundle.files import survey
-from bench_model.bundle.line_protocol import points_of
-from bench_model.bundle.provenance import NO_EVIDENCE
-from bench_model.profiles.scenarios import load_scenario
-from rig.base.bundle import Bundle
-from rig.base.influx import Influx
-from rig.base.settings import Layout
-from rig.checking.check_bundle import check_seals
-from rig.telemetry.history import undelivered
-from rig.telemetry.influx_server import LocalInflux, free_port
+from daq_bench.bench_dashboards.interpolation import Choice
+from daq_bench.bench_dashboards.trial import Server
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.bundle.files import survey
+from daq_bench.bench_model.bundle.line_protocol import points_of
+from daq_bench.bench_model.bundle.provenance import NO_EVIDENCE
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.influx import Influx
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.checking.check_bundle import check_seals
+from daq_bench.rig.telemetry.history import undelivered
+from daq_bench.rig.telemetry.influx_server import LocalInflux, free_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("own_lock")]
 
@@ -65,7 +65,16 @@ def write_profiles(folder: Path, block_scan: bool) -> tuple[Path, Path]:
 def command(folder: Path, disk: Path, influx_url: str, *more: str, block_scan: bool = False) -> list[str]:
     scenario, requirement = write_profiles(folder, block_scan)
     return [
-        *(sys.executable, "-m", "rig", "qualify", "--scenario", str(scenario), "--requirement", str(requirement)),
+        *(
+            sys.executable,
+            "-m",
+            "daq_bench.rig",
+            "qualify",
+            "--scenario",
+            str(scenario),
+            "--requirement",
+            str(requirement),
+        ),
         *("--runs", str(folder / "runs"), "--target", str(disk), "--influx-url", influx_url, *more),
     ]
 
@@ -165,14 +174,17 @@ def test_the_bundle_is_whole_sealed_and_gives_the_same_verdict_again(finished: t
     assert not (bundle / "error.txt").exists()
     own = [f"--{kind}={bundle.parents[1] / name}" for kind, name in PROFILE_FILES.items()]
     checked = subprocess.run(
-        [sys.executable, "-m", "rig", "check-bundle", str(bundle), *own], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "daq_bench.rig", "check-bundle", str(bundle), *own],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr
     moved = bundle.parent / "moved"
     shutil.copytree(bundle, moved)
     (moved / "results" / "snb_record.json").write_text("{}", encoding="utf-8")
     altered = subprocess.run(
-        [sys.executable, "-m", "rig", "check-bundle", str(moved)], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "daq_bench.rig", "check-bundle", str(moved)], capture_output=True, text=True, check=False
     )
     assert altered.returncode == 1
     assert "results/snb_record.json: altered since it was sealed" in altered.stderr
@@ -181,7 +193,10 @@ def test_the_bundle_is_whole_sealed_and_gives_the_same_verdict_again(finished: t
 
 def test_every_number_of_the_report_is_recomputed_and_nobody_vouches(finished: tuple[Path, str, str]) -> None:
     checked = subprocess.run(
-        [sys.executable, "-m", "rig", "check-bundle", str(finished[0])], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "daq_bench.rig", "check-bundle", str(finished[0])],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert re.search(r"numbers +recomputed: \d{3,} texts and numbers, \d{3,} plotted values", checked.stdout), (
         checked.stdout
@@ -331,7 +346,7 @@ def test_influxdb_dying_during_the_run_costs_no_telemetry(
     restarted = server.start(int(url.rsplit(":", 1)[1]))
     assert restarted == url
     replayed = subprocess.run(
-        [sys.executable, "-m", "rig", "replay", str(bundle), "--influx-url", url],
+        [sys.executable, "-m", "daq_bench.rig", "replay", str(bundle), "--influx-url", url],
         capture_output=True,
         text=True,
         check=False,
@@ -375,7 +390,10 @@ def test_ctrl_c_cleans_up_and_a_second_run_is_refused_meanwhile(tmp_path: Path, 
     assert (verdict["outcome"], verdict["reasons"]) == ("ERROR", ["The run was interrupted during snb_record"])
     assert any(True for _ in points_of(bundle / "telemetry" / "points.lp", {"cpu"}))
     rendered = subprocess.run(
-        [sys.executable, "-m", "bench_report", "render", str(bundle)], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "daq_bench.bench_report", "render", str(bundle)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert rendered.returncode == 0, rendered.stderr
 
@@ -417,7 +435,17 @@ def test_a_run_that_breaks_in_provisioning_is_an_error_with_its_cause_everywhere
 def test_what_cannot_work_is_refused_before_anything_is_written(
     tmp_path: Path, disk: Path, options: list[str], message: str
 ) -> None:
-    argv = [sys.executable, "-m", "rig", "qualify", "--runs", str(tmp_path / "runs"), "--target", str(disk), *options]
+    argv = [
+        sys.executable,
+        "-m",
+        "daq_bench.rig",
+        "qualify",
+        "--runs",
+        str(tmp_path / "runs"),
+        "--target",
+        str(disk),
+        *options,
+    ]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
@@ -431,7 +459,7 @@ def test_a_machine_that_is_not_the_declared_one_is_left_alone(tmp_path: Path, di
     text = (LAYOUT.inventory / "lab.yml").read_text(encoding="utf-8")
     inventory.write_text(text.replace("cpus_min: 2", "cpus_min: 4096"), encoding="utf-8")
     before = settings_now()
-    argv = [sys.executable, "-m", "rig", "qualify", "--runs", str(tmp_path / "runs"), "--target", str(disk)]
+    argv = [sys.executable, "-m", "daq_bench.rig", "qualify", "--runs", str(tmp_path / "runs"), "--target", str(disk)]
     done = subprocess.run(
         [*argv, "--inventory", str(inventory)], capture_output=True, text=True, timeout=60, check=False
     )
@@ -447,7 +475,16 @@ def test_a_misspelt_key_in_a_users_scenario_is_named_with_its_line(tmp_path: Pat
     text = scenario.read_text(encoding="utf-8").replace("duration_s:", "duration:")
     scenario.write_text(text, encoding="utf-8")
     line = next(number for number, one in enumerate(text.splitlines(), start=1) if one.startswith("duration:"))
-    argv = [sys.executable, "-m", "rig", "qualify", "--scenario", str(scenario), "--runs", str(tmp_path / "runs")]
+    argv = [
+        sys.executable,
+        "-m",
+        "daq_bench.rig",
+        "qualify",
+        "--scenario",
+        str(scenario),
+        "--runs",
+        str(tmp_path / "runs"),
+    ]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert f"{scenario}:{line}: duration: unknown key 'duration'. Did you mean 'duration_s'?" in done.stderr
@@ -456,7 +493,7 @@ def test_a_misspelt_key_in_a_users_scenario_is_named_with_its_line(tmp_path: Pat
 
 def test_a_requirement_that_the_scenario_cannot_answer_is_refused(tmp_path: Path, disk: Path) -> None:
     scenario, _ = write_profiles(tmp_path, block_scan=False)
-    argv = [sys.executable, "-m", "rig", "qualify", "--scenario", str(scenario), "--target", str(disk)]
+    argv = [sys.executable, "-m", "daq_bench.rig", "qualify", "--scenario", str(scenario), "--target", str(disk)]
     done = subprocess.run(
         [*argv, "--runs", str(tmp_path / "runs")], capture_output=True, text=True, timeout=60, check=False
     )

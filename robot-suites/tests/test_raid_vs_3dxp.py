@@ -17,26 +17,26 @@ from msgspec import structs
 from ruamel.yaml import YAML
 from tool_answers import OF_THE_RIG, answer
 
-from bench_model.base.errors import BenchError, RefusedError
-from bench_model.documents.run import Drive, FurtherTarget, Host
-from bench_model.documents.struct import as_document
-from bench_model.documents.tools.minidaq import Minidaq
-from bench_model.documents.tools.synthetic import Write
-from bench_model.profiles.candidates import load_candidate
-from bench_model.profiles.compared_targets import Compared
-from bench_model.profiles.scenarios import load_scenario
-from bench_model.profiles.yaml_source import check_document
-from rig.base.bundle import Bundle
-from rig.base.hazard_spans import HazardLog
-from rig.base.settings import Layout
-from rig.candidate.facilities import OpenTarget
-from rig.candidate.hazard_control import HazardControl
-from rig.candidate.host import Node, Survey
-from rig.candidate.machine import LocalMachine
-from rig.on_candidate.reading import load_counters
-from rig.run import preflight
-from rig.workloads.raid_vs_3dxp.visit import VisitPlan, paced_document, samples, write_document
-from rig.workloads.raid_vs_3dxp.workload import document, order_of, run_comparison
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.documents.run import Drive, FurtherTarget, Host
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.documents.tools.minidaq import Minidaq
+from daq_bench.bench_model.documents.tools.synthetic import Write
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.profiles.compared_targets import Compared
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.hazard_spans import HazardLog
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.facilities import OpenTarget
+from daq_bench.rig.candidate.hazard_control import HazardControl
+from daq_bench.rig.candidate.host import Node, Survey
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.on_candidate.reading import load_counters
+from daq_bench.rig.run import preflight
+from daq_bench.rig.workloads.raid_vs_3dxp.visit import VisitPlan, paced_document, samples, write_document
+from daq_bench.rig.workloads.raid_vs_3dxp.workload import document, order_of, run_comparison
 
 LAYOUT = Layout()
 YAML_SAFE = YAML(typ="safe")
@@ -251,7 +251,7 @@ def test_a_tuning_that_did_not_take_on_a_set_invalidates(tmp_path: Path) -> None
 
 
 def rig(*words: str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "rig", *words]
+    argv = [sys.executable, "-m", "daq_bench.rig", *words]
     return subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False)
 
 

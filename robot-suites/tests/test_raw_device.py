@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from bench_model.base.errors import BenchError, RefusedError
-from rig.base.settings import Layout
-from rig.base.shell import Completed
-from rig.candidate.journal import Answers, DivergedError, Recording, Replay, read_journal, recorded
-from rig.candidate.load_target import CAUTION, RawDevice
-from rig.candidate.machine import LocalMachine
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.base.shell import Completed
+from daq_bench.rig.candidate.journal import Answers, DivergedError, Recording, Replay, read_journal, recorded
+from daq_bench.rig.candidate.load_target import CAUTION, RawDevice
+from daq_bench.rig.candidate.machine import LocalMachine
 
 LAYOUT = Layout()
 SIZE = 16 * 2**20

@@ -11,23 +11,23 @@ from typing import Any
 
 import pytest
 import small_runs
-from audit import __main__ as program
-from audit.good.case import case_of, evidence_of
-from audit.good.scans import read_scan as good_evidence
+from daq_bench.audit import __main__ as program
+from daq_bench.audit.good.case import case_of, evidence_of
+from daq_bench.audit.good.scans import read_scan as good_evidence
 
-from bench_model.base.errors import RefusedError
-from bench_model.bundle.evidence import Document
-from bench_model.evidence.coverage import gaps
-from bench_model.profiles.metrics import load_metrics
-from bench_model.profiles.scenarios import load_scenario
-from bench_model.verdict.verdict import PASS, judge
-from bench_model.workloads.plan import plan_of
-from bench_model.workloads.read_scan import ReadScan, coverage
-from bench_report.base.fields import Node
-from bench_report.document.table import Table
-from bench_report.workloads.read_scan import section
-from rig.checking.extraction import extract_again
-from rig.workloads.read_scan import WORKLOAD
+from daq_bench.bench_model.base.errors import RefusedError
+from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.evidence.coverage import gaps
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.bench_model.verdict.verdict import PASS, judge
+from daq_bench.bench_model.workloads.plan import plan_of
+from daq_bench.bench_model.workloads.read_scan import ReadScan, coverage
+from daq_bench.bench_report.base.fields import Node
+from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.workloads.read_scan import section
+from daq_bench.rig.checking.extraction import extract_again
+from daq_bench.rig.workloads.read_scan import WORKLOAD
 
 NAME = "read_scan"
 SMALL = {

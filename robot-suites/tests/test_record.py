@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from bench_model.behaviour import drive_temperature
-from bench_model.bundle.line_protocol import Point, parse_line
-from bench_model.documents.run import Git
-from bench_model.documents.struct import as_document
-from bench_model.profiles.candidates import load_candidate
-from rig.base.bundle import Bundle
-from rig.base.settings import Layout, Request, load_profiles
-from rig.base.shell import LocalShell
-from rig.candidate.host import Target, survey
-from rig.candidate.machine import LocalMachine
-from rig.candidate.provision import first_error
-from rig.run.record import copy_profiles, first_run, git_state
+from daq_bench.bench_model.behaviour import drive_temperature
+from daq_bench.bench_model.bundle.line_protocol import Point, parse_line
+from daq_bench.bench_model.documents.run import Git
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.settings import Layout, Request, load_profiles
+from daq_bench.rig.base.shell import LocalShell
+from daq_bench.rig.candidate.host import Target, survey
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.candidate.provision import first_error
+from daq_bench.rig.run.record import copy_profiles, first_run, git_state
 
 LAYOUT = Layout()
 

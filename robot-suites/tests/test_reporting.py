@@ -12,16 +12,23 @@ import pytest
 from test_seals import RUN
 from test_signing import listed, make_key
 
-from bench_model.base.errors import RefusedError
-from bench_model.bundle.files import survey
-from bench_model.bundle.provenance import MANIFEST, REPORTS, REPORTS_MANIFEST, key_of, manifest_of, read_manifest
-from rig.base.bundle import Bundle
-from rig.base.settings import Layout
-from rig.checking import reporting
-from rig.checking.check_bundle import check_seals
-from rig.checking.reporting import render_and_seal, report_again
-from rig.checking.sealing import seal_evidence
-from rig.checking.signing import Signer
+from daq_bench.bench_model.base.errors import RefusedError
+from daq_bench.bench_model.bundle.files import survey
+from daq_bench.bench_model.bundle.provenance import (
+    MANIFEST,
+    REPORTS,
+    REPORTS_MANIFEST,
+    key_of,
+    manifest_of,
+    read_manifest,
+)
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.checking import reporting
+from daq_bench.rig.checking.check_bundle import check_seals
+from daq_bench.rig.checking.reporting import render_and_seal, report_again
+from daq_bench.rig.checking.sealing import seal_evidence
+from daq_bench.rig.checking.signing import Signer
 
 PROFILES = ("scenarios/dune-snb.yml", "requirements/dune-snb.yml", "metrics.yml")
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from audit.good.small_run import candidate, scenario, some_run, target
+from daq_bench.audit.good.small_run import candidate, scenario, some_run, target
 
-from bench_model.base.errors import RefusedError
-from bench_model.documents.run import RequirementOfRun
-from rig.base.bundle import Bundle
-from rig.base.settings import Request
-from rig.checking.sealing import seal_evidence
-from rig.cli import main
-from rig.run.resume import asked_for, request_of
+from daq_bench.bench_model.base.errors import RefusedError
+from daq_bench.bench_model.documents.run import RequirementOfRun
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.settings import Request
+from daq_bench.rig.checking.sealing import seal_evidence
+from daq_bench.rig.cli import main
+from daq_bench.rig.run.resume import asked_for, request_of
 
 ASKED = Request(inventory=Path("/lab.yml"), scale=0.5, duration_s=7.0, target_directory=Path("/disk"), keep_tuning=True)
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 import robot
-from audit.good.small_run import candidate, some_run
+from daq_bench.audit.good.small_run import candidate, some_run
 
-from bench_model.behaviour.aligned import busy_spans
-from bench_model.bundle.line_protocol import Point, points_of
-from rig.base.bundle import Bundle
-from rig.base.event_lines import open_phase
-from rig.base.hazard_spans import HazardLog
-from telemetry_agent.collectors.workload import check_record
+from daq_bench.bench_model.behaviour.aligned import busy_spans
+from daq_bench.bench_model.bundle.line_protocol import Point, points_of
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.event_lines import open_phase
+from daq_bench.rig.base.hazard_spans import HazardLog
+from daq_bench.telemetry_agent.collectors.workload import check_record
 
 SUITE = """*** Test Cases ***
 The First, Which Passes

@@ -10,24 +10,24 @@ from typing import Any
 import pytest
 from tool_answers import OF_THE_RIG, answer
 
-from bench_model.base.errors import InterruptedRunError, RefusedError
-from bench_model.documents.run import Drive, Host
-from bench_model.documents.tools.synthetic import Write
-from bench_model.profiles.candidates import Candidate, Target, load_candidate
-from bench_model.profiles.scenarios import Scenario, load_scenario
-from bench_model.profiles.yaml_source import check_document
-from bench_model.workloads.saturation import analysis as model
-from rig.base.settings import Layout
-from rig.base.shell import Completed
-from rig.candidate.host import Survey
-from rig.candidate.host import Target as FoundTarget
-from rig.candidate.load_target import FileTarget, RawDevice
-from rig.candidate.machine import LocalMachine
-from rig.workloads import saturation
-from rig.workloads.saturation import SaturationPlan, asked_bytes, options, run_saturation
-from rig.workloads.shared.site import Site
-from rig.workloads.shared.wear_account import Worn
-from rig.workloads.shared.wear_ledger import Experiment, WearLedger
+from daq_bench.bench_model.base.errors import InterruptedRunError, RefusedError
+from daq_bench.bench_model.documents.run import Drive, Host
+from daq_bench.bench_model.documents.tools.synthetic import Write
+from daq_bench.bench_model.profiles.candidates import Candidate, Target, load_candidate
+from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.bench_model.workloads.saturation import analysis as model
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.base.shell import Completed
+from daq_bench.rig.candidate.host import Survey
+from daq_bench.rig.candidate.host import Target as FoundTarget
+from daq_bench.rig.candidate.load_target import FileTarget, RawDevice
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.workloads import saturation
+from daq_bench.rig.workloads.saturation import SaturationPlan, asked_bytes, options, run_saturation
+from daq_bench.rig.workloads.shared.site import Site
+from daq_bench.rig.workloads.shared.wear_account import Worn
+from daq_bench.rig.workloads.shared.wear_ledger import Experiment, WearLedger
 
 LAYOUT = Layout()
 DRIVE = Drive("nvme0n1", "Drive", "S1", "1", None, 10**12, 0, False, "nvme", None)

@@ -14,22 +14,22 @@ import pytest
 from msgspec import structs
 from tool_answers import OF_THE_RIG, RECORDED, answer
 
-from bench_model.base.errors import BenchError, RefusedError
-from bench_model.documents.tools.minidaq import Minidaq, MinidaqSearch
-from bench_model.documents.tools.synthetic import Write, WriteSeries
-from bench_model.evidence.measured import found_at
-from bench_model.profiles.candidates import load_candidate
-from bench_model.profiles.metrics import load_metrics
-from bench_model.profiles.scenarios import Scenario, load_scenario
-from bench_model.profiles.yaml_source import check_document
-from rig.base.settings import Layout
-from rig.candidate.host import survey
-from rig.candidate.machine import LocalMachine
-from rig.run.preflight import check_memory, check_space, check_workloads
-from rig.workloads import block_scan, latency_under_load, minidaq_scan, thread_scan
-from rig.workloads.registry import declared_limits, workloads_of
-from rig.workloads.shared import fio, write_point
-from rig.workloads.shared.site import Site
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.documents.tools.minidaq import Minidaq, MinidaqSearch
+from daq_bench.bench_model.documents.tools.synthetic import Write, WriteSeries
+from daq_bench.bench_model.evidence.measured import found_at
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.host import survey
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.run.preflight import check_memory, check_space, check_workloads
+from daq_bench.rig.workloads import block_scan, latency_under_load, minidaq_scan, thread_scan
+from daq_bench.rig.workloads.registry import declared_limits, workloads_of
+from daq_bench.rig.workloads.shared import fio, write_point
+from daq_bench.rig.workloads.shared.site import Site
 
 MIB = 2**20
 INVENTORY = Layout().inventory

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rig.on_candidate import scratch
+from daq_bench.rig.on_candidate import scratch
 
 
 def test_own_files_go_with_the_folder(tmp_path: Path) -> None:

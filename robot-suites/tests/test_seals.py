@@ -7,17 +7,17 @@ import shutil
 from pathlib import Path
 
 import pytest
-from audit.good.small_run import some_run
+from daq_bench.audit.good.small_run import some_run
 from test_signing import listed, make_key
 
-from bench_model.base.errors import BenchError
-from bench_model.bundle.provenance import NO_EVIDENCE, REPORTS, SEALS
-from bench_model.documents.struct import as_document
-from rig.base.bundle import Bundle
-from rig.checking.check_bundle import check_bundle, check_seals
-from rig.checking.sealing import altered_evidence, seal_evidence, seal_reports
-from rig.checking.signing import Signer
-from rig.cli import main
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.bundle.provenance import NO_EVIDENCE, REPORTS, SEALS
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.checking.check_bundle import check_bundle, check_seals
+from daq_bench.rig.checking.sealing import altered_evidence, seal_evidence, seal_reports
+from daq_bench.rig.checking.signing import Signer
+from daq_bench.rig.cli import main
 
 RUN = as_document(some_run(run_id="run-1", state="finished", finished_utc="2026-01-31T14:00:00.000Z"))
 LOGS = ("provision-tuning", "restore-tuning", "verify-tuning-after", "verify-tuning-verified")

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.base.errors import BenchError
-from simulation import campaign
-from simulation.campaign import CANARY, CANARY_SEED, Campaign, Row, canary, judged
-from simulation.document import Measured, text_of
-from simulation.mutants import Seen, cases_of, chosen_specs, trial
-from simulation.physics.drawing import spec_of
-from simulation.physics.hazards import Hazard
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.simulation import campaign
+from daq_bench.simulation.campaign import CANARY, CANARY_SEED, Campaign, Row, canary, judged
+from daq_bench.simulation.document import Measured, text_of
+from daq_bench.simulation.mutants import Seen, cases_of, chosen_specs, trial
+from daq_bench.simulation.physics.drawing import spec_of
+from daq_bench.simulation.physics.hazards import Hazard
 
 SHORT = range(40, 52)
 # Seeds whose runs taught something; each must end right.

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.base.errors import BenchError
-from rig.base.shell import LocalShell
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.rig.base.shell import LocalShell
 
 SHELL = LocalShell()
 
@@ -47,7 +47,7 @@ def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None
 
 def test_a_command_ends_with_a_bench_that_was_killed(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
-    script = f"from rig.base.shell import LocalShell; LocalShell().run(['sh', '-c', 'echo $$ > {pid_file}; exec sleep 600'], 900)"
+    script = f"from daq_bench.rig.base.shell import LocalShell; LocalShell().run(['sh', '-c', 'echo $$ > {pid_file}; exec sleep 600'], 900)"
     with subprocess.Popen([sys.executable, "-c", script]) as bench:
         deadline = time.monotonic() + 20
         while not (pid_file.exists() and pid_file.read_text(encoding="ascii").strip()):

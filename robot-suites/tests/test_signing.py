@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.base.errors import RefusedError
-from bench_model.bundle.provenance import key_of
-from rig.checking.signing import Signer, Signing, State, chosen, verified
+from daq_bench.bench_model.base.errors import RefusedError
+from daq_bench.bench_model.bundle.provenance import key_of
+from daq_bench.rig.checking.signing import Signer, Signing, State, chosen, verified
 
 ENDED = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

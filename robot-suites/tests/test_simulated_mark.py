@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.evidence.admissibility import SIMULATED
-from bench_model.nights.night import read_night
-from bench_model.nights.outcome import outcome_of
-from bench_model.nights.run_history import history_of, read_all
-from bench_model.nights.trend import trend_of
-from bench_model.verdict.judging import SEALED, standing_of
-from bench_report import site
-from bench_report.comparison.bundles import read_source
-from bench_report.qualification.render import document_of, load_for
-from bench_report.trend.command import paper_of
-from rig.checking.sealing import seal_evidence
-from simulation.physics.drawing import spec_of
-from simulation.run import simulate
-from simulation.sample import finish_sample
+from daq_bench.bench_model.evidence.admissibility import SIMULATED
+from daq_bench.bench_model.nights.night import read_night
+from daq_bench.bench_model.nights.outcome import outcome_of
+from daq_bench.bench_model.nights.run_history import history_of, read_all
+from daq_bench.bench_model.nights.trend import trend_of
+from daq_bench.bench_model.verdict.judging import SEALED, standing_of
+from daq_bench.bench_report import site
+from daq_bench.bench_report.comparison.bundles import read_source
+from daq_bench.bench_report.qualification.render import document_of, load_for
+from daq_bench.bench_report.trend.command import paper_of
+from daq_bench.rig.checking.sealing import seal_evidence
+from daq_bench.simulation.physics.drawing import spec_of
+from daq_bench.simulation.run import simulate
+from daq_bench.simulation.sample import finish_sample
 
 GOOD, SLOW = 3, 2  # seeds: one would pass, one would fail
 

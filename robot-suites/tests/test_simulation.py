@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from bench_model.bundle.telemetry_tracks import Tracks
-from bench_model.verdict.judging import judge_bundle
-from rig.checking.sealing import altered_evidence, seal_evidence
-from rig.workloads.thermal import workload
-from rig.workloads.thermal.watch import Rule, decide
-from simulation.physics.drawing import Spec, kinds_of, spec_of
-from simulation.physics.hazards import KINDS, Hazard
-from simulation.run import REFUSED, Run, simulate
-from simulation.truth import truth_of
+from daq_bench.bench_model.bundle.telemetry_tracks import Tracks
+from daq_bench.bench_model.verdict.judging import judge_bundle
+from daq_bench.rig.checking.sealing import altered_evidence, seal_evidence
+from daq_bench.rig.workloads.thermal import workload
+from daq_bench.rig.workloads.thermal.watch import Rule, decide
+from daq_bench.simulation.physics.drawing import Spec, kinds_of, spec_of
+from daq_bench.simulation.physics.hazards import KINDS, Hazard
+from daq_bench.simulation.run import REFUSED, Run, simulate
+from daq_bench.simulation.truth import truth_of
 
 AMPLE = 5  # a seed of one drive well above the demand
 

@@ -14,18 +14,18 @@ from typing import Any
 import pytest
 from robot.api import SkipExecution
 
-from bench_model.base.errors import BenchError
-from bench_model.documents.results import Conditioning
-from bench_model.documents.struct import read
-from bench_model.profiles.scenarios import load_scenario
-from bench_model.verdict.sequential import Looks, Stopping
-from bench_model.workloads.snb_record import SnbRecord, target_failures
-from rig.base.settings import Layout
-from rig.base.shell import Completed
-from rig.candidate.load_target import FileTarget, RawDevice
-from rig.candidate.machine import LocalMachine
-from rig.run.preflight import space_needs
-from rig.workloads.snb_record import RecordPlan, minidaq_arguments, run_record
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.documents.results import Conditioning
+from daq_bench.bench_model.documents.struct import read
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.bench_model.verdict.sequential import Looks, Stopping
+from daq_bench.bench_model.workloads.snb_record import SnbRecord, target_failures
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.base.shell import Completed
+from daq_bench.rig.candidate.load_target import FileTarget, RawDevice
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.run.preflight import space_needs
+from daq_bench.rig.workloads.snb_record import RecordPlan, minidaq_arguments, run_record
 from WorkloadKeywords import WorkloadKeywords
 
 MACHINE = LocalMachine()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rig import cli
-from rig.base.settings import Layout
+from daq_bench.rig import cli
+from daq_bench.rig.base.settings import Layout
 
 
 @pytest.fixture

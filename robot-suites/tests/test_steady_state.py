@@ -9,27 +9,27 @@ from typing import Any
 
 import pytest
 
-from bench_model.base.errors import BenchError, RefusedError
-from bench_model.base.units import KIB, MIB
-from bench_model.documents.run import Host
-from bench_model.evidence.measured import measure
-from bench_model.profiles.candidates import Target, load_candidate
-from bench_model.profiles.metrics import load_metrics
-from bench_model.profiles.requirements import load_requirements
-from bench_model.profiles.scenarios import load_scenario
-from bench_model.profiles.yaml_source import check_document
-from bench_model.verdict.decision import decide, estimate
-from bench_model.workloads.steady_state.rounds import steady_window
-from bench_model.workloads.steady_state.summary import summary_of
-from rig.base.settings import Layout
-from rig.candidate.host import Survey
-from rig.candidate.load_target import FileTarget
-from rig.candidate.machine import LocalMachine
-from rig.run.preflight import check_workloads
-from rig.workloads.steady_state import tests as steady_tests
-from rig.workloads.steady_state import workload as steady_state
-from rig.workloads.steady_state.tests import Test, round_arguments, shortcomings, tests_of
-from rig.workloads.steady_state.workload import SteadyPlan, round_document, run_steady_state, test_document
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.base.units import KIB, MIB
+from daq_bench.bench_model.documents.run import Host
+from daq_bench.bench_model.evidence.measured import measure
+from daq_bench.bench_model.profiles.candidates import Target, load_candidate
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.requirements import load_requirements
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.bench_model.verdict.decision import decide, estimate
+from daq_bench.bench_model.workloads.steady_state.rounds import steady_window
+from daq_bench.bench_model.workloads.steady_state.summary import summary_of
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.host import Survey
+from daq_bench.rig.candidate.load_target import FileTarget
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.run.preflight import check_workloads
+from daq_bench.rig.workloads.steady_state import tests as steady_tests
+from daq_bench.rig.workloads.steady_state import workload as steady_state
+from daq_bench.rig.workloads.steady_state.tests import Test, round_arguments, shortcomings, tests_of
+from daq_bench.rig.workloads.steady_state.workload import SteadyPlan, round_document, run_steady_state, test_document
 
 INVENTORY = Layout().inventory
 MACHINE = LocalMachine()

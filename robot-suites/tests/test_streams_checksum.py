@@ -12,20 +12,20 @@ from typing import Any
 
 import pytest
 
-from bench_model.base.errors import RefusedError
-from bench_model.documents.run import Host
-from bench_model.profiles.candidates import load_candidate
-from bench_model.profiles.scenarios import Scenario, load_scenario
-from bench_model.profiles.yaml_source import check_document
-from bench_model.workloads.streams_checksum.analysis import document as analysis_of
-from bench_model.workloads.streams_checksum.setups import ALL, CORES, Cpus, beyond, comparisons
-from rig.base.settings import Layout
-from rig.candidate.host import Survey
-from rig.candidate.machine import LocalMachine
-from rig.on_candidate import scratch, stream_files
-from rig.on_candidate.reading import cpu_topology
-from rig.workloads.shared.site import Site
-from rig.workloads.streams_checksum import workload as streams_checksum
+from daq_bench.bench_model.base.errors import RefusedError
+from daq_bench.bench_model.documents.run import Host
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
+from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.bench_model.workloads.streams_checksum.analysis import document as analysis_of
+from daq_bench.bench_model.workloads.streams_checksum.setups import ALL, CORES, Cpus, beyond, comparisons
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.host import Survey
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.on_candidate import scratch, stream_files
+from daq_bench.rig.on_candidate.reading import cpu_topology
+from daq_bench.rig.workloads.shared.site import Site
+from daq_bench.rig.workloads.streams_checksum import workload as streams_checksum
 
 LAYOUT = Layout()
 NAME = streams_checksum.NAME

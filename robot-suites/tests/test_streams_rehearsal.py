@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from whole_runs import Finished, check_bundle, rehearsed
 
-from bench_model.workloads.streams_checksum.analysis import document as analysis_of
+from daq_bench.bench_model.workloads.streams_checksum.analysis import document as analysis_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.campaign]
 

@@ -16,10 +16,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "inventory" / "test
 from evidence_factory import seal
 from nights_factory import NightPlan, write_night
 
-from bench_model.base.errors import BenchError
-from rig.base.settings import Layout
-from rig.checking.tables import write_tables
-from rig.cli import main
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.checking.tables import write_tables
+from daq_bench.rig.cli import main
 
 PAGE = Layout().repository / "docs" / "reading-a-bundle.md"
 NS = 1_795_428_009_447_467_552

@@ -16,13 +16,13 @@ import small_runs
 from loop_file_system import MIB, LoopDrive, mounted_loop
 from robot.api import SkipExecution
 
-from bench_model.base.errors import BenchError, InterruptedRunError
-from bench_model.evidence.soundness import fault_of
-from bench_model.evidence.target_failures import TARGET_FAILURE, failures_of
-from rig.base.shell import Completed
-from rig.checking.extraction import extract_again
-from rig.workloads.shared.fio import ended_well
-from rig.workloads.shared.target_failure import TargetFailedError, failure_behind
+from daq_bench.bench_model.base.errors import BenchError, InterruptedRunError
+from daq_bench.bench_model.evidence.soundness import fault_of
+from daq_bench.bench_model.evidence.target_failures import TARGET_FAILURE, failures_of
+from daq_bench.rig.base.shell import Completed
+from daq_bench.rig.checking.extraction import extract_again
+from daq_bench.rig.workloads.shared.fio import ended_well
+from daq_bench.rig.workloads.shared.target_failure import TargetFailedError, failure_behind
 from WorkloadKeywords import WorkloadKeywords
 
 TOOLS = ("losetup", "mkfs.ext4", "mount", "umount")

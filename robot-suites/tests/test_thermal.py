@@ -13,24 +13,24 @@ import numpy as np
 import pytest
 from ruamel.yaml import YAML
 
-from bench_model.base.errors import BenchError, RefusedError
-from bench_model.bundle.telemetry_tracks import Track, Tracks
-from bench_model.profiles.candidates import load_candidate
-from bench_model.profiles.scenarios import load_scenario
-from rig.base.bundle import Bundle
-from rig.base.hazard_spans import HazardLog
-from rig.base.settings import Layout
-from rig.base.shell import Completed
-from rig.candidate.bmc import FanDuty, fan_duty
-from rig.candidate.hazard_control import HazardControl
-from rig.candidate.machine import LocalMachine
-from rig.workloads.thermal.hazard_schedule import HazardSchedule
-from rig.workloads.thermal.load import Load, Plan
-from rig.workloads.thermal.watch import Rule, Watch, decide
-from rig.workloads.thermal.workload import WORKLOAD as THERMAL
-from rig.workloads.thermal.workload import demand_of
-from virtual_candidate.bmc.simulator import Bmc
-from virtual_candidate.testing import wait_for_fans
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.hazard_spans import HazardLog
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.base.shell import Completed
+from daq_bench.rig.candidate.bmc import FanDuty, fan_duty
+from daq_bench.rig.candidate.hazard_control import HazardControl
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.workloads.thermal.hazard_schedule import HazardSchedule
+from daq_bench.rig.workloads.thermal.load import Load, Plan
+from daq_bench.rig.workloads.thermal.watch import Rule, Watch, decide
+from daq_bench.rig.workloads.thermal.workload import WORKLOAD as THERMAL
+from daq_bench.rig.workloads.thermal.workload import demand_of
+from daq_bench.virtual_candidate.bmc.simulator import Bmc
+from daq_bench.virtual_candidate.testing import wait_for_fans
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "inventory" / "studies"))
 from series_factory import white, with_dip

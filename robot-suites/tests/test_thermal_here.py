@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from whole_runs import document, rig
 
-from rig.base.settings import Layout
+from daq_bench.rig.base.settings import Layout
 
 pytestmark = [pytest.mark.integration, pytest.mark.campaign]
 

@@ -14,20 +14,20 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from bench_model.base.errors import BenchError, RefusedError
-from bench_model.documents.nights import Job
-from bench_model.profiles.scenarios import load_scenario
-from rig.base.bundle import Bundle
-from rig.base.settings import Layout
-from rig.candidate.trigger import FILE, VARIABLE, await_trigger
-from rig.cli import main
-from rig.nightly import job as job_module
-from rig.nightly.bursts import account, require_together
-from rig.nightly.fleet import Fleet
-from rig.nightly.job import Where
-from rig.nightly.lanes import Stop
-from rig.nightly.meeting import Meeting, held
-from rig.nightly.skew import begun, skews
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.documents.nights import Job
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.trigger import FILE, VARIABLE, await_trigger
+from daq_bench.rig.cli import main
+from daq_bench.rig.nightly import job as job_module
+from daq_bench.rig.nightly.bursts import account, require_together
+from daq_bench.rig.nightly.fleet import Fleet
+from daq_bench.rig.nightly.job import Where
+from daq_bench.rig.nightly.lanes import Stop
+from daq_bench.rig.nightly.meeting import Meeting, held
+from daq_bench.rig.nightly.skew import begun, skews
 
 SNB = load_scenario(Layout().inventory / "scenarios" / "snb-100s.yml")
 Ready = Callable[..., None]
@@ -35,7 +35,7 @@ Ready = Callable[..., None]
 
 @pytest.fixture(autouse=True)
 def no_lead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rig.nightly.meeting.LEAD_S", 0.0)
+    monkeypatch.setattr("daq_bench.rig.nightly.meeting.LEAD_S", 0.0)
 
 
 class Candidates:
@@ -268,8 +268,8 @@ def test_the_account_of_a_fleet_of_which_one_broke(tmp_path: Path) -> None:
 
 MEMBER = """
 import pathlib, sys
-from rig.base.bundle import Bundle
-from rig.candidate.trigger import await_trigger
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.candidate.trigger import await_trigger
 if NAME == 'd':
     sys.exit('error: its drive is not there')
 bundle = Bundle.create(pathlib.Path({folder!r}), NAME, '', 'test')

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rig.candidate import travelling
-from rig.candidate.travelling import ON_CANDIDATE, source_of
+from daq_bench.rig.candidate import travelling
+from daq_bench.rig.candidate.travelling import ON_CANDIDATE, source_of
 
 ARGUMENT_BYTES_MAX = 128 << 10  # longest argument of a command (Linux, MAX_ARG_STRLEN)
 
@@ -64,8 +64,8 @@ def test_every_program_fits_one_argument_and_needs_the_standard_library_alone(na
 def test_modules_come_behind_what_they_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each once, under the name and with the words of its file in a traceback."""
     texts = {
-        "top": "from rig.on_candidate import low\nfrom rig.on_candidate.middle import twice\nprint(twice(low.ONE))\n",
-        "middle": "from rig.on_candidate import low\n\n\ndef twice(value: int) -> int:\n    return value * 2 * low.ONE\n",
+        "top": "from daq_bench.rig.on_candidate import low\nfrom daq_bench.rig.on_candidate.middle import twice\nprint(twice(low.ONE))\n",
+        "middle": "from daq_bench.rig.on_candidate import low\n\n\ndef twice(value: int) -> int:\n    return value * 2 * low.ONE\n",
         "low": "print('once')\nONE = 1\n",
     }
     for name, text in texts.items():

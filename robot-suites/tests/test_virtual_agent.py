@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from bench_model.bundle.line_protocol import Point, parse_line
-from rig.base.settings import Layout
-from virtual_candidate import ssh
-from virtual_candidate.candidate import VirtualCandidate
+from daq_bench.bench_model.bundle.line_protocol import Point, parse_line
+from daq_bench.rig.base.settings import Layout
+from daq_bench.virtual_candidate import ssh
+from daq_bench.virtual_candidate.candidate import VirtualCandidate
 
 pytestmark = pytest.mark.virtual
 

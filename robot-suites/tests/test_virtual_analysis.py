@@ -12,11 +12,11 @@ import pytest
 from ruamel.yaml import YAML
 from whole_runs import document
 
-from bench_model.profiles.scenarios import load_scenario
-from rig.base.settings import Layout
-from rig.telemetry.influx_server import free_port
-from virtual_candidate.candidate import VirtualCandidate
-from virtual_candidate.testing import running_candidate
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.telemetry.influx_server import free_port
+from daq_bench.virtual_candidate.candidate import VirtualCandidate
+from daq_bench.virtual_candidate.testing import running_candidate
 
 pytestmark = [pytest.mark.virtual, pytest.mark.campaign]
 

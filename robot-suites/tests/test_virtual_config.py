@@ -15,18 +15,18 @@ from typing import Any
 
 import pytest
 
-from bench_model.base.errors import BenchError
-from virtual_candidate import apt_sources, image, instance, processes
-from virtual_candidate.bmc import ipmi_config
-from virtual_candidate.candidate import VirtualCandidate
-from virtual_candidate.cli import main
-from virtual_candidate.emulated import qemu
-from virtual_candidate.emulated.faults import DriveFaults
-from virtual_candidate.files import read_json, write_json
-from virtual_candidate.hardware import SENSORS
-from virtual_candidate.image import Image
-from virtual_candidate.instance import Instance, Ports
-from virtual_candidate.vendors import VENDORS
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.virtual_candidate import apt_sources, image, instance, processes
+from daq_bench.virtual_candidate.bmc import ipmi_config
+from daq_bench.virtual_candidate.candidate import VirtualCandidate
+from daq_bench.virtual_candidate.cli import main
+from daq_bench.virtual_candidate.emulated import qemu
+from daq_bench.virtual_candidate.emulated.faults import DriveFaults
+from daq_bench.virtual_candidate.files import read_json, write_json
+from daq_bench.virtual_candidate.hardware import SENSORS
+from daq_bench.virtual_candidate.image import Image
+from daq_bench.virtual_candidate.instance import Instance, Ports
+from daq_bench.virtual_candidate.vendors import VENDORS
 
 
 def qemu_words(faults: DriveFaults | None = None, version: tuple[int, int] = (7, 2)) -> list[str]:

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from bench_model.profiles.candidates import load_candidate
-from rig.base.settings import Layout
-from rig.candidate.connection import connection_of
-from rig.candidate.host import check_identity, survey
-from rig.candidate.machine import SshMachine, machine_of
-from rig.candidate.provision import drift_in
-from rig.cli import main
-from rig.telemetry.influx_server import LocalInflux
-from virtual_candidate.candidate import VirtualCandidate
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.connection import connection_of
+from daq_bench.rig.candidate.host import check_identity, survey
+from daq_bench.rig.candidate.machine import SshMachine, machine_of
+from daq_bench.rig.candidate.provision import drift_in
+from daq_bench.rig.cli import main
+from daq_bench.rig.telemetry.influx_server import LocalInflux
+from daq_bench.virtual_candidate.candidate import VirtualCandidate
 
 pytestmark = pytest.mark.virtual
 
@@ -96,7 +96,11 @@ def test_the_virtual_candidates_entry_qualifies_unchanged(virtual_machine: Virtu
             "--json",
         ]
         done = subprocess.run(
-            [sys.executable, "-m", "rig", "qualify", *words], capture_output=True, text=True, timeout=1200, check=False
+            [sys.executable, "-m", "daq_bench.rig", "qualify", *words],
+            capture_output=True,
+            text=True,
+            timeout=1200,
+            check=False,
         )
     finally:
         influx.stop()

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from bench_model.base.errors import BenchError
-from bench_model.profiles.metrics import load_metrics
-from bench_model.profiles.requirements import load_requirements
-from bench_model.profiles.scenarios import load_scenario
-from crash_trials import virtual_hazards
-from crash_trials.__main__ import chosen
-from crash_trials.virtual_hazards import HAZARDS, left_behind, short_profiles
-from rig.base.settings import Layout
-from virtual_candidate.candidate import VirtualCandidate
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.requirements import load_requirements
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.crash_trials import virtual_hazards
+from daq_bench.crash_trials.__main__ import chosen
+from daq_bench.crash_trials.virtual_hazards import HAZARDS, left_behind, short_profiles
+from daq_bench.rig.base.settings import Layout
+from daq_bench.virtual_candidate.candidate import VirtualCandidate
 
 
 @pytest.mark.virtual

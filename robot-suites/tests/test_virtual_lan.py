@@ -13,12 +13,12 @@ import pytest
 from ruamel.yaml import YAML
 from whole_runs import document
 
-from bench_model.profiles.scenarios import load_scenario
-from bench_model.workloads.lan import perftest
-from rig.base.settings import Layout
-from rig.telemetry.influx_server import free_port
-from virtual_candidate.candidate import VirtualCandidate
-from virtual_candidate.testing import running_candidate
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.bench_model.workloads.lan import perftest
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.telemetry.influx_server import free_port
+from daq_bench.virtual_candidate.candidate import VirtualCandidate
+from daq_bench.virtual_candidate.testing import running_candidate
 
 pytestmark = [pytest.mark.virtual, pytest.mark.campaign]
 
@@ -76,7 +76,7 @@ def inventory(pair: Pair, inventory_of: Callable[..., Path], tmp_path_factory: p
 
 
 def rig(*words: str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "rig", *words]
+    argv = [sys.executable, "-m", "daq_bench.rig", *words]
     return subprocess.run(argv, capture_output=True, text=True, timeout=3600, check=False, env=dict(os.environ))
 
 
@@ -160,7 +160,7 @@ def test_the_receiving_port_counted_it_and_its_hosts_cpu_is_there(engine: str, r
 
 def test_its_bundle_recomputes(over_rdma: Path) -> None:
     checked = subprocess.run(
-        [sys.executable, "-m", "rig", "check-bundle", str(over_rdma)],
+        [sys.executable, "-m", "daq_bench.rig", "check-bundle", str(over_rdma)],
         capture_output=True,
         text=True,
         timeout=900,

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from bench_model.base.errors import BenchError
-from virtual_candidate import processes
-from virtual_candidate.candidate import VirtualCandidate
-from virtual_candidate.instance import Ports
-from virtual_candidate.testing import bios_path, fan_readings, settings_path, wait_for_fans
-from virtual_candidate.vendors import VENDORS
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.virtual_candidate import processes
+from daq_bench.virtual_candidate.candidate import VirtualCandidate
+from daq_bench.virtual_candidate.instance import Ports
+from daq_bench.virtual_candidate.testing import bios_path, fan_readings, settings_path, wait_for_fans
+from daq_bench.virtual_candidate.vendors import VENDORS
 
 pytestmark = pytest.mark.virtual
 

@@ -13,11 +13,11 @@ import pytest
 from ruamel.yaml import YAML
 from whole_runs import document
 
-from bench_model.profiles.scenarios import load_scenario
-from rig.base.settings import Layout
-from rig.telemetry.influx_server import free_port
-from virtual_candidate.candidate import VirtualCandidate
-from virtual_candidate.testing import running_candidate
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.telemetry.influx_server import free_port
+from daq_bench.virtual_candidate.candidate import VirtualCandidate
+from daq_bench.virtual_candidate.testing import running_candidate
 
 pytestmark = [pytest.mark.virtual, pytest.mark.campaign]
 
@@ -48,7 +48,7 @@ def inventory(candidate: VirtualCandidate, inventory_of: Callable[..., Path]) ->
 
 
 def rig(*words: str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "rig", *words]
+    argv = [sys.executable, "-m", "daq_bench.rig", *words]
     return subprocess.run(argv, capture_output=True, text=True, timeout=1500, check=False, env=dict(os.environ))
 
 

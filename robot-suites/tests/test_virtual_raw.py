@@ -13,18 +13,18 @@ import pytest
 from ruamel.yaml import YAML
 from whole_runs import document
 
-from bench_model.base.errors import BenchError, RefusedError
-from bench_model.profiles.candidates import load_candidate
-from bench_model.profiles.scenarios import load_scenario
-from rig.base.settings import Layout
-from rig.candidate.host import survey
-from rig.candidate.load_target import RawDevice
-from rig.candidate.machine import SshMachine
-from rig.run import preflight
-from rig.run.candidate_session import connected
-from rig.telemetry.influx_server import LocalInflux
-from virtual_candidate import ssh
-from virtual_candidate.candidate import VirtualCandidate
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.host import survey
+from daq_bench.rig.candidate.load_target import RawDevice
+from daq_bench.rig.candidate.machine import SshMachine
+from daq_bench.rig.run import preflight
+from daq_bench.rig.run.candidate_session import connected
+from daq_bench.rig.telemetry.influx_server import LocalInflux
+from daq_bench.virtual_candidate import ssh
+from daq_bench.virtual_candidate.candidate import VirtualCandidate
 
 pytestmark = pytest.mark.virtual
 
@@ -166,7 +166,7 @@ def test_a_drive_that_is_too_small_is_refused_with_the_arithmetic(node: Path) ->
 
 def rig(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "rig", *words], capture_output=True, text=True, timeout=2400, check=False
+        [sys.executable, "-m", "daq_bench.rig", *words], capture_output=True, text=True, timeout=2400, check=False
     )
 
 

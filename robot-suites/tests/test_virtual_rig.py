@@ -15,23 +15,23 @@ import pytest
 from ruamel.yaml import YAML
 from whole_runs import document
 
-from bench_model.base.errors import BenchError
-from bench_model.bundle.line_protocol import points_of
-from bench_model.profiles.candidates import load_candidate
-from bench_model.profiles.scenarios import load_scenario
-from rig.base.influx import Influx
-from rig.base.settings import Layout
-from rig.candidate import machine as machines
-from rig.candidate.connection import connection_of
-from rig.candidate.hazard_control import hazards_of
-from rig.candidate.host import survey
-from rig.candidate.machine import Machine, SshMachine
-from rig.candidate.machine_lock import MachineLock
-from rig.candidate.ssh import SshLink
-from rig.run.candidate_session import connected
-from rig.telemetry.influx_server import LocalInflux
-from virtual_candidate.candidate import VirtualCandidate
-from virtual_candidate.testing import fan_readings
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.bundle.line_protocol import points_of
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.rig.base.influx import Influx
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate import machine as machines
+from daq_bench.rig.candidate.connection import connection_of
+from daq_bench.rig.candidate.hazard_control import hazards_of
+from daq_bench.rig.candidate.host import survey
+from daq_bench.rig.candidate.machine import Machine, SshMachine
+from daq_bench.rig.candidate.machine_lock import MachineLock
+from daq_bench.rig.candidate.ssh import SshLink
+from daq_bench.rig.run.candidate_session import connected
+from daq_bench.rig.telemetry.influx_server import LocalInflux
+from daq_bench.virtual_candidate.candidate import VirtualCandidate
+from daq_bench.virtual_candidate.testing import fan_readings
 
 pytestmark = pytest.mark.virtual
 
@@ -106,7 +106,7 @@ def test_a_command_that_takes_too_long_ends_on_the_candidate(
 
 def test_a_killed_bench_takes_its_load_with_it(virtual_machine: VirtualCandidate, inventory: Path) -> None:
     code = (
-        "from pathlib import Path; from rig.run.candidate_session import connected; from rig.base.settings import Layout\n"
+        "from pathlib import Path; from daq_bench.rig.run.candidate_session import connected; from daq_bench.rig.base.settings import Layout\n"
         f"with connected(Path({str(inventory)!r}), {virtual_machine.instance.name!r}, Layout()) as machine:\n"
         "    machine.run(['sleep', '602'], 900)\n"
     )
@@ -193,7 +193,7 @@ def test_hazards_are_for_emulated_hardware_that_is_up(inventory: Path, virtual_m
 
 def rig(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "rig", *words],
+        [sys.executable, "-m", "daq_bench.rig", *words],
         capture_output=True,
         text=True,
         timeout=900,

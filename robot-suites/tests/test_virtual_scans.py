@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from rig.telemetry.influx_server import free_port
-from virtual_candidate.candidate import VirtualCandidate
+from daq_bench.rig.telemetry.influx_server import free_port
+from daq_bench.virtual_candidate.candidate import VirtualCandidate
 
 pytestmark = [pytest.mark.virtual, pytest.mark.campaign]
 
@@ -33,7 +33,11 @@ def test_every_scan_runs_on_a_candidate_behind_ssh(
     words += ["--scenario", "scans-emulated", "--requirement", "scans-emulated", "--runs", str(tmp_path / "runs")]
     words += ["--influx-url", f"http://127.0.0.1:{free_port(18586)}"]  # none is there: the run goes on without
     done = subprocess.run(
-        [sys.executable, "-m", "rig", "qualify", *words], capture_output=True, text=True, timeout=1200, check=False
+        [sys.executable, "-m", "daq_bench.rig", "qualify", *words],
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
     )
     bundle = (tmp_path / "runs" / "latest").resolve()
     verdict = json.loads((bundle / "verdict.json").read_text(encoding="utf-8"))

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from bench_model.bundle.line_protocol import Point, points_of
-from rig.base.settings import Layout
-from rig.candidate.machine import SshMachine
-from rig.telemetry.influx_server import LocalInflux
-from virtual_candidate.candidate import VirtualCandidate
+from daq_bench.bench_model.bundle.line_protocol import Point, points_of
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.machine import SshMachine
+from daq_bench.rig.telemetry.influx_server import LocalInflux
+from daq_bench.virtual_candidate.candidate import VirtualCandidate
 
 sys.path.insert(0, str(Path(__file__).parent))
 from test_virtual_rig import count, document, inventory, machine, provisioned, rig, server, short_profiles

@@ -14,11 +14,11 @@ import pytest
 from ruamel.yaml import YAML
 from whole_runs import document
 
-from bench_model.profiles.scenarios import load_scenario
-from rig.base.settings import Layout
-from rig.telemetry.influx_server import LocalInflux
-from virtual_candidate.candidate import VirtualCandidate
-from virtual_candidate.testing import fan_readings
+from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.telemetry.influx_server import LocalInflux
+from daq_bench.virtual_candidate.candidate import VirtualCandidate
+from daq_bench.virtual_candidate.testing import fan_readings
 
 pytestmark = [pytest.mark.virtual, pytest.mark.campaign]
 
@@ -60,7 +60,11 @@ def qualify(candidate: str, inventory: Path, url: str, folder: Path, scenario: d
     ]
     words += ["--influx-url", url, "--runs", str(folder / "runs")]
     done = subprocess.run(
-        [sys.executable, "-m", "rig", "qualify", *words], capture_output=True, text=True, timeout=1500, check=False
+        [sys.executable, "-m", "daq_bench.rig", "qualify", *words],
+        capture_output=True,
+        text=True,
+        timeout=1500,
+        check=False,
     )
     bundle = (folder / "runs" / "latest").resolve()
     assert done.returncode in (0, 1, 3), done.stdout + done.stderr

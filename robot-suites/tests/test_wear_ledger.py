@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_model.base.errors import BenchError
-from rig.workloads.shared.wear_ledger import (
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.rig.workloads.shared.wear_ledger import (
     Counters,
     Experiment,
     WearLedger,
@@ -100,7 +100,7 @@ def test_a_killed_process_leaves_its_reservation(tmp_path: Path, file: Path) -> 
     """SIGKILL right after the reservation: what is on disk is what the next run reads."""
     code = (
         "import os, signal\nfrom pathlib import Path\n"
-        "from rig.workloads.shared.wear_ledger import Counters, Experiment, WearLedger\n"
+        "from daq_bench.rig.workloads.shared.wear_ledger import Counters, Experiment, WearLedger\n"
         f"ledger = WearLedger(Path({str(file)!r}), Experiment('server', 'endurance', 'nvme', ('S1',)), 1000, 'run-1', [])\n"
         "ledger.reserve('mix', 600, 610, Counters('e', {'S1': 0}))\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"

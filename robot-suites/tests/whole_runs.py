@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from pypdf import PdfReader
 
-from rig.base.settings import Layout
-from rig.telemetry.influx_server import free_port
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.telemetry.influx_server import free_port
 
 
 def document(folder: Path, name: str = "") -> dict[str, Any]:
@@ -27,7 +27,7 @@ def document(folder: Path, name: str = "") -> dict[str, Any]:
 
 
 def rig(*words: str, timeout_s: float = 900) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "rig", *words]
+    argv = [sys.executable, "-m", "daq_bench.rig", *words]
     return subprocess.run(argv, capture_output=True, text=True, timeout=timeout_s, check=False)
 
 
@@ -71,7 +71,7 @@ def rehearsed(folders: pytest.TempPathFactory, scenario: str, port: int, *option
     """Runs a rehearsal without InfluxDB: none is at the first free port from `port` on. Its target is empty when it has ended."""
     folder, disk = folders.mktemp(scenario), Layout().build / "tests" / scenario
     argv = [
-        *(sys.executable, "-m", "rig", "qualify", "--scenario", scenario, *options),
+        *(sys.executable, "-m", "daq_bench.rig", "qualify", "--scenario", scenario, *options),
         *("--runs", str(folder / "runs"), "--target", str(disk)),
         *("--influx-url", f"http://127.0.0.1:{free_port(port)}"),
     ]

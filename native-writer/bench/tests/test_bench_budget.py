@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bench_rounds import cli
-from writer_bench import budget
+from daq_bench.bench_rounds import cli
+from daq_bench.writer_bench import budget
 
 
 def point(where: str, count: int, **costs: float | None) -> dict[str, Any]:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from bench_model.statistics.paired import Pair
-from bench_rounds import criteria, tables
-from bench_rounds.measuring.ratios import summary
-from bench_rounds.part import Settings
-from bench_rounds.parts import known_parts
-from writer_bench import memory, write
+from daq_bench.bench_model.statistics.paired import Pair
+from daq_bench.bench_rounds import criteria, tables
+from daq_bench.bench_rounds.measuring.ratios import summary
+from daq_bench.bench_rounds.part import Settings
+from daq_bench.bench_rounds.parts import known_parts
+from daq_bench.writer_bench import memory, write
 
 
 def ratio_point(block: int, threads: int, throughput: float | None, cpu: float | None) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench_model.base.errors import BenchError
-from writer_bench.null_sink import copy_sample
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.writer_bench.null_sink import copy_sample
 
 
 def test_copy_bandwidth_of_one_core_and_of_all() -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bench_rounds import cli
-from writer_bench import write
+from daq_bench.bench_rounds import cli
+from daq_bench.writer_bench import write
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_usage(disk: Path, daqwriter: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_interrupted_run_removes_its_files_and_tells(disk: Path, daqwriter: Path) -> None:
-    words = [sys.executable, "-m", "bench_rounds", *arguments(disk, daqwriter, "--parts=write")]
+    words = [sys.executable, "-m", "daq_bench.bench_rounds", *arguments(disk, daqwriter, "--parts=write")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     while not list(disk.glob("scratch/*/*.bin")) and process.poll() is None:

@@ -1,0 +1,93 @@
+"""Memory per NUMA node: where it was allocated, and how much is free, every second.
+
+Promise: the kernel's own counters of pages allocated since boot (`numastat`), and bytes of `meminfo`. The remote share
+is that of the pages which a node gave in the interval to processes running on another one; it tells of allocations, and
+not of every access. Where nothing was allocated there is none.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from daq_bench.telemetry_agent.base.point import FieldValue, Point
+from daq_bench.telemetry_agent.reading.attributes import excerpt, read_present, reading_of, table_lines, whole_number
+from daq_bench.telemetry_agent.reading.collector import Reading
+
+PERIOD_S_MIN = 2.0
+PAGES = {
+    "numa_hit": "hit_pages",
+    "numa_miss": "miss_pages",
+    "numa_foreign": "foreign_pages",
+    "interleave_hit": "interleave_pages",
+    "local_node": "local_pages",
+    "other_node": "other_pages",
+}
+BYTES = {"MemTotal": "total_bytes", "MemFree": "free_bytes", "MemUsed": "used_bytes"}
+FILES = ("numastat", "meminfo")
+
+
+def parse_numastat(text: str, node: str) -> dict[str, int]:
+    """The counters above. Raises ValueError on a line that is missing or not understood."""
+    where, fields = f"node{node}/numastat", {}
+    for line in table_lines(text, where):
+        name, _, value = line.partition(" ")
+        if name in PAGES:
+            fields[PAGES[name]] = whole_number(value, f"{where}: {name}")
+    return _complete(fields, PAGES, where, text)
+
+
+def parse_meminfo(text: str, node: str) -> dict[str, int]:
+    """Bytes from lines such as "Node 0 MemFree:  15303800 kB". Raises ValueError."""
+    where, fields = f"node{node}/meminfo", {}
+    for line in table_lines(text, where):
+        name, _, value = line.partition(":")
+        name = name.rpartition(" ")[2]
+        if name in BYTES:
+            fields[BYTES[name]] = whole_number(value.replace("kB", ""), f"{where}: {name}") * 1024
+    return _complete(fields, BYTES, where, text)
+
+
+def _complete(fields: dict[str, int], wanted: dict[str, str], where: str, text: str) -> dict[str, int]:
+    missing = [name for name, field in wanted.items() if field not in fields]
+    if missing:
+        raise ValueError(f"{where}: no line {', '.join(missing)} in {excerpt(text)}")
+    return fields
+
+
+class Numa:
+    """Collector of the measurement `numa`."""
+
+    name = "numa"
+    pace = "slow"
+
+    def __init__(self, period_s: float, root: Path = Path("/")) -> None:
+        self.period_s = max(PERIOD_S_MIN, period_s)
+        self._nodes = root / "sys/devices/system/node"
+
+    def read(self) -> Reading:
+        """Texts hold one file each, by "node file"."""
+        files = {
+            f"{folder.name[4:]} {name}": folder / name
+            for folder in sorted(self._nodes.glob("node[0-9]*"))
+            for name in FILES
+        }
+        texts, faults = read_present(files)
+        return reading_of(texts, faults, f"no {self._nodes}/node*/numastat (a kernel without NUMA)")
+
+    def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
+        """One point per node."""
+        found: dict[str, dict[str, FieldValue]] = {}
+        for key, text in reading.texts.items():
+            node, _, name = key.partition(" ")
+            fields = found.setdefault(node, {})
+            if name == "meminfo":
+                fields.update(parse_meminfo(text, node))
+                continue
+            now = parse_numastat(text, node)
+            fields.update(now)
+            if previous and key in previous.texts:
+                before = parse_numastat(previous.texts[key], node)
+                other, local = (now[field] - before[field] for field in ("other_pages", "local_pages"))
+                if min(other, local) >= 0 and other + local > 0:
+                    fields["remote_fraction"] = other / (other + local)
+        return [Point("numa", (("node", node),), fields, reading.time_ns) for node, fields in found.items()]

@@ -1,0 +1,126 @@
+"""Temperatures from /sys/class/hwmon and /sys/class/thermal, with the device's own warning and critical
+limits.
+
+Promise: degrees Celsius as the kernel reports them; limits (`temp*_max`, `temp*_crit`; for NVMe the
+controller's WCTEMP and CCTEMP) are the device's, never ours. A drive's sensor carries the block device's
+name, so that it joins with `block_device`. Sensors are found once, at the first reading; one that fails later
+is a fault of every sample. Once a second at most, in a thread of its own: an NVMe drive's sensor is a command to the
+drive that waits behind its queue, a thermal zone may be a program of the firmware.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from daq_bench.telemetry_agent.base.point import FieldValue, Point, Tags
+from daq_bench.telemetry_agent.reading.attributes import excerpt
+from daq_bench.telemetry_agent.reading.collector import HeldFile, Reading, Unsupported, read_optional, reading_now
+
+# NVMe sensors without a threshold say 65261.85 (0xFFFF kelvin): that is "none", not a limit.
+NO_LIMIT_DEGC = 1000.0
+PERIOD_S_MIN = 1.0
+MULTIPATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
+MILLIDEGREES = re.compile(r"-?[0-9]{1,9}")
+
+
+class Sensor(NamedTuple):
+    """One temperature input. Limits are in degrees Celsius."""
+
+    tags: Tags
+    limits: dict[str, float]
+    file: HeldFile
+
+
+def find_sensors(root: Path) -> dict[str, Sensor]:
+    """All sensors of the machine by a short key such as "hwmon1/temp1"."""
+    sensors = {}
+    for path in sorted(root.glob("sys/class/hwmon/hwmon*/temp*_input")):
+        prefix = path.name[: -len("_input")]
+        sensors[f"{path.parent.name}/{prefix}"] = _hwmon_sensor(path, prefix)
+    for path in sorted(root.glob("sys/class/thermal/thermal_zone*/temp")):
+        zone = path.parent.name
+        tags = (("chip", read_optional(path.parent / "type") or zone), ("sensor", zone))
+        sensors[zone] = Sensor(tags, {}, HeldFile(path))
+    return sensors
+
+
+def _hwmon_sensor(path: Path, prefix: str) -> Sensor:
+    directory = path.parent
+    tags = {
+        "chip": read_optional(directory / "name") or directory.name,
+        "sensor": f"{directory.name}/{prefix}",
+    }
+    label = read_optional(directory / f"{prefix}_label")
+    device = block_device_behind(directory / "device")
+    if label:
+        tags["label"] = label
+    if device:
+        tags["device"] = device
+    limits = {}
+    for suffix, field in (("max", "warning_degc"), ("crit", "critical_degc")):
+        text = read_optional(directory / f"{prefix}_{suffix}")
+        if text is not None and MILLIDEGREES.fullmatch(text) and degrees_celsius(text) < NO_LIMIT_DEGC:
+            limits[field] = degrees_celsius(text)
+    return Sensor(tuple(sorted(tags.items())), limits, HeldFile(path))
+
+
+def block_device_behind(device: Path) -> str | None:
+    """The drive a sensor sits on: `device` is an NVMe controller (nvme0n1) or a SCSI device (block/sda).
+
+    Under native multipath a controller lists its path (nvme1c1n1), which is no block device: the drive is nvme1n1."""
+    for pattern in ("nvme*n*", "block/*"):
+        names = sorted(MULTIPATH.sub(r"\1\2", path.name) for path in device.glob(pattern))
+        if names:
+            return names[0]
+    return None
+
+
+def degrees_celsius(text: str) -> float:
+    """The kernel's millidegrees. Raises ValueError on anything else."""
+    if not MILLIDEGREES.fullmatch(text.strip()):
+        raise ValueError(f"temperature: millidegrees are expected, not {excerpt(text)}")
+    return int(text) / 1000.0
+
+
+class Temperature:
+    """Collector of the measurement `temperature`."""
+
+    name = "temperature"
+    pace = "slow"
+
+    def __init__(self, period_s: float, root: Path = Path("/")) -> None:
+        self.period_s = max(PERIOD_S_MIN, period_s)
+        self._root = root
+        self._sensors: dict[str, Sensor] = {}
+
+    def read(self) -> Reading:
+        """Read every sensor; one that fails is reported as a fault and the others still count."""
+        if not self._sensors:
+            self._sensors = find_sensors(self._root)
+        if not self._sensors:
+            raise Unsupported(f"no sensor in {self._root / 'sys/class/hwmon'} or {self._root / 'sys/class/thermal'}")
+        texts, faults = {}, []
+        for key, sensor in self._sensors.items():
+            try:
+                text = sensor.file.text()
+                degrees_celsius(text)
+            except OSError as error:
+                faults.append(f"{key}: {error.strerror}")
+            except ValueError as error:
+                faults.append(f"{key}: {error}")
+            else:
+                texts[key] = text
+        if not texts:
+            raise OSError("no temperature sensor can be read: " + "; ".join(faults))
+        return reading_now(texts, tuple(faults))
+
+    def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
+        """One point per sensor."""
+        points = []
+        for key, text in reading.texts.items():
+            sensor = self._sensors[key]
+            fields: dict[str, FieldValue] = {"temperature_degc": degrees_celsius(text), **sensor.limits}
+            points.append(Point("temperature", sensor.tags, fields, reading.time_ns))
+        return points

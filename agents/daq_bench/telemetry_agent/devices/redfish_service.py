@@ -1,0 +1,131 @@
+"""Reads documents of one BMC's Redfish service over TLS.
+
+Promise: only GET; one limit of time for all that a sample asks, also against a BMC that sends a byte a second; documents and their pages
+are bounded; no proxy and no redirect, and no path beyond this service, so that the password goes to nobody else. It comes from the
+environment and is in no message.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import re
+import ssl
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from daq_bench.telemetry_agent.base.bounded_http import bounded_response
+
+DOCUMENT_BYTES_MAX = 4 * 2**20  # Thermal of a large server has 100 kB
+PAGES_MAX = 32
+REQUEST_S_MIN = 0.05
+PATH = re.compile(r"/redfish/v1(?:/[!-\x22$-~]*)?")  # printable ASCII; what follows a # points into the document
+
+
+class Address(NamedTuple):
+    """Where the service is and how its certificate is checked (`ca_file` empty: against the system's)."""
+
+    host: str
+    port: int
+    user: str
+    ca_file: str = ""
+    insecure: bool = False
+
+
+class Session:
+    """One connection, for one sample: a BMC closes those that wait. Every failure is an OSError."""
+
+    def __init__(self, address: Address, password: str, limit_s: float) -> None:
+        self._until_s = time.monotonic() + limit_s
+        token = base64.b64encode(f"{address.user}:{password}".encode()).decode("ascii")
+        self._headers = {"Authorization": f"Basic {token}", "Accept": "application/json", "OData-Version": "4.0"}
+        self._connection = http.client.HTTPSConnection(
+            address.host, address.port, timeout=limit_s, context=_context(address)
+        )
+        self._connection.response_class = bounded_response(self._until_s)  # type: ignore[assignment]
+
+    def __enter__(self) -> Session:
+        """Nothing is opened before the first question."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the connection."""
+        self._connection.close()
+
+    def get(self, path: Any) -> dict[str, Any]:
+        """The document at a path."""
+        if not isinstance(path, str) or not PATH.fullmatch(path.partition("#")[0]):
+            raise OSError(f"a link leads to {repr(path)[:80]}, which is no path of this service")
+        path = path.partition("#")[0]
+        try:
+            status, body = self._exchange(path)
+        except http.client.HTTPException as error:
+            raise OSError(f"{path}: no sound HTTP: {type(error).__name__}") from None
+        except OSError as error:
+            raise OSError(f"{path}: {error}") from None
+        if status != http.HTTPStatus.OK:
+            raise OSError(f"{path}: HTTP status {status}")
+        return _document(path, body)
+
+    def pages(self, path: Any, name: str) -> dict[str, Any]:
+        """The document with the array `name` put together from all of its pages (`NAME@odata.nextLink`)."""
+        document = self.get(path)
+        rows, following, seen = document.get(name), document.get(f"{name}@odata.nextLink"), {path}
+        while following is not None and isinstance(rows, list):
+            page = self.get(following)
+            if following in seen or len(seen) == PAGES_MAX:
+                raise OSError(f"{path}: {name} has pages without end")
+            seen.add(following)
+            more = page.get(name)
+            rows += more if isinstance(more, list) else []
+            following = page.get(f"{name}@odata.nextLink")
+        return document
+
+    def _exchange(self, path: str) -> tuple[int, bytes]:
+        left_s = self._until_s - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("no answer in time")
+        self._connection.timeout = max(REQUEST_S_MIN, left_s)
+        if self._connection.sock is not None:
+            self._connection.sock.settimeout(self._connection.timeout)
+        whole = False
+        try:
+            self._connection.request("GET", path, headers=self._headers)
+            response = self._connection.getresponse()
+            body = response.read(DOCUMENT_BYTES_MAX + 1)
+            if len(body) > DOCUMENT_BYTES_MAX:
+                raise OSError(f"a document of more than {DOCUMENT_BYTES_MAX // 2**20} MiB")
+            whole = response.isclosed()
+            return response.status, body
+        finally:
+            if not whole:
+                self._connection.close()
+
+
+def link(document: Mapping[str, Any], name: str) -> Any:
+    """The path in a link; None where there is none."""
+    found = document.get(name)
+    return found.get("@odata.id") if isinstance(found, Mapping) else None
+
+
+def links(value: Any) -> list[Any]:
+    """The paths in an array of links."""
+    return [one.get("@odata.id") for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
+def _context(address: Address) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=address.ca_file or None)
+    if address.insecure:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def _document(path: str, body: bytes) -> dict[str, Any]:
+    with suppress(ValueError, RecursionError):  # said below
+        found = json.loads(body)
+        if isinstance(found, dict):
+            return found
+    raise OSError(f"{path}: no sound JSON object: {body[:60]!r}")

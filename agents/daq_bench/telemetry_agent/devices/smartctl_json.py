@@ -1,0 +1,360 @@
+"""Parses `smartctl -j -a -l devstat` of a drive (ATA, SAS and NVMe) into fields of the measurement `smart`.
+
+Promise: only what has one meaning for every maker. ATA attributes count where number and name agree, data units where
+the name that smartctl's drive database gives states the unit (Host_Writes_32MiB), which wins over one that is counted in
+sectors. A value of the wrong kind or size, and one that no drive in use can have (0 degrees C), costs that value alone and
+is named in `faults`. A controller's volume is no drive: its answer is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from daq_bench.telemetry_agent.base.point import INT64_MAX, FieldValue
+from daq_bench.telemetry_agent.devices.nvme_pages import COMPOSITE, DATA_UNIT_BYTES
+
+COMMAND_LINE_OR_OPEN_FAILED = 0b11  # smartctl(8): the exit status' two lowest bits
+COMMAND_FAILED = 0b100  # smartctl(8): some command to the drive failed; which one it does not say
+VOLUME = "a volume of a RAID controller or bridge, whose disks are not seen through it, or a drive without SMART"
+DRIVE = "drive"  # the sensor of a drive that names none
+EXACT_FLOAT_MAX = 2**53
+
+# NVMe health log -> (field, factor)
+NVME_FIELDS = {
+    "critical_warning": ("critical_warning", 1),
+    "available_spare": ("available_spare_percent", 1),
+    "available_spare_threshold": ("available_spare_threshold_percent", 1),
+    "percentage_used": ("percentage_used_percent", 1),
+    "data_units_read": ("data_read_bytes", DATA_UNIT_BYTES),
+    "data_units_written": ("data_written_bytes", DATA_UNIT_BYTES),
+    "host_reads": ("read_commands", 1),
+    "host_writes": ("write_commands", 1),
+    "controller_busy_time": ("controller_busy_min", 1),
+    "power_cycles": ("power_cycles", 1),
+    "unsafe_shutdowns": ("unsafe_shutdowns", 1),
+    "media_errors": ("media_errors", 1),
+    "num_err_log_entries": ("error_log_entries", 1),
+    "warning_temp_time": ("warning_temperature_time_min", 1),
+    "critical_comp_time": ("critical_temperature_time_min", 1),
+}
+# ATA attribute -> (part of its name without which the number means something else, field)
+ATA_FIELDS = {
+    5: ("", "reallocated_sectors"),  # every name of the database (Retired_Block_Count, Grown_Failing_Block_Ct) means it
+    187: ("uncorrect", "reported_uncorrectable"),
+    197: ("pending", "pending_sectors"),
+    198: ("uncorrect", "offline_uncorrectable"),
+    199: ("crc", "interface_crc_errors"),
+}
+# Losses of power without notice: only where the name says so; most drives count at 192 every retraction of their heads.
+ATA_POWER_LOSS_IDS = (174, 192)
+ATA_POWER_LOSS = re.compile(r"unexp|unsafe_shutdown|unclean_shutdown", re.IGNORECASE)
+# Names of smartctl's drive database that state what is counted and in which unit.
+ATA_DATA = re.compile(
+    r"(?P<what>Host|NAND|Flash|Lifetime|Total|Total_NAND)_(?P<way>Writes|Reads)_(?P<number>[1-9]\d{0,2})?(?P<unit>MiB|GiB|GB)"
+)
+ATA_SECTORS = {"Total_LBAs_Written": "data_written_bytes", "Total_LBAs_Read": "data_read_bytes"}
+UNITS = {"MiB": 2**20, "GiB": 2**30, "GB": 10**9}
+NAND_NAMES = ("NAND", "Flash", "Total_NAND")
+# ATA8-ACS device statistics: (page, offset) -> field; sectors are logical ones.
+STATISTICS = {(1, 24): "data_written_bytes", (1, 40): "data_read_bytes", (7, 8): "percentage_used_percent"}
+SECTOR_STATISTICS = ((1, 24), (1, 40))
+TEMPERATURE, TEMPERATURE_MAX = (5, 8), (5, 88)
+AGREE_FRACTION, AGREE_BYTES = 0.05, 2**30  # of two counts of one drive's data; the coarsest unit is a GiB
+SAS_COUNTS = {"total_errors_corrected": "corrected_errors", "total_uncorrected_errors": "uncorrected_errors"}
+
+
+def answer_fault(document: Mapping[str, Any]) -> str | None:
+    """Why this answer holds no health data, or None when it does."""
+    smartctl = _table(document, "smartctl")
+    messages = "; ".join(str(message.get("string", "")) for message in _rows(smartctl, "messages"))
+    status = smartctl.get("exit_status")
+    if not isinstance(status, int) or status & COMMAND_LINE_OR_OPEN_FAILED:
+        return messages or f"smartctl exit status {status}"
+    if is_volume(document):
+        return messages or "no health data: " + VOLUME
+    if not health_fields(document):
+        return messages or "smartctl reports no health data"
+    return None
+
+
+def is_volume(document: Mapping[str, Any]) -> bool:
+    """Is it what a RAID controller shows in place of its disks? Whatever health it reports is nobody's."""
+    if "nvme_smart_health_information_log" in document or "ata_smart_attributes" in document:
+        return False
+    if _table(document, "smart_support").get("available") is False:
+        return True
+    # smartctl before 7.3 has no smart_support: a failed command, and 0 degrees C for want of a temperature.
+    status = _table(document, "smartctl").get("exit_status")
+    failed = isinstance(status, int) and bool(status & COMMAND_FAILED)
+    return failed and _table(document, "temperature").get("current") == 0
+
+
+def whole_number(value: object, name: str, factor: int = 1) -> int:
+    """A count as smartctl's versions write it: a number, its digits, or both as {"n": ..., "s": ...}."""
+    if isinstance(value, dict):
+        value = value.get("s", value.get("n"))
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) <= EXACT_FLOAT_MAX:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value * factor <= INT64_MAX:
+        raise ValueError(f"{name} is {str(value)[:40]!r}, which is no credible count")
+    return value * factor
+
+
+def degrees(value: object, name: str) -> float:
+    """A temperature in degrees C."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -100 <= value <= 300:
+        raise ValueError(f"{name} is {str(value)[:40]!r}, which is no temperature")
+    return float(value)
+
+
+def reading(value: object, name: str) -> float:
+    """The temperature of a drive that runs: 0 is what tools and controllers say for want of one."""
+    found = degrees(value, name)
+    if found == 0:
+        raise ValueError(f"{name} is 0 degrees C, which is no reading of a drive in use")
+    return found
+
+
+def identity(document: Mapping[str, Any]) -> dict[str, str]:
+    """Serial and model as tags; a SAS drive's model comes in two parts before smartctl 7.3."""
+    model = document.get("model_name") or document.get("scsi_model_name") or document.get("scsi_product")
+    found = {"serial": document.get("serial_number"), "model": model}
+    return {tag: str(value).strip() for tag, value in found.items() if value and str(value).strip()}
+
+
+def health_fields(document: Mapping[str, Any], faults: list[str] | None = None) -> dict[str, FieldValue]:
+    """Fields of one drive; only those that it reports. A value that is none is left out and named in `faults`."""
+    fields: dict[str, FieldValue] = {}
+    faults = [] if faults is None else faults
+    with _Sound(faults):
+        status = _table(document, "smart_status")
+        if "passed" in status:
+            if not isinstance(status["passed"], bool):
+                raise ValueError(f"smart_status.passed is {str(status['passed'])[:40]!r}, neither true nor false")
+            fields["passed"] = status["passed"]
+    current = temperatures(document).get(_sensor(document))
+    if current is not None:
+        fields["temperature_degc"] = current
+    for table, key, field in (
+        ("power_on_time", "hours", "power_on_hours"),
+        ("endurance_used", "current_percent", "percentage_used_percent"),
+    ):
+        with _Sound(faults):
+            if key in _table(document, table):
+                fields[field] = whole_number(document[table][key], f"{table}.{key}")
+    with _Sound(faults):
+        if "power_cycle_count" in document:
+            fields["power_cycles"] = whole_number(document["power_cycle_count"], "power_cycle_count")
+    for part in (_nvme_fields, _ata_fields, _sas_fields):
+        with _Sound(faults):
+            fields.update(part(document, faults))
+    return fields
+
+
+class _Sound:
+    """A part of an answer: what is wrong with it is named in `faults` and costs nothing else."""
+
+    def __init__(self, faults: list[str]) -> None:
+        self._faults = faults
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, ValueError):
+            return False
+        self._faults.append(str(error))
+        return True
+
+
+def temperatures(document: Mapping[str, Any], faults: list[str] | None = None) -> dict[str, float]:
+    """Degrees C by sensor: of an NVMe drive `composite` and sensor_1 to sensor_8, of another `drive`."""
+    found: dict[str, float] = {}
+    faults = [] if faults is None else faults
+    with _Sound(faults):
+        table = _table(document, "temperature")
+        if "current" in table:
+            found[_sensor(document)] = reading(table["current"], "temperature.current")
+        elif TEMPERATURE in _statistics(document):
+            name = "device statistics: Current Temperature"
+            found[DRIVE] = reading(_statistics(document)[TEMPERATURE], name)
+    with _Sound(faults):
+        sensors = _table(document, "nvme_smart_health_information_log").get("temperature_sensors") or []
+        if not isinstance(sensors, list):
+            raise ValueError(f"temperature_sensors is {str(sensors)[:40]!r}, expected a list")
+        for number, value in enumerate(sensors, start=1):
+            with _Sound(faults):
+                if value is not None:
+                    found[f"sensor_{number}"] = reading(value, f"temperature_sensors[{number - 1}]")
+    return found
+
+
+def limits(document: Mapping[str, Any], faults: list[str] | None = None) -> dict[str, FieldValue]:
+    """Returns the limits that the drive itself states for its main sensor: warning_degc, critical_degc. 0 states nothing."""
+    faults = [] if faults is None else faults
+    stated: list[tuple[str, object, str]] = []
+    with _Sound(faults):
+        # SAS: the reference temperature of the temperature log page, whose place depends on smartctl's version.
+        for table in ("temperature", "scsi_temperature"):
+            name = f"{table}.drive_trip"
+            stated.append(("critical_degc", _table(document, table).get("drive_trip"), name))
+    with _Sound(faults):
+        name = "device statistics: Specified Maximum Operating Temperature"
+        stated.append(("warning_degc", _statistics(document).get(TEMPERATURE_MAX), name))
+    with _Sound(faults):
+        threshold = _table(document, "nvme_composite_temperature_threshold")
+        for key in ("warning", "critical"):
+            stated.append((f"{key}_degc", threshold.get(key), f"nvme_composite_temperature_threshold.{key}"))
+    found: dict[str, FieldValue] = {}
+    for field, value, name in stated:
+        with _Sound(faults):
+            if value is not None and value != 0:
+                found[field] = degrees(value, name)
+    return found
+
+
+def _nvme_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, FieldValue]:
+    log = _table(document, "nvme_smart_health_information_log")
+    fields: dict[str, FieldValue] = {}
+    for key, (field, factor) in NVME_FIELDS.items():
+        with _Sound(faults):
+            if key in log:
+                # Beside a number that JavaScript cannot hold, smartctl puts its digits.
+                fields[field] = whole_number(log.get(f"{key}_s", log[key]), key, factor)
+    return fields
+
+
+def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, FieldValue]:
+    fields: dict[str, FieldValue] = {}
+    in_stated_unit: set[str] = set()
+    counts_sectors = document.get("in_smartctl_database") is True and not _counts_in_stated_unit(document)
+    sector_bytes = whole_number(document.get("logical_block_size", 512), "logical_block_size")
+    for row in _rows(_table(document, "ata_smart_attributes"), "table"):
+        number, name = row.get("id"), str(row.get("name", ""))
+        needed, field = ATA_FIELDS.get(number if isinstance(number, int) else 0, ("", ""))
+        data = ATA_DATA.fullmatch(name)
+        with _Sound(faults):
+            if field and needed in name.lower():
+                fields[field] = _raw(row, name)
+            elif number in ATA_POWER_LOSS_IDS and ATA_POWER_LOSS.match(name):
+                fields["unsafe_shutdowns"] = _raw(row, name)
+            elif data:
+                unit = int(data["number"] or 1) * UNITS[data["unit"]]
+                medium = "nand" if data["what"] in NAND_NAMES else "data"
+                way = "written" if data["way"] == "Writes" else "read"
+                fields[f"{medium}_{way}_bytes"] = whole_number(_raw(row, name), name, unit)
+                in_stated_unit.add(f"{medium}_{way}_bytes")
+                if (medium, way) == ("nand", "written"):
+                    fields["nand_source"] = f"ATA attribute {name}"
+            elif ATA_SECTORS.get(name, name) in in_stated_unit:
+                pass  # the unit that a name states wins
+            elif name in ATA_SECTORS and counts_sectors:
+                # For a drive that smartctl does not know, this name is only the usual one.
+                fields[ATA_SECTORS[name]] = whole_number(_raw(row, name), name, sector_bytes)
+    statistics = _statistics(document)
+    for place, field in STATISTICS.items():
+        with _Sound(faults):
+            if place in statistics:
+                factor = sector_bytes if place in SECTOR_STATISTICS else 1
+                value = whole_number(statistics[place], f"device statistics {place[0]}:{place[1]}", factor)
+                stated = fields.get(field)
+                if field not in in_stated_unit or not isinstance(stated, int) or _agree(value, stated):
+                    fields[field] = value
+                else:
+                    faults.append(
+                        f"{field}: device statistics say {value}, the attribute whose name states its unit says"
+                        f" {stated}, which is taken"
+                    )
+    return fields
+
+
+def _counts_in_stated_unit(document: Mapping[str, Any]) -> bool:
+    """Does a drive that gives one number as Host_Writes_32MiB and as Total_LBAs_Written count its LBAs in 32 MiB too?
+
+    Then no attribute of it that is named after LBAs counts sectors, also the one that has no such twin (Intel's S3520 as Dell
+    sells it: writes twice, Total_LBAs_Read once)."""
+    stated, sectors = set[object](), set[object]()
+    for row in _rows(_table(document, "ata_smart_attributes"), "table"):
+        name, value = str(row.get("name", "")), _table(row, "raw").get("value")
+        if isinstance(value, int) and value > 0:
+            data = ATA_DATA.fullmatch(name)
+            if data and data["what"] not in NAND_NAMES:
+                stated.add((data["way"] == "Writes", value))
+            elif name in ATA_SECTORS:
+                sectors.add((name == "Total_LBAs_Written", value))
+    return bool(stated & sectors)
+
+
+def _agree(one: int, other: int) -> bool:
+    return abs(one - other) <= AGREE_BYTES + AGREE_FRACTION * max(one, other)
+
+
+def _raw(row: Mapping[str, Any], name: str) -> int:
+    """The attribute's count; its text leads with it where the 48 bits hold more than one number."""
+    raw = _table(row, "raw")
+    match = re.match(r"\d+", str(raw.get("string", "")))
+    return whole_number(match[0] if match else raw.get("value"), name)
+
+
+def _statistics(document: Mapping[str, Any]) -> dict[tuple[int, int], object]:
+    """Valid values of the ATA device statistics by page and offset."""
+    return {
+        (page.get("number", -1), row.get("offset", -1)): row.get("value")
+        for page in _rows(_table(document, "ata_device_statistics"), "pages")
+        for row in _rows(page, "table")
+        if _table(row, "flags").get("valid") is True and "value" in row
+    }
+
+
+def _sas_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, FieldValue]:
+    fields: dict[str, FieldValue] = {}
+    for key, field in (
+        ("scsi_grown_defect_list", "grown_defects"),
+        ("scsi_percentage_used_endurance_indicator", "percentage_used_percent"),
+    ):
+        with _Sound(faults):
+            if key in document:
+                fields[field] = whole_number(document[key], key)
+    log = _table(document, "scsi_error_counter_log")
+    for way in ("read", "write", "verify"):
+        for key, ending in SAS_COUNTS.items():
+            with _Sound(faults):
+                table = _table(log, way)
+                if key in table:
+                    fields[f"{way}_{ending}"] = whole_number(table[key], f"scsi_error_counter_log.{way}.{key}")
+    for way, field in (("read", "data_read_bytes"), ("write", "data_written_bytes")):
+        with _Sound(faults):
+            gigabytes = _table(log, way).get("gigabytes_processed")
+            if gigabytes is not None:
+                fields[field] = _thousandths(gigabytes, f"{way}.gigabytes_processed") * 10**6
+    return fields
+
+
+def _thousandths(value: object, name: str) -> int:
+    """GB with three decimals, in text, as whole MB."""
+    match = re.fullmatch(r"(\d+)\.(\d{3})", str(value))
+    if match is None:
+        raise ValueError(f"{name} is {str(value)[:40]!r}, expected GB with three decimals")
+    return whole_number(int(match[1] + match[2]), name, 10**6) // 10**6
+
+
+def _sensor(document: Mapping[str, Any]) -> str:
+    return COMPOSITE if "nvme_smart_health_information_log" in document else DRIVE
+
+
+def _table(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = document.get(key, {})
+    if not isinstance(value, dict):
+        raise ValueError(f"{key} is {str(value)[:40]!r}, expected an object")
+    return value
+
+
+def _rows(document: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
+    value = document.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(row, dict) or row is None for row in value):
+        raise ValueError(f"{key} is {str(value)[:40]!r}, expected a list of objects")
+    return (row for row in value if row is not None)

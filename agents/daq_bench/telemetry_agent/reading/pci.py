@@ -1,0 +1,55 @@
+"""Finds the PCI function that carries each drive or network interface, by the links of sysfs.
+
+Promise: a function goes by the name that the rest of the telemetry uses for what it carries (nvme0n1, eth0), or by
+its address where it carries several (the disks of one host adapter).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from daq_bench.telemetry_agent.reading.attributes import readable_name
+
+ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+NAMESPACE = re.compile(r"nvme\d+n\d+")
+_NO_DISKS = re.compile(r"sr\d|fd\d|loop\d|ram\d|zram\d|dm-|md|nvme\d+c\d+n")  # the last: a path of a multipath drive
+
+
+def is_nvme(name: str) -> bool:
+    """Says whether this is the name of an NVMe drive."""
+    return NAMESPACE.fullmatch(name) is not None
+
+
+def function_of(device: Path) -> Path | None:
+    """The PCI function behind a `device` link of sysfs, or None."""
+    # A drive with native multipath hangs on a subsystem, which links to its controllers.
+    for start in (device, *sorted(device.glob("nvme[0-9]*"))):
+        path = Path(os.path.realpath(start))
+        for at in (path, *path.parents):
+            if ADDRESS.fullmatch(at.name):
+                return at
+    return None
+
+
+def bridges_above(function: Path) -> list[Path]:
+    """The ports between a function and the processor, the nearest first."""
+    return [parent for parent in function.parents if ADDRESS.fullmatch(parent.name)]
+
+
+def functions_by_name(root: Path) -> dict[str, Path]:
+    """PCI functions that carry drives or network interfaces, by name."""
+    carried: dict[Path, list[str]] = {}
+    for folder in (root / "sys/block", root / "sys/class/net"):
+        for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
+            if _NO_DISKS.match(name) and folder.name == "block":
+                continue
+            function = function_of(folder / name / "device")
+            if function is not None:
+                carried.setdefault(function, []).append(readable_name(name))
+    return {_name(function, names): function for function, names in carried.items()}
+
+
+def _name(function: Path, names: list[str]) -> str:
+    return names[0] if len(names) == 1 or all(map(is_nvme, names)) else function.name

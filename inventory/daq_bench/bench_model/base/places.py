@@ -1,0 +1,16 @@
+"""The folder of the files that no Python package holds: profiles, schemas, templates, suites and the utilities of Ansible's modules.
+
+They lie in a checkout, or, where a wheel was installed, in the copy that it brought (setup.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def is_checkout(folder: Path) -> bool:
+    return (folder / "inventory" / "metrics.yml").is_file() and (folder / "robot-suites" / "daq_bench" / "rig").is_dir()
+
+
+_AROUND = Path(__file__).resolve().parents[4]
+IN_CHECKOUT = is_checkout(_AROUND)
+REPOSITORY = _AROUND if IN_CHECKOUT else Path(__file__).resolve().parents[1] / "shipped"

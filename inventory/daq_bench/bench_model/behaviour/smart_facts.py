@@ -1,0 +1,127 @@
+"""The growth of the drives' own counters of heat between facts/smart-before.json and facts/smart-after.json.
+
+smartctl's JSON has the minutes above the warning and the critical temperature; the transitions and times of the thermal management
+stand there by the names of nvme-cli, where a smartctl or a file has them; an ATA drive may have an attribute whose name says throttle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from daq_bench.bench_model.bundle.files import find_json
+
+BEFORE, AFTER = "facts/smart-before.json", "facts/smart-after.json"
+NVME = {
+    "thm_temp1_trans_count": ("thermal_management_1_transitions", "transitions to light throttling (TMT1)"),
+    "thm_temp2_trans_count": ("thermal_management_2_transitions", "transitions to heavy throttling (TMT2)"),
+    "thm_temp1_total_time": ("thermal_management_1_time_s", "seconds of light throttling (TMT1)"),
+    "thm_temp2_total_time": ("thermal_management_2_time_s", "seconds of heavy throttling (TMT2)"),
+    "warning_temp_time": ("warning_temperature_time_min", "minutes above the warning temperature"),
+    "critical_comp_time": ("critical_temperature_time_min", "minutes above the critical temperature"),
+}
+
+# ATA attributes that count errors, by id: the part of the name without which the number means something else. Makers word them
+# differently (Uncorrectable_Error_Cnt, CRC_Error_Count, Retired_Block_Count). The agent has the same ones.
+ATA_ERRORS = {5: "", 187: "uncorrect", 197: "pending", 198: "uncorrect", 199: "crc"}
+
+
+def counts_errors(number: object, name: str) -> bool:
+    """Does a drive with a higher number here stand worse?"""
+    return isinstance(number, int) and number in ATA_ERRORS and ATA_ERRORS[number] in name.lower()
+
+
+@dataclass(frozen=True)
+class Health:
+    """The health counters of one drive: those that grew as (name in the telemetry, growth, words), and why others say nothing."""
+
+    grown: tuple[tuple[str, float, str], ...] = ()
+    broken: tuple[str, ...] = ()
+
+
+Facts = dict[str, Health]  # by kernel name
+
+
+def of_bundle(bundle: Path, drives: list[dict[str, Any]]) -> Facts:
+    """Returns the facts of each of the target's drives whose health was read before and after the run."""
+    return {name: compared(*pair) for name, pair in pairs_of(bundle, drives).items() if pair != (None, None)}
+
+
+def pairs_of(
+    bundle: Path, drives: list[dict[str, Any]]
+) -> dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]:
+    """smartctl's documents (before, after) of each drive, by kernel name; none where one of the two files is not there."""
+    before, after = (_devices(bundle, name) for name in (BEFORE, AFTER))
+    if before is None or after is None:
+        return {}
+    return {drive["name"]: (_find(before, drive), _find(after, drive)) for drive in drives}
+
+
+def compared(before: dict[str, Any] | None, after: dict[str, Any] | None) -> Health:
+    """One drive's smartctl documents."""
+    if before is None or after is None:
+        return Health(broken=(f"its health was read only {'after' if before is None else 'before'} the run",))
+    grown, broken = [], []
+    for name, words, first, last in _counters(before, after):
+        if not (_is_count(first) and _is_count(last)):
+            broken.append(f"its counter of {words} is {first!r} before the run and {last!r} after it")
+        elif last > first:
+            grown.append((name, float(last - first), f"{last - first:g} more {words}"))
+        elif last < first and not name.startswith("ata_"):  # an attribute may be a status that ends
+            broken.append(f"its counter of {words} went back from {first:g} before the run to {last:g} after it")
+    return Health(tuple(grown), tuple(broken))
+
+
+def _counters(before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple[str, str, Any, Any]]:
+    """(name, words, value before, value after); of a counter that stands in one of the two only, the other value is None."""
+    logs = [_table(document.get("nvme_smart_health_information_log")) for document in (before, after)]
+    for key, (name, words) in NVME.items():
+        if any(key in log for log in logs):
+            yield name, words, logs[0].get(key), logs[1].get(key)
+    attributes = [_throttle_attributes(document) for document in (before, after)]
+    for key in sorted(attributes[0].keys() | attributes[1].keys()):
+        yield f"ata_{key}", f"of its attribute {key}", attributes[0].get(key), attributes[1].get(key)
+
+
+def _throttle_attributes(document: dict[str, Any]) -> dict[str, Any]:
+    rows = _table(document.get("ata_smart_attributes")).get("table")
+    found = (_table(row) for row in (rows if isinstance(rows, list) else []))
+    return {
+        str(row["name"]): _table(row.get("raw")).get("value")
+        for row in found
+        if "throttl" in str(row.get("name")).lower()
+    }
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _devices(bundle: Path, name: str) -> list[dict[str, Any]] | None:
+    """None where there is no such file."""
+    document = find_json(bundle, name)
+    if document is None:
+        return None
+    found = _table(document).get("devices")
+    return [_table(one) for one in found] if isinstance(found, list) else []
+
+
+def _find(devices: list[dict[str, Any]], drive: dict[str, Any]) -> dict[str, Any] | None:
+    """smartctl's document of a drive, by its serial number, else by its name or that of its NVMe controller."""
+    known = [(Path(str(one.get("device"))).name, one["data"]) for one in devices if isinstance(one.get("data"), dict)]
+    serial = drive.get("serial")
+    for _, data in known:
+        if serial and data.get("serial_number") == serial:
+            return data  # type: ignore[no-any-return]
+    name = str(drive["name"])
+    for device, data in known:
+        other = data.get("serial_number")
+        if (device == name or name.startswith(f"{device}n")) and not (serial and other and other != serial):
+            return data  # type: ignore[no-any-return]
+    return None

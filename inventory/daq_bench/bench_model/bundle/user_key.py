@@ -1,0 +1,58 @@
+"""A key of the user's own, by which the bench knows again what it wrote itself where others can write too.
+
+It proves nothing to anybody else: that is what signatures are for."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from daq_bench.bench_model.bundle.files import open_file
+
+FILE, KEY_BYTES = "history.key", 32
+
+
+def user_key() -> bytes | None:
+    """From `$XDG_STATE_HOME/daq-storage-bench`, made when it is first asked for. None for one that others could have read or made.
+
+    Raises OSError or BenchError where none can be read or kept."""
+    home = Path(os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()) / "daq-storage-bench"
+    file = home / FILE
+    home.mkdir(parents=True, exist_ok=True)
+    if not file.exists():
+        with contextlib.suppress(FileExistsError):
+            _create(file, secrets.token_bytes(KEY_BYTES))
+    with open_file(home, file.name, KEY_BYTES) as stream:
+        found, key = os.fstat(stream.fileno()), stream.read()
+    own = found.st_uid == os.geteuid() and not stat.S_IMODE(found.st_mode) & 0o077
+    return key if own and len(key) == KEY_BYTES else None
+
+
+def _create(file: Path, content: bytes) -> None:
+    """The file, whole or not at all, and only if there is none."""
+    part = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+    try:
+        _write(part, content)
+        os.link(part, file)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def replace_file(file: Path, content: bytes) -> None:
+    """The file, old or new, whatever happens; readable by its owner alone."""
+    part = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+    try:
+        _write(part, content)
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _write(file: Path, content: bytes) -> None:
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())

@@ -1,0 +1,177 @@
+"""The end of a night with many runs: one exit status, by a stated precedence, and the sentence that says so.
+
+Precedence, the worst first: interrupted (or a run that was not begun for that reason), ERROR, FAIL (or a regression of a mandatory
+requirement), INADMISSIBLE (or a candidate that was skipped: nothing is known of it), PASS (or a declared rehearsal that missed nothing).
+The statuses are those of one run (ADR 2)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from daq_bench.bench_model.documents.nights import Comparison, Job, NightDocument, NightRun, NightState, Status, Word
+from daq_bench.bench_model.nights.baseline import regressed
+from daq_bench.bench_model.nights.night import FINISHED, Night
+
+INTERRUPTED: Final = "interrupted"
+ERROR: Final = "ERROR"
+FAIL: Final = "FAIL"
+INADMISSIBLE: Final = "INADMISSIBLE"
+PASS: Final = "PASS"
+SKIPPED: Final = "skipped"
+REHEARSAL: Final = "rehearsal"
+REGRESSION: Final = "regression"
+NOT_BEGUN: Final = "not begun: "  # how the reason of a skipped entry begins where the whole night was to end
+STATUS: dict[Word, Status] = {
+    INTERRUPTED: 130,
+    ERROR: 2,
+    FAIL: 1,
+    REGRESSION: 1,
+    INADMISSIBLE: 3,
+    SKIPPED: 3,
+    REHEARSAL: 0,
+    PASS: 0,
+}
+WORST_FIRST: tuple[Word, ...] = (INTERRUPTED, ERROR, FAIL, REGRESSION, INADMISSIBLE, SKIPPED, REHEARSAL, PASS)
+SIGNS = {
+    INTERRUPTED: "!",
+    ERROR: "!",
+    FAIL: "x",
+    REGRESSION: "x",
+    INADMISSIBLE: "?",
+    SKIPPED: "-",
+    REHEARSAL: "~",
+    PASS: "+",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The result of one job on one target. `night` is None where no run came to a verdict; `reason` says why."""
+
+    job: Job
+    outcome: Word
+    reason: str
+    night: Night | None = None
+    baseline: str | None = None
+    comparisons: tuple[Comparison, ...] = field(default=())
+    seconds: float = 0.0
+
+    @property
+    def worst(self) -> Word:
+        """The outcome, or `regression` where that is worse."""
+        return worse(self.outcome, REGRESSION) if regressed(self.comparisons) else self.outcome
+
+
+def outcome_of(night: Night) -> Word:
+    """A run's word in a night. One that broke is an ERROR, whatever its evidence was worth by then."""
+    if night.state != FINISHED:
+        return ERROR if night.state == "error" else INTERRUPTED
+    return REHEARSAL if night.rehearsal else night.outcome
+
+
+def worse(one: Word, other: Word) -> Word:
+    """That of two words of a night which weighs more."""
+    return min(one, other, key=WORST_FIRST.index)
+
+
+def unfinished(entry: Entry) -> bool:
+    """Says whether a night that goes on has to do this job again: its run was stopped, or not begun because all had to end."""
+    return entry.outcome == INTERRUPTED or entry.reason.startswith(NOT_BEGUN)
+
+
+def worst_of(entries: Sequence[Entry]) -> Word:
+    """Returns the worst outcome of a night; a night that ran nothing is `skipped`, one that was stopped between two runs `interrupted`."""
+    if any(unfinished(entry) for entry in entries):
+        return INTERRUPTED
+    return min((entry.worst for entry in entries), key=WORST_FIRST.index, default=SKIPPED)
+
+
+def status_of(entries: Sequence[Entry]) -> Status:
+    return STATUS[worst_of(entries)]
+
+
+def headline(entries: Sequence[Entry]) -> str:
+    """`FAIL: 3 runs on 2 candidates (1 FAIL, 1 PASS, 1 skipped)`: the mail's subject."""
+    counted = Counter(entry.worst for entry in entries)
+    parts = ", ".join(f"{counted[word]} {word}" for word in WORST_FIRST if counted[word])
+    candidates = len({entry.job.candidate for entry in entries})
+    return (
+        f"{worst_of(entries)}: {len(entries)} run{'s' * (len(entries) != 1)} on {candidates} "
+        f"candidate{'s' * (candidates != 1)} ({parts or 'nothing was planned'})"
+    )
+
+
+def summary(entries: Sequence[Entry], when: str, folder: str) -> str:
+    """The mail: subject, one paragraph per run, where to read on. Plain text of at most 100 columns but for reasons and paths."""
+    lines = [headline(entries), "", f"Nightly acceptance of {when}", ""]
+    for entry in entries:
+        lines.append(f"[{SIGNS[entry.worst]}] {entry.job.name}: {entry.worst}")
+        lines += [f"      {text}" for text in _details(entry)]
+    lines += ["", f"Documents: {folder}", f"Exit status: {status_of(entries)} (docs/nightly.md)"]
+    return "\n".join(lines) + "\n"
+
+
+def _details(entry: Entry) -> list[str]:
+    found = [entry.reason] if entry.reason else []
+    if entry.night:
+        found.append(f"run {entry.night.id}")
+    if entry.baseline:
+        worse = [one for one in entry.comparisons if one.result == "regressed"]
+        found.append(f"against {entry.baseline}: {len(worse)} of {len(entry.comparisons)} requirements became worse")
+        found += [f"  {one.id}: {_amount(one)}" for one in worse]
+    return found
+
+
+def _amount(one: Comparison) -> str:
+    text = f"{one.baseline:.4g} \N{RIGHTWARDS ARROW} {one.measured:.4g}"
+    return (
+        text if one.interval is None else f"{text}, difference {one.interval[0]:.3g} to {one.interval[1]:.3g} at 95 %"
+    )
+
+
+def document(
+    entries: Sequence[Entry],
+    plan: Sequence[Job],
+    state: NightState,
+    night: str,
+    times: tuple[str, str | None],
+    versions: dict[str, str],
+    deleted: Sequence[str] = (),
+) -> NightDocument:
+    """nightly.json. `times`: start and end, UTC."""
+    return NightDocument(
+        schema_version=1,
+        nightly=night,
+        state=state,
+        started_utc=times[0],
+        finished_utc=times[1],
+        outcome=worst_of(entries),
+        exit_status=status_of(entries),
+        headline=headline(entries),
+        versions=versions,
+        plan=list(plan),
+        runs=[_run(entry) for entry in entries],
+        deleted=list(deleted),
+    )
+
+
+def _run(entry: Entry) -> NightRun:
+    night = entry.night
+    return NightRun(
+        job=entry.job,
+        target=night.target if night else entry.job.target or "",
+        scenario=night.scenario if night else entry.job.scenario,
+        outcome=entry.outcome,
+        worst=entry.worst,
+        reason=entry.reason,
+        run_id=night.id if night else None,
+        run=str(night.path) if night else None,
+        verdict=night.outcome if night else None,
+        declared_rehearsal=night.rehearsal if night else None,
+        seconds=round(entry.seconds, 3),
+        baseline=entry.baseline,
+        comparisons=list(entry.comparisons),
+    )

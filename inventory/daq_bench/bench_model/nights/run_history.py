@@ -1,0 +1,193 @@
+"""The finished runs of a folder as a history: which are comparable, in which order, and which are left out and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import groupby, pairwise
+from pathlib import Path
+
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.nights.history_index import read_indexed
+from daq_bench.bench_model.nights.night import FINISHED, LeftOut, Night
+
+STAMP = re.compile(r"^(\d{8}T\d{6}Z)-")
+STAMP_TOLERANCE = timedelta(minutes=2)  # [P] between the folder's name and run.json: preflight lies between them
+
+
+@dataclass(frozen=True)
+class History:
+    """Comparable runs in the order of their start. `notes`: what the reader has to know of the order and the profile."""
+
+    candidate: str
+    nights: tuple[Night, ...]
+    left_out: tuple[LeftOut, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def newest(self) -> Night:
+        return self.nights[-1]
+
+    @property
+    def last_good(self) -> Night | None:
+        return next((night for night in reversed(self.nights) if night.good), None)
+
+
+def bundles_in(paths: Iterable[Path]) -> list[Path]:
+    """Each path that is a bundle, and the sub-folders of each that is none, but for hidden ones (the index, copies under way).
+
+    Raises BenchError for what is no folder."""
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            raise BenchError(f"{path} is no folder. Name a folder of run bundles, or bundles, such as runs/")
+        if (path / "run.json").exists():
+            found.append(path)
+        else:
+            found += sorted(
+                one for one in path.iterdir() if not one.name.startswith(".") and one.is_dir() and not one.is_symlink()
+            )
+    return found
+
+
+def read_all(paths: Iterable[Path], candidate: str | None = None) -> tuple[list[Night], list[LeftOut]]:
+    """Every bundle that others may rest on, and the others with what is wrong with them. `candidate`: without the runs of others."""
+    found: list[Night | LeftOut] = []
+    for folder, bundles in groupby(bundles_in(paths), key=lambda path: path.parent):
+        found += read_indexed(folder, list(bundles), candidate)
+    nights = [one for one in found if isinstance(one, Night)]
+    return nights, [one for one in found if isinstance(one, LeftOut)]
+
+
+def history_of(
+    nights: Sequence[Night], broken: Sequence[LeftOut], candidate: str, scenario: str | None = None
+) -> History:
+    """The runs of `candidate` that did what its newest run (of `scenario`) did. Raises BenchError when there is none."""
+    left_out = list(broken)
+    own = [night for night in nights if night.candidate == candidate]
+    left_out += [
+        LeftOut(one.path.name, f"is of candidate {one.candidate!r}") for one in nights if one.candidate != candidate
+    ]
+    own, twice = without_duplicates(own)
+    left_out += twice
+    ended = [night for night in own if night.state == FINISHED]
+    left_out += [LeftOut(one.path.name, f"its run ended in state {one.state!r}") for one in own if one not in ended]
+    asked = [night for night in ended if scenario in (None, night.scenario)]
+    if not asked:
+        raise BenchError(_nothing(nights, candidate, scenario))
+    asked.sort(key=lambda night: (night.started, night.id))
+    sound, doubtful = _with_sound_clock(asked)
+    left_out += doubtful
+    if not sound:
+        raise BenchError(f"no run of candidate {candidate!r} has a start that can be believed: {doubtful[0].reason}")
+    chosen = [night for night in sound if night.task == sound[-1].task]
+    doubted, kept = ({one.name for one in doubtful}, {night.path.name for night in chosen})
+    others = [night for night in ended if night.path.name not in doubted | kept]
+    left_out += [LeftOut(one.path.name, _other_task(one, sound[-1])) for one in others]
+    return History(candidate, tuple(chosen), tuple(left_out), tuple(_notes(chosen)))
+
+
+def _nothing(nights: Sequence[Night], candidate: str, scenario: str | None) -> str:
+    names = sorted({night.candidate for night in nights if night.state == FINISHED})
+    of = f" of scenario {scenario!r}" if scenario else ""
+    return f"there is no finished run{of} of candidate {candidate!r}. Candidates found: {', '.join(names) or 'none'}"
+
+
+def without_duplicates(nights: Sequence[Night]) -> tuple[list[Night], list[LeftOut]]:
+    """Keeps, of runs that share an id, the first folder by name."""
+    kept: dict[str, Night] = {}
+    twice = []
+    for night in sorted(nights, key=lambda one: (one.path.name != one.id, str(one.path))):
+        if night.id in kept:
+            twice.append(
+                LeftOut(night.path.name, f"has the run id of {kept[night.id].path.name}, a copy; counted once")
+            )
+        else:
+            kept[night.id] = night
+    return list(kept.values()), twice
+
+
+def _with_sound_clock(nights: Sequence[Night]) -> tuple[list[Night], list[LeftOut]]:
+    """Runs in the order of their start, without those whose clock contradicts itself, their folder or another run.
+
+    Of two runs that contradict each other nobody knows which is wrong: both are left out."""
+    reasons = {night.id: reason for night in nights if (reason := _own_clock(night))}
+    believed = [night for night in nights if night.id not in reasons]
+    for position in _contradicted(believed):
+        night = believed[position]
+        for other in believed[position + 1 :]:
+            if reason := _contradiction(night, other):
+                reasons.setdefault(night.id, reason)
+                reasons.setdefault(other.id, reason)
+    doubtful = [
+        LeftOut(night.path.name, f"the control node's clock jumped: {reasons[night.id]}")
+        for night in nights
+        if night.id in reasons
+    ]
+    return [night for night in nights if night.id not in reasons], doubtful
+
+
+def _contradicted(nights: Sequence[Night]) -> list[int]:
+    """The places, in order, of runs that any later one contradicts; among thousands that is hardly one."""
+    places, fewest, following = [], dict[str, float](), None
+    for position in range(len(nights) - 1, -1, -1):
+        night = nights[position]
+        overlaps = following is not None and night.finished is not None and following.started < night.finished
+        if overlaps or any(hours > fewest.get(serial, hours) + 1 for serial, hours in night.power_on_h.items()):
+            places.append(position)
+        for serial, hours in night.power_on_h.items():
+            fewest[serial] = min(hours, fewest.get(serial, hours))
+        following = night
+    return places[::-1]
+
+
+def _own_clock(night: Night) -> str:
+    if night.finished and night.finished < night.started:
+        return "the run ended before it began"
+    stamp = STAMP.match(night.id)
+    if stamp:
+        named = datetime.strptime(stamp[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+        if abs(night.started - named) > STAMP_TOLERANCE:
+            return f"it began at {night.started:%Y-%m-%d %H:%M} UTC by run.json, and at another time by its id"
+    return ""
+
+
+def _contradiction(night: Night, other: Night) -> str:
+    """Between a run and one that seems to follow: a candidate has one run at a time, and a drive's hours only grow."""
+    if night.finished and other.started < night.finished:
+        return f"{night.id} and {other.id} overlap, and a candidate has one run at a time"
+    for serial, hours in night.power_on_h.items():
+        if hours > other.power_on_h.get(serial, hours) + 1:
+            less = other.power_on_h[serial]
+            return f"drive {serial} had {hours:g} h in {night.id} and only {less:g} h in {other.id}, which seems later"
+    return ""
+
+
+def _other_task(night: Night, wanted: Night) -> str:
+    names = ("scenario", "target", "scale", "duration")
+    differing = [
+        f"{name} {mine!r} instead of {theirs!r}"
+        for name, mine, theirs in zip(names, night.task, wanted.task, strict=True)
+        if mine != theirs
+    ]
+    return f"did something else: {', '.join(differing)}"
+
+
+def _notes(nights: Sequence[Night]) -> Iterator[str]:
+    """Changes of the requirement profile between runs that follow each other."""
+    for before, after in pairwise(nights):
+        was, now = ({row.id: row for row in night.rows} for night in (before, after))
+        told = [f"{name} came" for name in sorted(now.keys() - was.keys())]
+        told += [f"{name} went" for name in sorted(was.keys() - now.keys())]
+        for name in sorted(was.keys() & now.keys()):
+            one, two = was[name], now[name]
+            if one.definition != two.definition:
+                told.append(
+                    f"{name} measures something else ({one.metric}, {one.statistic} \N{RIGHTWARDS ARROW} {two.metric}, {two.statistic})"
+                )
+            elif (one.scaled_bound, one.unit) != (two.scaled_bound, two.unit):
+                told.append(f"{name}'s bound went from {one.scaled_bound:g} to {two.scaled_bound:g} {two.unit}")
+        if told:
+            yield f"The requirement profile changed before {after.id}: {'; '.join(told)}."

@@ -1,0 +1,253 @@
+"""One server of inventory/lab.yml and its targets. Raises ProfileError (file, line, field, remedy) for what a run could trip over later."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.units import parse_size
+from daq_bench.bench_model.profiles.common import plain
+from daq_bench.bench_model.profiles.yaml_source import Key, YamlSource, check, read_shared_yaml
+
+RAW_DEVICE = "raw-device"
+CANDIDATE_BOUNDS = {"candidate.transient_buffer": ("transient_buffer_bytes", "B")}
+TEMPLATE_MARKS = ("{{", "{%", "{#")  # Jinja's
+
+
+# Texts that are plain names in a path, a host pattern of Ansible and a command line, and nothing else there.
+PLAIN = {
+    "name": re.compile(r"\w[\w.-]{0,252}"),  # letters of any script
+    "ansible_host": re.compile(r"[A-Za-z0-9:][A-Za-z0-9.:_%-]{0,252}"),
+    "ansible_user": re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\$-]{0,252}"),
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """Says where records are written. `storage`: provisioning builds it there; None: the folder, or the raw drive, is there already."""
+
+    name: str  # empty for a candidate's only one
+    kind: str
+    directory: str  # empty for a raw drive
+    drive_serial: str | None
+    storage: dict[str, Any] | None
+    destroy: bool = False  # consent to lose what is on a raw drive
+
+    @property
+    def is_raw(self) -> bool:
+        """A whole drive without a file system, found by its serial."""
+        return self.kind == RAW_DEVICE
+
+    comparison_only: bool = False  # no run of its own unless it is asked for
+    declared: dict[str, Any] = field(default_factory=dict)  # price, endurance, rack units
+
+    @property
+    def serials(self) -> list[str]:
+        """Serials of the drives that must carry the folder; empty when nothing is declared."""
+        if self.storage:
+            return [drive if isinstance(drive, str) else drive["serial"] for drive in self.storage["drives"]]
+        return [self.drive_serial] if self.drive_serial else []
+
+    @property
+    def drives(self) -> list[tuple[str, str]]:
+        """Serial and WWN of the same drives; the WWN is empty where none is declared."""
+        if not self.storage:
+            return [(serial, "") for serial in self.serials]
+        return [
+            (one, "") if isinstance(one, str) else (one["serial"], one.get("wwn", "")) for one in self.storage["drives"]
+        ]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One server of inventory/lab.yml, with the target chosen for this run. Sizes in bytes."""
+
+    name: str
+    description: str
+    connection: str
+    virtual: bool
+    identity: dict[str, Any]
+    targets: tuple[Target, ...]
+    target: Target
+    transient_buffer_bytes: int
+    document: dict[str, Any]
+
+    @property
+    def own_run_targets(self) -> list[str]:
+        """Names of the targets that get a run each when none is asked for."""
+        return [target.name for target in self.targets if not target.comparison_only]
+
+    def aimed_at(self, target: str) -> Candidate:
+        """This candidate with another of its targets chosen. Raises BenchError when it has none of that name."""
+        for one in self.targets:
+            if one.name == target:
+                return replace(self, target=one)
+        known = ", ".join(one.name for one in self.targets) or "none by name"
+        raise BenchError(f"candidate {self.name!r} has no target {target!r}. Known: {known}")
+
+
+def load_candidate(file: Path, name: str) -> Candidate:
+    """The candidate `name` of the Ansible inventory `file`."""
+    source = read_shared_yaml(file)
+    hosts_path = ("all", "children", "candidates", "hosts")
+    node: Any = source.data
+    for key in hosts_path:
+        node = node.get(key) if isinstance(node, dict) else None
+    if not isinstance(node, dict) or not node:
+        raise source.error(
+            (), "has no hosts under all.children.candidates.hosts", "Add a candidate (docs/own-hardware.md)"
+        )
+    if name not in node:
+        raise source.error(hosts_path, f"has no candidate {name!r}", f"Known here: {', '.join(node)}")
+    at = (*hosts_path, name)
+    _check_name(source, at)
+    if not isinstance(node[name], dict) or "bench_candidate" not in node[name]:
+        raise source.error(at, "has no key 'bench_candidate'", "Add it (docs/own-hardware.md)")
+    check(source, "candidate", (*at, "bench_candidate"))
+    _check_data(source, (*at, "bench_candidate"), node[name]["bench_candidate"])
+    _check_connection(source, at, node[name])
+    document = plain(node[name]["bench_candidate"])
+    targets = _targets(source, at, document)
+    return Candidate(
+        name=name,
+        description=document["description"],
+        connection=str(node[name].get("ansible_connection", "ssh")),
+        virtual=document.get("virtual", False),
+        identity=document["identity"],
+        targets=targets,
+        target=next(target for target in targets if not target.comparison_only),
+        transient_buffer_bytes=parse_size(document["transient_buffer"]),
+        document=document,
+    )
+
+
+def _check_name(source: YamlSource, at: tuple[str, ...]) -> None:
+    """A candidate's name becomes the name of folders, and what Ansible is limited to."""
+    if not PLAIN["name"].fullmatch(at[-1]):
+        raise source.error(
+            at, f"{at[-1]!r} is no plain name", "Use letters, digits and ._- and begin with a letter or digit"
+        )
+    if at[-1] in ("all", "ungrouped", *source.data["all"]["children"]):
+        raise source.error(
+            at, f"{at[-1]!r} is the name of a group, so that it would mean all its hosts", "Choose another"
+        )
+
+
+def _check_data(source: YamlSource, at: tuple[str, ...], entry: Any) -> None:
+    """Refuses templates in a candidate's description: Ansible would expand them, which runs commands on the control node."""
+    for path, text in _texts(entry, at):
+        if any(mark in text for mark in TEMPLATE_MARKS):
+            raise source.error(path, f"{text!r} holds a template", "Write the value itself: bench_candidate is data")
+
+
+def _texts(node: Any, at: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...], str]]:
+    """Every string below the node, keys included, with the field where it stands."""
+    if isinstance(node, str):
+        yield at, node
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+        yield from _texts(value, (*at, key))
+        if isinstance(key, str):
+            yield (*at, key), key
+
+
+def _check_connection(source: YamlSource, at: tuple[str, ...], entry: dict[str, Any]) -> None:
+    """Host and user, where they are no templates: those are Ansible's, and checked once it has expanded them."""
+    for key in {"ansible_host", "ansible_user"} & entry.keys():
+        text = str(entry[key])
+        if not any(mark in text for mark in TEMPLATE_MARKS) and not PLAIN[key].fullmatch(text):
+            raise source.error((*at, key), f"{text!r} is no plain host or user", "Give a name or an address alone")
+
+
+def _targets(source: YamlSource, at: tuple[str, ...], document: dict[str, Any]) -> tuple[Target, ...]:
+    entry = (*at, "bench_candidate")
+    if ("target" in document) == ("targets" in document):
+        raise source.error(entry, "needs either `target` or `targets`, not both", "Describe where records are written")
+    declared = document.get("targets") or {"": document["target"]}
+    targets = []
+    for name, one in declared.items():
+        where = (*entry, "targets", name) if name else (*entry, "target")
+        _check_kind(source, where, one)
+        if "storage" in one:
+            _check_storage(source, where, one)
+        targets.append(
+            Target(
+                name,
+                one["kind"],
+                one.get("directory", ""),
+                one.get("drive_serial"),
+                one.get("storage"),
+                destroy=one.get("destroy", False),
+                comparison_only=one.get("comparison_only", False),
+                declared=one.get("declared", {}),
+            )
+        )
+    if all(target.comparison_only for target in targets):
+        raise source.error(entry, "has only targets that are comparison_only", "Leave one to be qualified by itself")
+    _check_shared(source, entry, targets)
+    return tuple(targets)
+
+
+def _check_shared(source: YamlSource, entry: tuple[str, ...], targets: Sequence[Target]) -> None:
+    """A drive that one target erases belongs to that one, or to alternatives: all erase it, one after another, and at most one of
+    them gets a run of its own."""
+    for number, target in enumerate(targets):
+        for other in targets[:number]:
+            shared = [one for one in target.drives if any(_same_drive(one, another) for another in other.drives)]
+            erasing = [one for one in (target, other) if one.storage or one.is_raw]
+            alternatives = len(erasing) == 2 and (target.comparison_only or other.comparison_only)
+            if shared and erasing and not alternatives:
+                raise source.error(
+                    (*entry, "targets", target.name),
+                    f"drive {shared[0][0]} is in target {other.name!r}, too, and one of them erases it",
+                    "Give each target drives of its own, or make all but one of them `comparison_only: true` (alternatives)",
+                )
+
+
+def _same_drive(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Namespaces of one drive share its serial and differ in their WWN; without a WWN the serial may be any of them."""
+    (serial, wwn), (its_serial, its_wwn) = ((a.strip().casefold(), b.strip().casefold()) for a, b in (one, other))
+    return serial == its_serial and (not wwn or not its_wwn or wwn == its_wwn)
+
+
+def _check_kind(source: YamlSource, at: tuple[str, ...], target: dict[str, Any]) -> None:
+    """A raw drive is named by its serial and has no folder; everything else has a folder."""
+    if target["kind"] != RAW_DEVICE:
+        if "directory" not in target:
+            raise source.error(at, "has no key 'directory'", "Name the folder on the drives under test")
+        if "destroy" in target:
+            raise source.error((*at, "destroy"), "is for raw-device targets", "Write it into `storage`, or remove it")
+        return
+    if "drive_serial" not in target:
+        raise source.error(at, "is a raw-device without drive_serial", "Name the drive by its serial, quoted")
+    for key in ("directory", "storage"):
+        if key in target:
+            raise source.error(
+                (*at, key), f"a raw-device target has no `{key}`", "Remove it, or write kind: filesystem"
+            )
+
+
+RAID_MEMBERS_MIN = {0: 2, 1: 2, 5: 3, 6: 4, 10: 2}  # mdadm(8)
+
+
+def _check_storage(source: YamlSource, at: tuple[str, ...], target: dict[str, Any]) -> None:
+    storage = target["storage"]
+    if target["kind"] != "filesystem" or not target["directory"].startswith("/"):
+        raise source.error(
+            at, "has `storage`, which makes a file system", "Write kind: filesystem and an absolute directory"
+        )
+    members, raid = len(storage["drives"]), storage.get("raid")
+    if raid is None and members != 1:
+        raise source.error(
+            (*at, "storage", "drives"), f"names {members} drives without `raid`", "Name one, or add raid"
+        )
+    if raid and members < RAID_MEMBERS_MIN[raid["level"]]:
+        least = RAID_MEMBERS_MIN[raid["level"]]
+        raise source.error(
+            (*at, "storage", "drives"), f"RAID {raid['level']} needs {least} drives or more", "Add drives"
+        )
+    if raid and "chunk" in raid and raid["level"] == 1:
+        raise source.error((*at, "storage", "raid", "chunk"), "RAID 1 has no chunks", "Remove it")

@@ -1,0 +1,151 @@
+"""Requirement profiles: bounds on metrics, under conditions. Raises ProfileError (file, line, field, remedy)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from daq_bench.bench_model.base.units import convert, never_negative
+from daq_bench.bench_model.profiles.candidates import CANDIDATE_BOUNDS
+from daq_bench.bench_model.profiles.common import check_id, plain
+from daq_bench.bench_model.profiles.composed import check_alone, read_requirements
+from daq_bench.bench_model.profiles.metrics import ResultMetric
+from daq_bench.bench_model.profiles.scenarios import Scenario
+from daq_bench.bench_model.profiles.sizes import sizes_in_bytes
+from daq_bench.bench_model.profiles.yaml_source import YamlSource, check
+
+Comparison = Literal["at_least", "at_most", "equal"]
+
+
+Severity = Literal["mandatory", "advisory"]
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One bound on one metric; `bound` is a number in `unit`, or the name of something the candidate declares."""
+
+    id: str
+    text: str
+    metric: str
+    comparison: Comparison
+    bound: float | str
+    unit: str
+    statistic: Literal["min", "max", "median"]
+    severity: Severity
+    scales_with_load: bool
+    source: str
+    guard_band: float = 0.0  # in `unit`: met only when inside the bound by as much
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The conditions under which a run counts as evidence at full scale.
+
+    `load`: what is demanded, in absolute terms, by workload and parameter (bench_model.evidence.demanded_load); None in a stored
+    bundle's profile that is older than the field, and states `record_duration_s_min` instead. `metrics`: what is bounded."""
+
+    scale_min: float
+    record_duration_s_min: float | None
+    target_kinds: tuple[str, ...]
+    load: dict[str, Any] | None = None
+    metrics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RequirementProfile:
+    """A requirement file: its conditions and its requirements in the order of the file."""
+
+    id: str
+    title: str
+    file: Path
+    conditions: Conditions
+    requirements: tuple[Requirement, ...]
+
+
+def load_requirements(file: Path, metrics: dict[str, ResultMetric], stored: bool = False) -> RequirementProfile:
+    """The requirement profile in `file`, with what it includes; every metric must be known and every unit must fit its metric.
+
+    `stored`: in a run bundle."""
+    source = read_requirements(file)
+    if stored:
+        check_alone(source)
+    check(source, "requirement")
+    document = plain(source.data)
+    check_id(source, document["id"])
+    requirements = []
+    for index, entry in enumerate(document["requirements"]):
+        _check_requirement(source, index, entry, metrics)
+        requirements.append(Requirement(**{"scales_with_load": False, **entry}))
+    ids = [requirement.id for requirement in requirements]
+    for index, identifier in enumerate(ids):
+        if identifier in ids[:index]:
+            raise source.refused(index, "id", f"id {identifier!r} stands twice", "Number them apart")
+    conditions = document["conditions"]
+    return RequirementProfile(
+        id=document["id"],
+        title=document["title"],
+        file=file,
+        conditions=Conditions(
+            float(conditions.get("scale_min", 1)),
+            _number(conditions.get("record_duration_s_min")),
+            tuple(conditions["target_kinds"]),
+            sizes_in_bytes(source, ("conditions", "load"), conditions.get("load")),
+            tuple(requirement.metric for requirement in requirements),
+        ),
+        requirements=tuple(requirements),
+    )
+
+
+def _check_requirement(source: YamlSource, index: int, entry: dict[str, Any], metrics: dict[str, ResultMetric]) -> None:
+    at = ("requirements", index)
+    if entry.get("guard_band") and entry["comparison"] == "equal":
+        raise source.error(
+            (*at, "guard_band"), "an exact value cannot be met by a distance", "Remove it, or use at_least or at_most"
+        )
+    if entry["metric"] not in metrics:
+        known = ", ".join(sorted(metrics))
+        raise source.error(
+            (*at, "metric"), f"metric {entry['metric']!r} is not in inventory/metrics.yml", f"Known: {known}"
+        )
+    units = [metrics[entry["metric"]].unit]
+    if isinstance(entry["bound"], str):
+        units.append(CANDIDATE_BOUNDS[entry["bound"]][1])
+    for unit in units:
+        try:
+            convert(1.0, unit, entry["unit"])
+        except ValueError as error:
+            raise source.error((*at, "unit"), str(error), f"Use a unit that {unit!r} converts to") from None
+    _check_bound(source, (*at, "bound"), entry)
+
+
+def _check_bound(source: YamlSource, at: tuple[str | int, ...], entry: dict[str, Any]) -> None:
+    """A bound that everything meets, or nothing, is a slip of the pen."""
+    bound, unit = entry["bound"], entry["unit"]
+    if isinstance(bound, str) or not never_negative(unit):
+        return
+    if entry["comparison"] == "at_least" and bound <= 0:
+        raise source.error(at, f"at least {bound} {unit} is met by anything", "Raise it")
+    if bound < 0:
+        raise source.error(at, f"nothing measures {bound} {unit}", "Write it above zero")
+
+
+# Metrics that follow from any run, whatever its workloads: the watched hardware, the drives' own account of their wear, the air.
+OF_EVERY_RUN = ("hardware", "wear", "surroundings")
+
+
+def check_yields(profile: RequirementProfile, scenario: Scenario) -> None:
+    """Raises ProfileError when a requirement bounds a metric that the scenario does not yield."""
+    source = read_requirements(profile.file)
+    for index, requirement in enumerate(profile.requirements):
+        if requirement.metric.partition(".")[0] not in OF_EVERY_RUN and not scenario.answers(requirement.metric):
+            raise source.refused(
+                index,
+                "metric",
+                f"{requirement.id} bounds {requirement.metric!r}, which scenario {scenario.id!r} does not yield",
+                f"Choose a scenario that yields it, or add the workload to {scenario.file}",
+            )
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None else float(value)

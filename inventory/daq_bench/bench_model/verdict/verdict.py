@@ -1,0 +1,235 @@
+"""The verdict: a pure function of the evidence and the requirement profile, so that `make judge` gives it again.
+
+Outcomes: PASS; FAIL (the candidate misses a requirement); ERROR (the bench broke); INADMISSIBLE (the evidence does not
+count, or does not decide). ERROR outweighs FAIL, FAIL outweighs INADMISSIBLE, INADMISSIBLE outweighs PASS.
+
+An undecided mandatory requirement makes a run INADMISSIBLE, never PASS nor FAIL. All mandatory requirements must be met for a
+PASS, so that a wrong PASS is no likelier than a wrong `met` of the one that is missed (docs/statistics.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.units import convert
+from daq_bench.bench_model.bundle.evidence import Evidence
+from daq_bench.bench_model.documents.run import Run
+from daq_bench.bench_model.documents.verdict import Finding, Judgement, Outcome, Verdict
+from daq_bench.bench_model.evidence.admissibility import FINISHED, IDENTITY, findings, scaled_down
+from daq_bench.bench_model.evidence.conditions import with_condition
+from daq_bench.bench_model.evidence.measured import Measured, measure
+from daq_bench.bench_model.evidence.soundness import RUN, Sound
+from daq_bench.bench_model.evidence.target_failures import failures_of
+from daq_bench.bench_model.profiles.candidates import CANDIDATE_BOUNDS
+from daq_bench.bench_model.profiles.metrics import ResultMetric
+from daq_bench.bench_model.profiles.requirements import Requirement, RequirementProfile
+from daq_bench.bench_model.verdict.decision import MET, MISSED, UNDECIDED, Decision, Estimate, decide, estimate
+
+PASS: Final = "PASS"
+FAIL: Final = "FAIL"
+ERROR: Final = "ERROR"
+INADMISSIBLE: Final = "INADMISSIBLE"
+DIGITS = (4, 6, 9, 12, 17)  # significant ones; the last tell any two numbers apart
+BROKEN = ("interrupted", "error")  # states of a run that has a `state_reason`
+
+
+def judge(evidence: Evidence, profile: RequirementProfile, metrics: dict[str, ResultMetric]) -> Verdict:
+    """The verdict. Raises nothing for missing or malformed evidence: that is an outcome."""
+    try:
+        sound = Sound.of(evidence)
+    except BenchError as error:
+        return _unreadable(str(error))
+    found = findings(sound, profile.conditions)
+    judgements = [
+        _judge_one(requirement, metrics[requirement.metric], sound, found) for requirement in profile.requirements
+    ]
+    outcome, reasons = _overall(sound, judgements, found)
+    return Verdict(
+        schema_version=1,
+        outcome=outcome,
+        reasons=reasons,
+        scale=sound.run.scenario.scale,
+        declared_rehearsal=outcome == INADMISSIBLE and is_rehearsal(sound.run, profile, judgements, found),
+        findings=list(found),
+        requirements=judgements,
+    )
+
+
+def _unreadable(fault: str) -> Verdict:
+    """Returns the verdict on a run whose run.json the bench did not write so: nothing else of it can be judged."""
+    return Verdict(1, INADMISSIBLE, [fault], None, False, [Finding(fault, True, (RUN,))], [])
+
+
+def is_rehearsal(
+    run: Run, profile: RequirementProfile, judgements: Sequence[Judgement], found: Sequence[Finding]
+) -> bool:
+    """True for a run that was asked for at less than full scale, that nothing invalidates, and that missed nothing mandatory.
+
+    A run at full scale is never one: a sensor or a tuning that it lacks is news to whoever started it."""
+    return (
+        bool(scaled_down(run, profile.conditions))
+        and not any(finding.invalidates or finding.fails for finding in found)
+        and not any(judgement.outcome in (FAIL, ERROR) for judgement in judgements if judgement.severity == "mandatory")
+    )
+
+
+def _judge_one(
+    requirement: Requirement,
+    metric: ResultMetric,
+    sound: Sound,
+    found: Sequence[Finding],
+) -> Judgement:
+    bound, scaled = bounds(requirement, sound.run)
+    if metric.file in sound.malformed:
+        measured = Measured((), problem=f"Not measured: {sound.malformed[metric.file]}")
+    else:
+        measured = measure(requirement, metric, sound.results)
+    known = estimate(requirement, metric, measured, sound.run.scenario.seed) if measured.values else None
+    decided = decide(requirement.comparison, scaled, requirement.guard_band, known) if known else None
+    outcome, reason = _outcome(requirement, known, decided, measured.problem, found)
+    margin = decided.margin if decided else None
+    return Judgement(
+        id=requirement.id,
+        text=requirement.text,
+        metric=requirement.metric,
+        comparison=requirement.comparison,
+        bound=bound,
+        unit=requirement.unit,
+        scaled_bound=scaled,
+        guard_band=requirement.guard_band,
+        measured=known.value if known else None,
+        n=len(measured.values),
+        spread=known.spread if known else None,
+        confidence=known.confidence if known else None,
+        confidence_interval=known.interval if known else None,
+        interval_method=known.method if known else None,
+        decision=decided.decision if decided else None,
+        more_repetitions=decided.more_repetitions if decided else None,
+        length_factor=decided.length_factor if decided else None,
+        margin=margin,
+        margin_percent=100 * margin / abs(scaled) if margin is not None and scaled else None,
+        severity=requirement.severity,
+        statistic=requirement.statistic,
+        outcome=outcome,
+        reason=with_condition(reason, metric, requirement.statistic, sound.results) if measured.values else reason,
+        evidence=[metric.file],
+        source=requirement.source,
+    )
+
+
+def bounds(requirement: Requirement, run: Run) -> tuple[float, float]:
+    """The requirement's bound, and the one that holds at this run's scale."""
+    bound = _bound(requirement, run)
+    return bound, bound * run.scenario.scale if requirement.scales_with_load else bound
+
+
+def _bound(requirement: Requirement, run: Run) -> float:
+    if isinstance(requirement.bound, str):
+        key, unit = CANDIDATE_BOUNDS[requirement.bound]
+        return convert(float(getattr(run.candidate, key)), unit, requirement.unit)
+    return float(requirement.bound)
+
+
+def _outcome(
+    requirement: Requirement, known: Estimate | None, decided: Decision | None, problem: str, found: Sequence[Finding]
+) -> tuple[Outcome, str]:
+    if known is None or decided is None:
+        return (ERROR if "did not finish" in problem else INADMISSIBLE), problem
+    text = decided.decision.capitalize()
+    if decided.decision == UNDECIDED:
+        text += f": {undecided_because(requirement, known, decided)}"
+    invalid = [finding.text for finding in found if finding.invalidates]
+    if invalid:
+        return INADMISSIBLE, f"{text}, but: {invalid[0]}"
+    if decided.decision == MISSED:
+        return FAIL, text
+    if decided.decision == UNDECIDED:
+        return INADMISSIBLE, text
+    if found:
+        return INADMISSIBLE, "Met under the limits of this run, which do not count as full-scale evidence"
+    return PASS, text
+
+
+def undecided_because(requirement: Requirement, known: Estimate, decided: Decision) -> str:
+    """Why the numbers do not decide, and what would."""
+    if known.interval and not known.this_run_only:
+        low, high = (_quantity(end, requirement.unit) for end in known.interval)
+        band = _quantity(requirement.guard_band, requirement.unit)
+        guard = f" or its guard band of {band}" if requirement.guard_band else ""
+        return f"the interval {low} to {high} reaches over the bound{guard}; {decided.advice}"
+    why = f"{known.method.removeprefix('none: ')}; " if not known.exact else ""
+    return why + decided.advice
+
+
+def _overall(sound: Sound, judgements: Sequence[Judgement], found: Sequence[Finding]) -> tuple[Outcome, list[str]]:
+    wrong_machine = [finding.text for finding in found if IDENTITY in finding.evidence]
+    state = sound.run.state
+    # A run that broke before it could look at the machine has a cause, and that is its outcome: it accuses no other machine.
+    unlooked = sound.raw.identity is None and state in BROKEN
+    if wrong_machine and not unlooked:  # whatever else happened, it happened to another machine
+        return INADMISSIBLE, wrong_machine
+    failures = _target_failures(sound)
+    if state in BROKEN:
+        return ERROR, [sound.run.state_reason or f"The run ended in state {state!r}", *failures]
+    if state != FINISHED:
+        return INADMISSIBLE, [f"The run is in state {state!r}: it did not end, and nothing of it is judged"]
+    mandatory = [judgement for judgement in judgements if judgement.severity == "mandatory"]
+    invalid = any(finding.invalidates for finding in found)
+    broken = [finding.text for finding in found if finding.fails and not invalid]
+    if failures:  # what the run lacks after that, it lacks because of it
+        missed = [_sentence(judgement) for judgement in mandatory if judgement.decision == MISSED]
+        reasons = list(dict.fromkeys([*failures, *missed, *(finding.text for finding in found)]))
+        return FAIL if sound.run.target.drives else INADMISSIBLE, reasons
+    for outcome in (ERROR, FAIL):
+        hits = [_sentence(judgement) for judgement in mandatory if judgement.outcome == outcome]
+        if hits or (outcome == FAIL and broken):
+            return outcome, list(dict.fromkeys([*hits, *(finding.text for finding in found)]))
+    # Only now: where a requirement is missed, what else could not be measured or decided changes nothing.
+    open_ = [_sentence(judgement) for judgement in mandatory if judgement.decision != MET]
+    if not mandatory:
+        open_ = ["The requirement profile has no mandatory requirement: it can refuse a candidate and never pass one"]
+    if found or open_:
+        return INADMISSIBLE, [*(finding.text for finding in found), *open_]
+    return PASS, ["Every mandatory requirement is met by evidence at full scale"]
+
+
+def _target_failures(sound: Sound) -> list[str]:
+    """The sentences on a target that failed while it was loaded, with the drives that carry it."""
+    drives = [
+        f"{one.name} ({one.model or 'no model'}, serial {one.serial or 'not told'})" for one in sound.run.target.drives
+    ]
+    carried = (
+        f"It lies on {', '.join(drives)}"
+        if drives
+        else "Which drives carry it is not known, so that none can be blamed"
+    )
+    return [f"{text}. {carried}" for text in failures_of(sound.results)]
+
+
+def _sentence(judgement: Judgement) -> str:
+    if judgement.measured is None:
+        return f"{judgement.id} {judgement.text}: {judgement.reason}"
+    sign = {"at_least": ">=", "at_most": "<=", "equal": "="}[judgement.comparison]
+    measured, bound = _told_apart(judgement.measured, judgement.scaled_bound, judgement.unit)
+    text = f"{judgement.id} {judgement.text}: measured {measured}, bound {sign} {bound}"
+    if judgement.decision != UNDECIDED:
+        return text
+    why = judgement.reason.partition(", but: ")[0]  # what invalidates the run stands beside it, once
+    return f"{text}, {why[0].lower()}{why[1:]}"
+
+
+def _told_apart(measured: float, bound: float, unit: str) -> tuple[str, str]:
+    """Both quantities, with as many digits as show that they differ: three damaged superchunks of a million are no fraction of 1."""
+    for digits in DIGITS:
+        texts = _quantity(measured, unit, digits), _quantity(bound, unit, digits)
+        if texts[0] != texts[1]:
+            break
+    return texts if measured != bound else (_quantity(measured, unit), _quantity(bound, unit))
+
+
+def _quantity(value: float, unit: str, digits: int = 4) -> str:
+    """`5.546 GB/s`; a count in full, and neither a count nor a ratio with a unit's name."""
+    if unit == "count" and value == int(value):
+        return str(int(value))
+    return f"{value:.{digits}g}" if unit in ("count", "1") else f"{value:.{digits}g} {unit}"

@@ -1,0 +1,174 @@
+"""Tells how the plan is held against a result: the plan of one workload, and the counts that every workload takes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from daq_bench.bench_model.base.differing import differences, shown
+from daq_bench.bench_model.base.units import parse_size
+from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.profiles.sizes import SIZE_KEYS
+
+FAILS, LIMITS, INVALIDATES = "fails", "limits", "invalidates"
+# A tool's own word for how it ended. A result with no word, or another one, proves nothing.
+SOUND = ("complete", "intact")
+OF_STATUS = {
+    "failed": (FAILS, "its target refused a request"),
+    "damaged": (FAILS, "the data are damaged"),
+    "incomplete": (FAILS, "the data are not all there"),
+    "interrupted": (INVALIDATES, "somebody interrupted it"),
+}
+
+
+@dataclass(frozen=True)
+class Gap:
+    """One thing that is wrong with a result: `effect` is FAILS, LIMITS or INVALIDATES."""
+
+    text: str
+    effect: str
+    file: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One workload as it was to run. `parameters`: its own, sizes in bytes."""
+
+    workload: str
+    parameters: Document
+    repetitions: int
+    repetitions_max: int
+    scale: float
+    duration_s: float | None
+    targets: tuple[str, ...]
+    seed: int = 0
+
+    @property
+    def file(self) -> str:
+        return f"results/{self.workload}.json"
+
+
+Problem = str | tuple[str, str]  # a hole's text, or (text, effect)
+Coverage = Callable[[Plan, Document], Iterable[Problem]]
+Held = Callable[[Plan, Document, Document], Iterable[Problem]]  # (plan, the workload's result, the document beside it)
+
+
+def plan_of(run: Document, workload: str) -> Plan:
+    """The plan of one workload of a run."""
+    scenario = run["scenario"]
+    least = int(scenario["repetitions"])
+    return Plan(
+        workload,
+        in_bytes(scenario["parameters"]["workloads"][workload]),
+        least,
+        max(least, int(scenario["repetitions_max"])),
+        scenario["scale"],
+        scenario["parameters"].get("duration_s"),
+        tuple(target["name"] for target in run.get("further_targets") or []),
+        int(scenario["seed"]),
+    )
+
+
+def in_bytes(node: Any) -> Any:
+    """A scenario's parameters with each size in bytes, as the workload had them."""
+    if isinstance(node, list):
+        return [in_bytes(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    return {key: _size(value) if key.endswith(SIZE_KEYS) else in_bytes(value) for key, value in node.items()}
+
+
+def _size(value: Any) -> Any:
+    return [parse_size(one) for one in value] if isinstance(value, list) else parse_size(value)
+
+
+STATED_AS = {  # a parameter's name in results
+    "file_size": "file_bytes",
+    "block_size": "block_bytes",
+    "capacity_size": "capacity_bytes",
+    "client_value_size": "client_value_bytes",
+    "cliff_free_size": "cliff_free_bytes",
+    "need_size": "full_need_bytes_per_s",
+}
+CHOSEN_BY_THE_BENCH = "auto"  # by the hardware that is there: a result names its choice
+
+
+def as_asked(plan: Plan, document: Document) -> Iterator[Problem]:
+    """A result that repeats a parameter repeats it as it was asked for."""
+    for name, asked in plan.parameters.items():
+        said = document.get(STATED_AS.get(name, name), asked)
+        scalar = all(isinstance(one, int | float | str) for one in (asked, said)) and asked != CHOSEN_BY_THE_BENCH
+        if scalar and said not in (asked, _scaled(name, asked, plan)):
+            yield f"{name} is {said!r} in the result and {asked!r} in the scenario", INVALIDATES
+
+
+def _scaled(name: str, asked: Any, plan: Plan) -> Any:
+    """A rate may stand in a result as it was at the run's scale."""
+    return float(asked) * plan.scale if name == "superchunk_rate_hz" else asked
+
+
+def tool(name: str, status: object, sound: Sequence[str] = SOUND) -> Iterator[Problem]:
+    """Yields the problem that a tool's own status states about its result."""
+    if status in sound:
+        return
+    effect, why = OF_STATUS.get(str(status), (INVALIDATES, "that is no word for a result that counts"))
+    yield f"{name} ended as {status!r}: {why}", effect
+
+
+def rows(
+    what: str, planned: Sequence[Any], found: Sequence[Any], label: Callable[[Any], str] = str
+) -> Iterator[Problem]:
+    """Planned rows that are missing, and found ones that stand twice or that nobody planned."""
+    counted = Counter(found)
+    for key in dict.fromkeys(planned):
+        if not counted[key]:
+            yield f"{what} {label(key)} was planned and is missing"
+    for key, count in counted.items():
+        if key not in planned:
+            yield f"{what} {label(key)} was not planned", INVALIDATES
+        elif count > 1:
+            yield f"{what} {label(key)} stands there {count} times", INVALIDATES
+
+
+def agreeing(what: str, entries: Iterable[tuple[str, Document]]) -> Iterator[Problem]:
+    """A row's own `admissible` and `reason` say the same."""
+    for name, row in entries:
+        reason, admissible = row["reason"], row.get("admissible", row["reason"] is None)
+        if admissible is not (reason is None):
+            text = f"{what} {name} contradicts itself: admissible is {admissible!r} and the reason {reason!r}"
+            yield text, INVALIDATES
+
+
+def counting(what: str, entries: Iterable[tuple[str, Document]]) -> Iterator[Problem]:
+    """Rows that were measured and do not count."""
+    found = list(entries)
+    yield from agreeing(what, found)
+    for name, row in found:
+        if row["reason"] is not None and row.get("admissible") is not True:
+            yield f"{what} {name} does not count: {row['reason']}"
+
+
+def follows(what: str, said: Any, made: Any) -> Iterator[Problem]:
+    """A figure that was made from rows is what those rows give again; of documents the first place that is not is named."""
+    for at, one, other in islice(differences(said, made), 1):
+        where = f"{what}: {at}" if at else what
+        yield (
+            f"{where} does not follow from its rows: {shown(one)} stands there, and they give {shown(other)}",
+            INVALIDATES,
+        )
+
+
+def repetitions(what: str, plan: Plan, found: int, stages: int = 1) -> Iterator[Problem]:
+    """Between the least and the most repetitions that were planned, in each of `stages` conditions together."""
+    least, most = plan.repetitions * stages, plan.repetitions_max * stages
+    if found < least:
+        yield f"{found} of {least} planned {what} are there"
+    if found > most:
+        yield f"{found} {what} are there and at most {most} were planned", INVALIDATES
+
+
+def column(found: Iterable[Document], key: str) -> list[Any]:
+    return [one[key] for one in found]

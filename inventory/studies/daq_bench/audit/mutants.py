@@ -1,0 +1,344 @@
+"""Wrong evidence, made from good evidence by rules that know no workload: a new scenario's mutants exist without anyone writing them.
+
+A mutant differs from the good run in one place. Its class names the change of that place. `NOTHING_RESTS_ON` lists the places on which
+no verdict rests; a change anywhere else that still passes is a wrong PASS."""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Any
+
+from daq_bench.bench_model.bundle.evidence import FILES, Document, Evidence
+from daq_bench.bench_model.documents.derived import DriveTemperature
+from daq_bench.bench_model.documents.results import Reasoned
+from daq_bench.bench_model.evidence.measured import found_at, found_in, with_holes
+from daq_bench.bench_model.evidence.schemas import TYPES
+from daq_bench.bench_model.profiles.metrics import ResultMetric
+from daq_bench.bench_model.profiles.requirements import Requirement, RequirementProfile
+
+Path = tuple[str | int, ...]
+Change = Callable[[Any], Any]
+DROPPED = object()
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`place`: file and path in it, with `[]` for any row. `apply` changes a copy of the file's document."""
+
+    kind: str
+    file: str
+    place: str
+    apply: Callable[[Document], None]
+
+
+# Free text, names, and values that only a report shows: a verdict reads none of them. Indices are `[]`; `*` stands for any text.
+NOTHING_RESTS_ON: tuple[str, ...] = (
+    "*:schema_version",
+    # Titles, names and sources, which a report prints; the metrics that a workload may yield, which the requirements ask for by name.
+    "run.json:scenario.parameters.id",
+    "run.json:scenario.parameters.title",
+    "run.json:scenario.parameters.source",
+    "run.json:scenario.parameters.requirement",
+    "run.json:scenario.parameters.repetitions*",  # stands beside its parameters, too, and is read there
+    "run.json:scenario.parameters.workloads.*.yields*",
+    "run.json:scenario.parameters.scale",  # 1 where it is left out; held against scenario.scale where it is not
+    "run.json:target.filesystem",  # shown; the kind of the target decides
+    "run.json:target.drives[].model",  # an emulated drive names itself; `candidate.virtual` and identity's checks do, too
+    "telemetry/summary.json:collectors[].duration_s_mean",  # without it a collector's pace is its period, which is stricter
+    "run.json:target.name",
+    "run.json:target.drives[].serial",  # identity's checks hold it, where the inventory declares one
+    "run.json:further_targets*",
+    "run.json:state_reason",  # of a finished run
+    "run.json:demand.nominal_bytes_per_s",
+    "*:settings[].applied",
+    "*:*placement*",
+    "*:*engine_note",
+    "*:*hottest_sensor*",
+    "results/drive_temperature.json:device",
+    "*:*large_blocks.throughput_bytes_per_s_samples",  # of the scan's lowest point: drawn beside the repetitions that decide
+    "*:*memory_locked",
+    "*:*preallocate",
+    "*:*parameters.filesystem",
+    "*:*transient_buffer.extrapolat*",
+    "*:*alone_first",
+    "*:*.first",
+    "*:activities*",  # of interference: how the bench ran each, for the report
+    "*:*.synthetic.throughput_bytes_per_s_samples*",  # drawn, not judged
+    # Values that follow from telemetry and inventory of drive sets: only advisory requirements bound them; `check-bundle` makes them again.
+    "results/raid_comparison.json:targets*",
+    "results/raid_comparison.json:comparisons*",
+    "results/raid_comparison.json:disturbed*",
+    "results/raid_comparison.json:published*",
+    "results/raid_comparison.json:confidence",
+    "results/raid_comparison.json:judged.added_*",
+    "results/raid_comparison.json:judged.throughput_gb_per_s_per_u*",
+    "results/raid_comparison.json:judged.endurance_bytes",
+    "results/raid_vs_3dxp.json:*latency_us.p99_99",  # shown; p99_9 decides
+    "results/steady_state.json:tests[].notes*",  # remarks for the report
+    "results/raid_vs_3dxp.json:targets.*.device*",
+    "results/raid_vs_3dxp.json:targets.*.layout*",
+    "results/raid_vs_3dxp.json:targets.*.filesystem",
+    "results/raid_vs_3dxp.json:targets.*.model",
+    "results/raid_vs_3dxp.json:targets.*.size_bytes",
+    "results/raid_comparison.json:reasons",
+    "results/raid_vs_3dxp.json:*.write.latency_us.*",
+    "results/*:*.latency_us.max",
+    "results/hot_store.json:*.waited_s",  # time that a thread waited for the other, for the report
+    "results/hot_store.json:*.cpu_us_per_operation",
+    "results/hot_store.json:*.latency_us*",
+    "results/minidaq_scan.json:points[].throughput_bytes_per_s_samples*",
+    "results/minidaq_scan.json:points[].copy_share",  # advisory
+    "results/minidaq_scan.json:points[].cpu_seconds_per_gb",
+    "results/steady_state.json:capacity_bytes",
+    "results/steady_state.json:intervals*",  # of the window's means, for the report: the range of its rounds decides
+    "results/steady_state.json:*latency_us.p*",  # the judged ones stand in the summary
+    "results/lan.json:ports[].pcie*",
+    "results/block_scan.json:points[].throughput_bytes_per_s_samples[]",  # drawn; the plateau follows from the points' own rates
+    "results/endurance.json:steps[].health[].nand_bytes",  # of the write amplification, which is bounded as advice only
+    # The plateau's advisory figures, and the samples of points that do not decide.
+    "results/telemetry_account.json:collectors[].missed_samples",
+)
+
+
+def rests_on(mutant: Mutant) -> bool:
+    """False where the verdict may stay the same."""
+    where = f"{mutant.file}:{mutant.place}"
+    return not any(fnmatchcase(where, one.replace("[]", "[[]]")) for one in NOTHING_RESTS_ON)
+
+
+def advisory_only(mutant: Mutant, profile: RequirementProfile, metrics: dict[str, ResultMetric]) -> bool:
+    """True for a derived document that no mandatory requirement reads, and that says nothing of the evidence itself."""
+    read = {metrics[one.metric].file for one in profile.requirements if one.severity == "mandatory"}
+    return TYPES.get(mutant.file) in (Reasoned, DriveTemperature) and mutant.file not in read
+
+
+def with_document(evidence: Evidence, file: str, document: Document | None) -> Evidence:
+    """The evidence with another document in a file's place; None: without it."""
+    changes: dict[str, Any] = {}
+    if file == "run.json":
+        assert document is not None
+        return replace(evidence, run=document)
+    if file in FILES:
+        changes[FILES[file]] = document
+    results = {name: one for name, one in evidence.results.items() if name != file}
+    if document is not None and file.startswith("results/"):
+        results[file] = document
+    return replace(evidence, results=results, **changes)
+
+
+def applied(evidence: Evidence, mutant: Mutant) -> Evidence:
+    """The evidence with the mutant's change."""
+    document = next(one for name, one in evidence.documents() if name == mutant.file)
+    if mutant.kind == "document missing":
+        return with_document(evidence, mutant.file, None)
+    changed = copy.deepcopy(document)
+    mutant.apply(changed)
+    return with_document(evidence, mutant.file, changed)
+
+
+# Values -------------------------------------------------------------------------------------------------------------------------
+
+NO_NUMBERS: dict[str, Change] = {
+    "not a number": lambda _: math.nan,
+    "infinite": lambda _: math.inf,
+    "minus infinite": lambda _: -math.inf,
+    "a number as text": str,
+    "a truth value for a number": lambda _: True,
+}
+
+
+def _changes(value: Any) -> Iterator[tuple[str, Change]]:
+    """The possible changes to one value, by its kind."""
+    yield "dropped", lambda _: DROPPED
+    if value is not None:
+        yield "null", lambda _: None
+    if isinstance(value, bool):
+        yield "flipped", lambda one: not one
+    elif isinstance(value, int | float):
+        yield from NO_NUMBERS.items()
+    elif isinstance(value, str):
+        yield "a number for text", lambda _: 7
+    elif isinstance(value, list):
+        yield "an object for a list", lambda _: {}
+        if value:
+            yield "emptied", lambda _: []
+            yield from _of_rows(value)
+    elif isinstance(value, dict):
+        yield "a list for an object", lambda _: []
+        if value:
+            yield "emptied", lambda _: {}
+
+
+def _of_rows(value: Sequence[Any]) -> Iterator[tuple[str, Change]]:
+    if isinstance(value[0], dict):
+        yield "first row removed", lambda rows: rows[1:]
+        yield "last row removed", lambda rows: rows[:-1]
+        yield "first row twice", lambda rows: [rows[0], *rows]
+        yield "a row without content", lambda rows: [*rows, {}]
+        yield "a row that is null", lambda rows: [*rows, None]
+
+
+def of_values(evidence: Evidence) -> Iterator[Mutant]:
+    """Every change to every value of every document; of a list's rows the first and the last."""
+    for file, document in evidence.documents():
+        yield (
+            Mutant("document missing", file, "", lambda _: None)
+            if file != "run.json"
+            else Mutant("emptied", file, "", lambda one: one.clear())
+        )
+        for path in paths(document):
+            value = get(document, path)
+            for kind, change in _changes(value):
+                yield Mutant(kind, file, text(path), _at(path, change))
+
+
+def paths(node: Any, at: Path = ()) -> Iterator[Path]:
+    """The path of every value below `node`; of lists only the first and the last entry are entered."""
+    entries: Sequence[tuple[str | int, Any]] = ()
+    if isinstance(node, dict):
+        entries = list(node.items())
+    elif isinstance(node, list):
+        entries = [(index, node[index]) for index in sorted({0, len(node) - 1}) if node]
+    for key, value in entries:
+        yield (*at, key)
+        yield from paths(value, (*at, key))
+
+
+def get(node: Any, path: Path) -> Any:
+    for key in path:
+        node = node[key]
+    return node
+
+
+def text(path: Path) -> str:
+    """The path as text, such as `repetitions[].minidaq.status`."""
+    return "".join("[]" if isinstance(key, int) else f".{key}" for key in path).lstrip(".")
+
+
+def _at(path: Path, change: Change) -> Callable[[Document], None]:
+    def apply(document: Document) -> None:
+        parent = get(document, path[:-1])
+        new = change(parent[path[-1]])
+        if new is DROPPED:
+            del parent[path[-1]]
+        else:
+            parent[path[-1]] = new
+
+    return apply
+
+
+# Words --------------------------------------------------------------------------------------------------------------------------
+
+WORD = re.compile(r"(^|_)(status|state|reason|outcome|kind)$")
+OTHER_WORDS = (
+    "",
+    "failed",
+    "incomplete",
+    "interrupted",
+    "running",
+    "unknown",
+    "damaged",
+    "mismatch",
+    "COMPLETE",
+    "ok ",
+)
+
+
+def of_words(evidence: Evidence) -> Iterator[Mutant]:
+    """Every word that states how something ended, replaced by every other such word; every reason, where there was none."""
+    for file, document in evidence.documents():
+        for path in paths(document):
+            if isinstance(path[-1], str) and WORD.search(path[-1]):
+                for word in OTHER_WORDS:
+                    if word != get(document, path):
+                        yield Mutant("another word", file, text(path), _at(path, partial(_instead, word)))
+
+
+def _instead(new: Any, _old: Any) -> Any:
+    return new
+
+
+# Judged values ------------------------------------------------------------------------------------------------------------------
+
+
+def of_metrics(
+    evidence: Evidence,
+    profile: RequirementProfile,
+    metrics: dict[str, ResultMetric],
+    run_bound: Callable[[Requirement], float],
+) -> Iterator[Mutant]:
+    """For each mandatory requirement and each value that its metric reads, mutants in which that value violates the bound, or is better
+    than all the evidence that it came with."""
+    for requirement in profile.requirements:
+        metric = metrics[requirement.metric]
+        document = evidence.results.get(metric.file)
+        if requirement.severity != "mandatory" or document is None:
+            continue
+        values = found_at(metric.path, document) or []
+        bound = run_bound(requirement)
+        for path in _places_of(document, metric.path, values):
+            yield Mutant("a value beyond its bound", metric.file, text(path), _at(path, _beyond(requirement, bound)))
+            if metric.samples or metric.interval:
+                yield Mutant(
+                    "a value better than its samples", metric.file, text(path), _at(path, _better(requirement))
+                )
+
+
+def _beyond(requirement: Requirement, bound: float) -> Change:
+    """A value of the same kind on the wrong side, by far: units do not matter."""
+
+    def change(value: Any) -> Any:
+        if requirement.comparison == "at_least":
+            return type(value)(0)
+        worse = abs(value) * 1000 + abs(bound) * 1e12 + 1
+        return int(worse) if isinstance(value, int) else worse
+
+    return change
+
+
+def _better(requirement: Requirement) -> Change:
+    factor = 2.0 if requirement.comparison == "at_least" else 0.5
+    return lambda value: value * factor
+
+
+def _places_of(document: Document, path: str, values: Sequence[Any]) -> Iterator[Path]:
+    """The places of a metric's values in the document: a place counts when the metric reads another number there."""
+    probe, searched = -123456789.0, with_holes(document)
+    for place in every_path(document):
+        value = get(document, place)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value not in values:
+            continue
+        parent = get(searched, place[:-1])
+        parent[place[-1]], kept = probe, parent[place[-1]]
+        found = found_in(path, searched) or []
+        parent[place[-1]] = kept
+        if probe in found:
+            yield place
+
+
+def every_path(node: Any, at: Path = ()) -> Iterator[Path]:
+    """Like `paths`, with every row of every list."""
+    entries: Sequence[tuple[str | int, Any]] = ()
+    if isinstance(node, dict):
+        entries = list(node.items())
+    elif isinstance(node, list):
+        entries = list(enumerate(node))
+    for key, value in entries:
+        yield (*at, key)
+        yield from every_path(value, (*at, key))
+
+
+def sample(mutants: Sequence[Mutant], most: int, seed: int) -> list[Mutant]:
+    """At most so many of each class, the same ones each time."""
+    by_kind: dict[str, list[Mutant]] = {}
+    for one in mutants:
+        by_kind.setdefault(one.kind, []).append(one)
+    chooser = random.Random(seed)
+    return [one for each in by_kind.values() for one in (each if len(each) <= most else chooser.sample(each, most))]

@@ -1,0 +1,261 @@
+"""*Compare two runs*: both laid over each other, the begin of a load at the same place.
+
+InfluxQL cannot shift a series by an amount that a variable names. So the bench writes a copy of each run's main series whose
+loads begin at 2000-01-01 00:00:00 UTC (measurement `aligned`): the axis reads as time since the trigger."""
+
+from __future__ import annotations
+
+from daq_bench.bench_dashboards.common import (
+    COMPARE,
+    EPOCH_BEGIN,
+    EPOCH_END,
+    REPORT_URL,
+    VERDICT_COLUMNS,
+    links,
+    verdict_of,
+)
+from daq_bench.bench_dashboards.dashboard import Dashboard
+from daq_bench.bench_dashboards.furniture import NEWEST_FIRST, Link, TagValues
+from daq_bench.bench_dashboards.influxql import (
+    HISTORY,
+    INTERVAL,
+    Condition,
+    Expression,
+    Query,
+    chosen,
+    highest,
+    last,
+    mean,
+    present,
+)
+from daq_bench.bench_dashboards.layout import Row, Section
+from daq_bench.bench_dashboards.looks import DECISIONS, OUTCOMES, Colour, DataLink, Override, Thresholds, Unit
+from daq_bench.bench_dashboards.panels import Stat, Table, Target, TimeSeries
+
+SIDES = ("A", "B")
+COLOURS = (Override("/^A/", colour=Colour.CALM), Override("/^B/", colour=Colour.ALARM))
+
+
+def _run(side: str) -> Condition:
+    return chosen("run", f"run_{side.lower()}")
+
+
+def _series(column: Expression, by: str = "", every: str = INTERVAL) -> tuple[Target, ...]:
+    """One target for each side."""
+    where = (present(by),) if by else ()
+    return tuple(
+        Target(
+            Query(
+                "aligned", (column,), (_run(side), chosen("load"), *where), (by,) if by else (), every, policy=HISTORY
+            ),
+            f"{side} $tag_{by}" if by else side,
+        )
+        for side in SIDES
+    )
+
+
+def _graph(title: str, description: str, column: Expression, unit: Unit, need: str = "", by: str = "") -> TimeSeries:
+    return TimeSeries(
+        title,
+        description,
+        _series(column, by),
+        unit,
+        overrides=COLOURS,
+        needs=(need,) if need else (),
+        legend=("mean", "max"),
+        gap_s=10,
+    )
+
+
+def _figure(title: str, description: str, column: Expression, unit: Unit, need: str = "") -> Stat:
+    return Stat(
+        title,
+        description,
+        _series(column, every=""),
+        unit,
+        Thresholds(Colour.CALM),
+        needs=(need,) if need else (),
+        per_series=True,
+        no_value="-",
+    )
+
+
+def _outcome() -> Stat:
+    targets = tuple(
+        Target(Query("bench_run", (last("outcome"),), (_run(side),), policy=HISTORY, in_range=False), side)
+        for side in SIDES
+    )
+    return Stat(
+        "Outcomes",
+        "The outcomes of run A and of run B.",
+        targets,
+        Unit.TEXT,
+        words=OUTCOMES,
+        text=True,
+        per_series=True,
+        links=(
+            DataLink("Report of run A", REPORT_URL.replace("${__data.fields.run}", "${run_a:raw}")),
+            DataLink("Report of run B", REPORT_URL.replace("${__data.fields.run}", "${run_b:raw}")),
+        ),
+    )
+
+
+def _table(side: str) -> Table:
+    return Table(
+        f"Requirements of run {side}",
+        "Each measured value with its bound. Compare row by row with the other run.",
+        (Target(verdict_of(_run(side), in_range=False), table=True),),
+        Unit.COUNT,
+        overrides=(
+            Override("Outcome", words=OUTCOMES, width=140),
+            Override("Decision", words=DECISIONS, width=120),
+            Override("Margin", unit=Unit.PERCENT),
+        ),
+        columns=VERDICT_COLUMNS,
+        sort="Margin",
+        ascending=True,
+        decimals=3,
+    )
+
+
+def _sections() -> tuple[Section, ...]:
+    header = Row(
+        6,
+        _outcome(),
+        _figure(
+            "Mean stored rate",
+            "Over the range shown.",
+            mean("stored_bytes_per_s"),
+            Unit.BYTES_PER_S,
+            "daqwriter.stored_bytes",
+        ),
+        _figure(
+            "Largest backlog",
+            "The transient buffer that this load needed.",
+            highest("backlog_bytes"),
+            Unit.BYTES,
+            "daqwriter.backlog_bytes",
+        ),
+        _figure(
+            "Mean CPU in the kernel",
+            "Mean share of the whole machine's CPU time.",
+            mean("system_fraction"),
+            Unit.FRACTION,
+        ),
+    )
+    flow = (
+        Row(
+            9,
+            _graph(
+                "Stored rate",
+                "Where the lines part, one run stored less. Begin of the load at 00:00:00.",
+                mean("stored_bytes_per_s"),
+                Unit.BYTES_PER_S,
+                "daqwriter.stored_bytes",
+            ),
+            _graph(
+                "Backlog",
+                "Data that had arrived and was not on the target yet.",
+                highest("backlog_bytes"),
+                Unit.BYTES,
+                "daqwriter.backlog_bytes",
+            ),
+        ),
+        Row(
+            9,
+            _graph(
+                "Write rate of each drive",
+                "By the kernel's count.",
+                mean("written_bytes_per_s"),
+                Unit.BYTES_PER_S,
+                by="device",
+            ),
+            _graph(
+                "Drive temperature",
+                "A run that began warmer throttles sooner: look at the left edge first.",
+                highest("temperature_degc"),
+                Unit.CELSIUS,
+                "temperature.temperature_degc",
+                "device",
+            ),
+        ),
+        Row(
+            8,
+            _graph(
+                "Write latency at the device",
+                "Mean time of a write in each interval.",
+                mean("write_latency_s"),
+                Unit.SECONDS,
+                "block_device.write_latency_s",
+                "device",
+            ),
+            _graph(
+                "CPU in the kernel", "Share of the whole machine's CPU time.", mean("system_fraction"), Unit.FRACTION
+            ),
+            _graph(
+                "Power", "The server's power as its BMC states it.", mean("power_w"), Unit.WATT, "ipmi_power.power_w"
+            ),
+        ),
+    )
+    tables = Section("Verdicts", Row(9, _table("A"), _table("B")))
+    return (Section("", header, *flow), tables)
+
+
+def _run_variable(side: str, unlike: str = "") -> TagValues:
+    return TagValues(
+        f"run_{side.lower()}",
+        f"Run {side}",
+        f"Run {side}, newest first" + (", but for run A" if unlike else ""),
+        "run",
+        "aligned",
+        policy=HISTORY,
+        field="busy_fraction",
+        unlike=unlike,
+        sort=NEWEST_FIRST,
+    )
+
+
+RANGES = (
+    ("2 min", "2000-01-01T00:02:00.000Z"),
+    ("20 min", "2000-01-01T00:20:00.000Z"),
+    ("12 h", "2000-01-01T12:00:00.000Z"),
+)
+
+
+def _range_links() -> tuple[Link, ...]:
+    return tuple(
+        Link(
+            f"First {title}",
+            f"/d/{COMPARE}?from={EPOCH_BEGIN}&to={end}",
+            f"from 10 s before the begin of the load to {title} after it",
+            keep_range=False,
+            icon="clock-nine",
+        )
+        for title, end in RANGES
+    )
+
+
+DASHBOARD = Dashboard(
+    uid=COMPARE,
+    title="Compare two runs",
+    description="Two runs laid over each other, aligned on the begin of a load: the axis is the time since then.",
+    sections=_sections(),
+    variables=(
+        _run_variable("A"),
+        _run_variable("B", unlike="run_a"),
+        TagValues(
+            "load",
+            "Load",
+            "Which load of the runs, by name and number",
+            "load",
+            "aligned",
+            policy=HISTORY,
+            field="busy_fraction",
+            where=(("run", "run_a"),),
+        ),
+    ),
+    links=(*_range_links(), *links(COMPARE)),
+    begin=EPOCH_BEGIN,
+    end=EPOCH_END,
+    timezone="utc",
+)

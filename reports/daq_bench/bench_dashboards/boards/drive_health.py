@@ -1,0 +1,198 @@
+"""*Drive health*: the drives' own accounts, over days."""
+
+from __future__ import annotations
+
+from daq_bench.bench_dashboards.boards.drive_heat import BY_DRIVE, DRIVE_NAME, GAP_S, heat, links_and_arrays
+from daq_bench.bench_dashboards.common import ANNOTATIONS, CANDIDATE, DEVICE, DRIVE, DRIVES, RUN, links
+from daq_bench.bench_dashboards.dashboard import Dashboard
+from daq_bench.bench_dashboards.influxql import Query, highest, last, lowest, over_time
+from daq_bench.bench_dashboards.layout import Row, Section
+from daq_bench.bench_dashboards.looks import NONE_ALLOWED, NONE_EXPECTED, Colour, Override, Thresholds, Unit, Word
+from daq_bench.bench_dashboards.panels import WORST, Stat, Table, Target, TimeSeries
+
+SPARE = Thresholds(Colour.BAD, ((10, Colour.WATCH), (50, Colour.GOOD)))
+WORN = Thresholds(Colour.GOOD, ((80, Colour.WATCH), (100, Colour.BAD)))
+
+
+def _over_time(
+    field: str, title: str, description: str, unit: Unit, steps: bool = True, least: bool = False
+) -> TimeSeries:
+    query = over_time("smart", lowest(field) if least else highest(field), DRIVE, *BY_DRIVE)
+    return TimeSeries(
+        title,
+        description,
+        (Target(query, DRIVE_NAME),),
+        unit,
+        needs=(f"smart.{field}",),
+        steps=steps,
+        legend=("lastNotNull",),
+        gap_s=GAP_S,
+    )
+
+
+def _worst(title: str, description: str, field: str, unit: Unit, thresholds: Thresholds, least: bool = False) -> Stat:
+    newest = Query("smart", (last(field).named("newest"),), DRIVE, by=BY_DRIVE)
+    worst = Query(newest, ((lowest if least else highest)("newest").named(WORST),), tags=BY_DRIVE)
+    return Stat(
+        title,
+        description,
+        (Target(worst, title, table=True),),
+        unit,
+        thresholds,
+        needs=(f"smart.{field}",),
+        no_value="no SMART",
+        whose=True,
+    )
+
+
+def _header() -> Row:
+    return Row(
+        5,
+        _worst(
+            "Critical warning",
+            "Bits of the worst drive: 1 spare, 2 temperature, 4 reliability, 8 read-only, 16 backup. 0 is healthy.",
+            "critical_warning",
+            Unit.COUNT,
+            NONE_ALLOWED,
+        ),
+        _worst(
+            "Most media errors",
+            "Unrecovered errors of the worst drive since it was made. They never go back.",
+            "media_errors",
+            Unit.COUNT,
+            NONE_ALLOWED,
+        ),
+        _worst(
+            "Most worn",
+            "Endurance used by the drive's own account, of the most worn. May pass 100 %.",
+            "percentage_used_percent",
+            Unit.PERCENT,
+            WORN,
+        ),
+        _worst(
+            "Least spare",
+            "Spare capacity left, of the drive that has least.",
+            "available_spare_percent",
+            Unit.PERCENT,
+            SPARE,
+            least=True,
+        ),
+        _worst(
+            "Warmest",
+            "Temperature of the warmest drive. Its own limits are on Run live.",
+            "temperature_degc",
+            Unit.CELSIUS,
+            Thresholds(Colour.GOOD, ((60, Colour.WATCH), (70, Colour.BAD))),
+        ),
+        _worst(
+            "Time above critical",
+            "Minutes above the critical temperature (CCTEMP) in its life, of the drive that had most.",
+            "critical_temperature_time_min",
+            Unit.MINUTES,
+            NONE_EXPECTED,
+        ),
+    )
+
+
+TABLE_FIELDS = (
+    ("passed", "Self-test"),
+    ("critical_warning", "Critical warning"),
+    ("percentage_used_percent", "Worn"),
+    ("available_spare_percent", "Spare"),
+    ("media_errors", "Media errors"),
+    ("error_log_entries", "Error log"),
+    ("reallocated_sectors", "Reallocated"),
+    ("temperature_degc", "Temperature"),
+    ("data_written_bytes", "Written"),
+    ("power_on_hours", "Powered on"),
+    ("unsafe_shutdowns", "Unsafe shutdowns"),
+)
+
+
+def _newest() -> Row:
+    columns = tuple(last(field).named(field) for field, _ in TABLE_FIELDS)
+    query = Query("smart", columns, DRIVE, by=("device", "serial", "model"))
+    table = Table(
+        "Newest values of each drive",
+        "One row for each drive. A column stays empty where its kind of drive has no such value.",
+        (Target(query, table=True),),
+        Unit.COUNT,
+        overrides=(
+            Override(
+                "Self-test", words=(Word("true", "passed", Colour.GOOD), Word("false", "FAILED", Colour.BAD)), width=100
+            ),
+            Override("Critical warning", thresholds=NONE_ALLOWED),
+            Override("Worn", unit=Unit.PERCENT, thresholds=WORN),
+            Override("Spare", unit=Unit.PERCENT, thresholds=SPARE),
+            Override("Media errors", thresholds=NONE_ALLOWED),
+            Override("Reallocated", thresholds=NONE_EXPECTED),
+            Override("Temperature", unit=Unit.CELSIUS),
+            Override("Written", unit=Unit.BYTES),
+            Override("Powered on", unit=Unit.HOURS),
+        ),
+        needs=tuple(f"smart.{field}" for field, _ in TABLE_FIELDS),
+        columns=(("device", "Drive"), ("serial", "Serial"), ("model", "Model"), *TABLE_FIELDS),
+    )
+    return Row(8, table)
+
+
+def _wear() -> Section:
+    def amount(field: str, alias: str) -> Target:
+        query = over_time("smart", highest(field), DRIVE, *BY_DRIVE)
+        return Target(query, f"{DRIVE_NAME} {alias}", needs=(f"smart.{field}",))
+
+    written = TimeSeries(
+        "Written by the host and onto the NAND",
+        "Slope: the load. NAND over host is the write amplification, where a drive counts it.",
+        (amount("data_written_bytes", "host"), amount("nand_written_bytes", "NAND")),
+        Unit.BYTES,
+        steps=True,
+        legend=("lastNotNull",),
+        gap_s=GAP_S,
+    )
+    return Section(
+        "Wear",
+        Row(
+            8,
+            _over_time(
+                "percentage_used_percent",
+                "Endurance used",
+                "The drive's own estimate, in whole percent: it moves by steps.",
+                Unit.PERCENT,
+            ),
+            _over_time(
+                "available_spare_percent",
+                "Spare left",
+                "Falls when blocks are retired. Below the drive's threshold it warns.",
+                Unit.PERCENT,
+                least=True,
+            ),
+            written,
+        ),
+        Row(
+            8,
+            _over_time(
+                "media_errors", "Media errors", "Any step is data that the drive could not give back.", Unit.COUNT
+            ),
+            _over_time(
+                "error_log_entries",
+                "Error log entries",
+                "Also counts commands that a drive merely refuses; compare with media errors.",
+                Unit.COUNT,
+            ),
+            _over_time("unsafe_shutdowns", "Unsafe shutdowns", "A step: power went away without notice.", Unit.COUNT),
+        ),
+    )
+
+
+DASHBOARD = Dashboard(
+    uid=DRIVES,
+    title="Drive health",
+    description="Each drive's own account of its wear, errors, heat and link, over time.",
+    sections=(Section("", _header(), _newest()), _wear(), heat(), links_and_arrays()),
+    variables=(CANDIDATE, RUN, DEVICE),
+    annotations=ANNOTATIONS,
+    links=links(DRIVES),
+    begin="now-7d",
+    refresh="1m",
+)

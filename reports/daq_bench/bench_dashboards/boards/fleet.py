@@ -1,0 +1,234 @@
+"""*Fleet and nightly history*: outcomes and margins of all candidates, from data that is kept for ever."""
+
+from __future__ import annotations
+
+from daq_bench.bench_dashboards.common import FLEET, LIVE, REPORT, SAME_RUN, TO_COMPARE, VERDICT_COLUMNS, links
+from daq_bench.bench_dashboards.dashboard import Dashboard
+from daq_bench.bench_dashboards.furniture import TagValues
+from daq_bench.bench_dashboards.influxql import (
+    HISTORY,
+    Condition,
+    Query,
+    chosen,
+    count,
+    differs,
+    equals,
+    last,
+    lowest,
+    value,
+    whole,
+)
+from daq_bench.bench_dashboards.layout import Row, Section
+from daq_bench.bench_dashboards.looks import DECISIONS, OUTCOMES, Colour, DataLink, Override, Thresholds, Unit
+from daq_bench.bench_dashboards.panels import WORST, Stat, StateTimeline, Table, Target, TimeSeries
+
+WHO: tuple[Condition, ...] = (chosen("host"), chosen("scenario"))
+WHAT: tuple[Condition, ...] = (*WHO, chosen("model"), chosen("requirement"), differs("requirement", "overall"))
+OVERALL: tuple[Condition, ...] = (*WHO, equals("requirement", "overall"))
+MARGIN = Thresholds(Colour.BAD, ((0, Colour.WATCH), (10, Colour.GOOD)))
+WATCH_IT = DataLink(
+    "Replay it on Run live",
+    f"/d/{LIVE}?var-host=${{__data.fields.host}}&var-run=${{__data.fields.run}}"
+    "&from=${__data.fields.started_ms.numeric}&to=${__data.fields.ended_ms.numeric}",
+)
+
+
+def _all(name: str, label: str, description: str, *where: str) -> TagValues:
+    return TagValues(
+        name,
+        label,
+        description,
+        name,
+        "bench_verdict",
+        policy=HISTORY,
+        field="outcome",
+        where=tuple((one, one) for one in where),
+        several=True,
+        all_of_them=True,
+    )
+
+
+def _header() -> Row:
+    newest = Query("bench_verdict", (last("outcome"),), OVERALL, policy=HISTORY)
+    runs = Query("bench_verdict", (count("outcome"),), OVERALL, policy=HISTORY)
+    margins = Query("bench_verdict", (last("margin_percent").named("margin"),), WHAT, ("requirement", "host"), policy=HISTORY)  # fmt: skip
+    return Row(
+        5,
+        Stat(
+            "Newest outcome",
+            "The outcome of the run that was judged last in this range, among the candidates chosen.",
+            (Target(newest, "outcome"),),
+            Unit.TEXT,
+            words=OUTCOMES,
+            text=True,
+            no_value="no run",
+        ),
+        Stat(
+            "Runs in this range",
+            "How many were judged. Fewer than nights: something kept a run from finishing.",
+            (Target(runs, "runs"),),
+            Unit.COUNT,
+            Thresholds(Colour.CALM),
+            no_value="0",
+        ),
+        Stat(
+            "Smallest newest margin",
+            "The newest value of each candidate and requirement that lies nearest to, or furthest beyond, its bound.",
+            (Target(Query(margins, (lowest("margin").named(WORST),), tags=("host", "requirement")), table=True),),
+            Unit.PERCENT,
+            MARGIN,
+            needs=("bench_verdict.margin_percent",),
+            whose=True,
+            decimals=1,
+            no_value="-",
+        ),
+    )
+
+
+def _outcomes() -> tuple[Row, ...]:
+    lanes = StateTimeline(
+        "Outcome of each candidate, night by night",
+        "One lane for each candidate; a bar lasts until its next run. A change of colour is where to look.",
+        (Target(Query("bench_verdict", (value("outcome"),), OVERALL, ("host",), policy=HISTORY), "$tag_host"),),
+        Unit.TEXT,
+        words=OUTCOMES,
+    )
+    columns = (
+        whole(value("started_ns") / 1e6).named("started_ms"),
+        whole(value("started_ns") / 1e6 + value("duration_s") * 1e3).named("ended_ms"),
+        value("duration_s").named("duration"),
+        value("outcome").named("result"),
+    )
+    runs = Table(
+        "Last runs",
+        "Newest first. Each run leads to its report, to its time on Run live, and to a comparison.",
+        (
+            Target(
+                Query(
+                    "bench_run",
+                    columns,
+                    WHO,
+                    policy=HISTORY,
+                    newest_first=True,
+                    limit=50,
+                    tags=("host", "scenario", "profile", "model", "run"),
+                ),
+                table=True,
+            ),
+        ),
+        Unit.COUNT,
+        overrides=(
+            Override("Outcome", words=OUTCOMES, width=140),
+            Override("Took", unit=Unit.DURATION, width=120),
+            Override("/^(started|ended)_ms$/", hidden=True),
+            Override("run", links=(REPORT, WATCH_IT, SAME_RUN, TO_COMPARE)),
+        ),
+        columns=(
+            ("Time", "Judged"),
+            ("host", "host"),
+            ("scenario", "Scenario"),
+            ("profile", "Profile"),
+            ("model", "Model"),
+            ("result", "Outcome"),
+            ("duration", "Took"),
+            ("run", "run"),
+            ("started_ms", "started_ms"),
+            ("ended_ms", "ended_ms"),
+        ),
+    )
+    return (Row(8, lanes), Row(9, runs))
+
+
+def _margins() -> Section:
+    by = ("requirement", "host", "model", "firmware")
+    over_time = TimeSeries(
+        "Margin of each requirement, by model and firmware",
+        "Above 0 % the requirement is met. A margin that shrinks night by night is a drive that ages, or a firmware that differs.",
+        (
+            Target(
+                Query("bench_verdict", (value("margin_percent"),), WHAT, by, policy=HISTORY),
+                "$tag_requirement $tag_model $tag_firmware ($tag_host)",
+            ),
+        ),
+        Unit.PERCENT,
+        MARGIN,
+        needs=("bench_verdict.margin_percent",),
+        limits=True,
+        points=True,
+        legend=("lastNotNull", "min"),
+    )
+    fields = ("text", "outcome", "decision", "measured", "bound", "unit", "margin_percent")
+    newest = Table(
+        "Newest value of each requirement",
+        "By candidate, model and firmware: what was measured against which bound.",
+        (
+            Target(
+                Query("bench_verdict", tuple(last(name).named(name) for name in fields), WHAT, by, policy=HISTORY),
+                table=True,
+            ),
+        ),
+        Unit.COUNT,
+        overrides=(
+            Override("Outcome", words=OUTCOMES, width=140),
+            Override("Decision", words=DECISIONS, width=120),
+            Override("Margin", unit=Unit.PERCENT, thresholds=MARGIN),
+        ),
+        columns=(
+            ("requirement", "Requirement"),
+            ("host", "Candidate"),
+            ("model", "Model"),
+            ("firmware", "Firmware"),
+            *VERDICT_COLUMNS[1:],
+        ),
+        sort="Margin",
+        ascending=True,
+        decimals=3,
+    )
+    return Section("Margins", Row(11, over_time), Row(10, newest))
+
+
+def _accounting() -> Section:
+    fields = (
+        ("collected_points", "Collected"),
+        ("spooled_points", "Spooled"),
+        ("delivered_points", "Delivered"),
+        ("rejected_points", "Rejected"),
+        ("undelivered_points", "Undelivered"),
+        ("unspooled_points", "Unspooled"),
+    )
+    query = Query(
+        "telemetry_agent", tuple(last(name).named(name) for name, _ in fields), (chosen("host"),), ("host", "run")
+    )
+    bad = Thresholds(Colour.GOOD, ((1, Colour.BAD),))
+    table = Table(
+        "The agents' accounts",
+        "Points of each run as its agent counted them last. Collected = spooled + unspooled; spooled = delivered + rejected + "
+        "undelivered. Kept as long as raw points are (30 days).",
+        (Target(query, table=True),),
+        Unit.COUNT,
+        overrides=(
+            Override("Rejected", thresholds=bad),
+            Override("Unspooled", thresholds=bad),
+            Override("run", links=(REPORT,)),
+        ),
+        columns=(("host", "Candidate"), ("run", "run"), *fields),
+        sort="run",
+    )
+    return Section("Telemetry accounts", Row(8, table))
+
+
+DASHBOARD = Dashboard(
+    uid=FLEET,
+    title="Fleet and nightly history",
+    description="Outcomes and margins of all candidates, night by night; kept for ever.",
+    sections=(Section("", _header(), *_outcomes()), _margins(), _accounting()),
+    variables=(
+        _all("host", "Candidate", "Servers that were ever judged"),
+        _all("scenario", "Scenario", "Scenarios that ran on them", "host"),
+        _all("model", "Drive model", "Model of the target's first drive", "host"),
+        _all("requirement", "Requirement", "Requirements by id", "host", "scenario"),
+    ),
+    links=links(FLEET),
+    begin="now-30d",
+    refresh="5m",
+)

@@ -1,0 +1,128 @@
+"""Parts of *Run live*: the soundness of the telemetry itself, and the verdict."""
+
+from __future__ import annotations
+
+from daq_bench.bench_dashboards.common import HERE, REPORT, VERDICT_COLUMNS, line, verdict_of
+from daq_bench.bench_dashboards.influxql import (
+    HISTORY,
+    Query,
+    chosen,
+    equals,
+    growth,
+    highest,
+    last,
+    over_time,
+    rate_over_time,
+)
+from daq_bench.bench_dashboards.layout import Row, Section
+from daq_bench.bench_dashboards.looks import DECISIONS, OUTCOMES, Override, Unit
+from daq_bench.bench_dashboards.panels import Stat, Table, Target, TimeSeries
+
+
+def telemetry() -> Section:
+    def agent(field: str, title: str, description: str, unit: Unit, step: bool = False) -> TimeSeries:
+        """One of the agent's own series per collector; `step`: growth of a counter."""
+        column = growth(highest(field)) if step else highest(field)
+        query = over_time("telemetry_agent", column, HERE, "collector")
+        return TimeSeries(title, description, (Target(query, "$tag_collector"),), unit, legend=())
+
+    spool = TimeSeries(
+        "Points that wait for InfluxDB",
+        "Rises while InfluxDB is away, and falls when it is back. Nothing is lost by it.",
+        (
+            line("telemetry_agent", highest("undelivered_points"), "in the spool", "run"),
+            line("telemetry_agent", highest("unspooled_points"), "not spooled", "run"),
+            line("telemetry_agent", highest("rejected_points"), "rejected", "run"),
+            line("telemetry_agent", highest("thinned_points"), "thinned", "run"),
+        ),
+        Unit.COUNT,
+    )
+    return Section(
+        "Telemetry's own health",
+        Row(
+            7,
+            agent(
+                "staleness_s",
+                "Age of each collector's last sample",
+                "A saw-tooth as high as the collector's period. A ramp: it hangs.",
+                Unit.SECONDS,
+            ),
+            agent(
+                "missed_samples",
+                "Missed samples",
+                "Deadlines that passed without a good sample, per interval. Should be zero.",
+                Unit.COUNT,
+                step=True,
+            ),
+            agent(
+                "duration_s",
+                "Time that a sample takes",
+                "ipmitool takes seconds, /proc under a millisecond. Growth means a sensor that gets slow.",
+                Unit.SECONDS,
+            ),
+            spool,
+        ),
+        Row(
+            7,
+            agent(
+                "lateness_s",
+                "Lateness of fast samples",
+                "Largest delay behind the deadline. At 10 Hz, 0.1 s is a whole sample.",
+                Unit.SECONDS,
+            ),
+            TimeSeries(
+                "The agent's CPU time",
+                "CPU time of the agent, and of the tools that it runs, as a share of one core.",
+                (
+                    Target(rate_over_time("telemetry_agent", "cpu_s", HERE, "run"), "agent"),
+                    Target(rate_over_time("telemetry_agent", "tools_cpu_s", HERE, "run"), "tools"),
+                ),
+                Unit.FRACTION,
+            ),
+            TimeSeries(
+                "The agent's memory and spool",
+                "Memory must stay flat all night; the spool grows with the run, up to its bound.",
+                (
+                    line("telemetry_agent", highest("rss_max_bytes"), "memory", "run"),
+                    line("telemetry_agent", highest("spool_bytes"), "spool", "run"),
+                ),
+                Unit.BYTES,
+            ),
+        ),
+        folded=True,
+    )
+
+
+def verdict() -> Section:
+    overall = Query(
+        "bench_verdict",
+        (last("outcome"),),
+        (chosen("host"), chosen("run"), equals("requirement", "overall")),
+        policy=HISTORY,
+    )
+    outcome = Stat(
+        "Outcome",
+        "The outcome of the run judged last in the range shown; a run that goes on has none. INADMISSIBLE: its evidence does not count.",
+        (Target(overall, "outcome"),),
+        Unit.TEXT,
+        words=OUTCOMES,
+        text=True,
+        no_value="none yet",
+    )
+    table = Table(
+        "Requirements of runs judged in this range",
+        "Each requirement's bound, measured value and margin. A run has its rows when it is judged.",
+        (Target(verdict_of(*HERE, in_range=True), table=True),),
+        Unit.COUNT,
+        overrides=(
+            Override("Outcome", words=OUTCOMES, width=140),
+            Override("Decision", words=DECISIONS, width=120),
+            Override("Margin", unit=Unit.PERCENT),
+            Override("run", links=(REPORT,)),
+        ),
+        columns=(*VERDICT_COLUMNS, ("run", "run")),
+        sort="Margin",
+        ascending=True,
+        decimals=3,
+    )
+    return Section("Verdict", Row(8, outcome, table, widths=(6, 18)))

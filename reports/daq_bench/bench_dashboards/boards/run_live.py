@@ -1,0 +1,233 @@
+"""*Run live*: the candidate's present state. Most important first; the top row is read in two seconds."""
+
+from __future__ import annotations
+
+from daq_bench.bench_dashboards.boards.live_machine import cooling, machine
+from daq_bench.bench_dashboards.boards.live_telemetry import telemetry, verdict
+from daq_bench.bench_dashboards.common import (
+    ANNOTATIONS,
+    CANDIDATE,
+    DEVICE,
+    DRIVE,
+    DRIVES,
+    HERE,
+    LIVE,
+    RUN,
+    line,
+    links,
+)
+from daq_bench.bench_dashboards.dashboard import Dashboard
+from daq_bench.bench_dashboards.influxql import (
+    Query,
+    equals,
+    highest,
+    last,
+    lowest,
+    mean,
+    over_time,
+    present,
+    rate_over_time,
+    value,
+)
+from daq_bench.bench_dashboards.layout import Row, Section
+from daq_bench.bench_dashboards.looks import NONE_ALLOWED, Colour, DataLink, Override, Thresholds, Unit
+from daq_bench.bench_dashboards.panels import WORST, Stat, Target, TimeSeries
+
+TEMPERATURE = ("temperature.warning_degc",)
+TO_DRIVES = DataLink("Drive health", f"/d/{DRIVES}?${{host:queryparam}}&${{run:queryparam}}", new_tab=False)
+
+
+def _header() -> Row:
+    # A phase of hours was announced before the range that is shown.
+    now = Query("bench_event", (last("text"),), (*HERE, equals("kind", "phase")), in_range=False)
+    left = Query("daqwriter", ((last("total_s") - last("elapsed_s")).named("left"),), HERE)
+    used = Query("daqwriter", ((last("backlog_bytes") / last("buffer_bytes")).named("used"),), HERE)
+    # The run that wrote last: its losses, and the most that its buffer held, count from its begin.
+    lost = Query("daqwriter", (highest("lost_superchunks").named("lost"),), HERE, ("run",), in_range=False)
+    filled = Query(
+        "daqwriter", ((value("backlog_bytes") / value("buffer_bytes")).named("used"),), HERE, ("run",), in_range=False
+    )
+    most = Query(filled, (highest("used").named("used"),), by=("run",), in_range=False)
+    margins = Query(
+        "temperature",
+        ((last("warning_degc") - last("temperature_degc")).named("margin"),),
+        (*DRIVE, present("device")),
+        by=("device", "label"),
+    )
+    stale = Query("telemetry_agent", (last("staleness_s").named("age"),), HERE, by=("collector",))
+    return Row(
+        5,
+        Stat(
+            "Now",
+            "The phase that the newest run announced last, whenever that was.",
+            (Target(now, "phase"),),
+            Unit.TEXT,
+            Thresholds(Colour.CALM),
+            text=True,
+            no_value="no run",
+        ),
+        Stat(
+            "Left of this load",
+            "Planned time less elapsed time of the running load. Stays at its last value when the load has ended.",
+            (Target(left, "left"),),
+            Unit.DURATION,
+            Thresholds(Colour.CALM),
+            no_value="-",
+        ),
+        Stat(
+            "Lost superchunks",
+            "Most that one record of the newest run has lost. Anything but 0 fails the requirement.",
+            (Target(Query(lost, (last("lost"),), in_range=False), "lost"),),
+            Unit.COUNT,
+            NONE_ALLOWED,
+            no_value="-",
+        ),
+        Stat(
+            "Buffer in use",
+            "Backlog as a share of the transient buffer. At 100 % the next superchunk is lost.",
+            (Target(used, "used"),),
+            Unit.FRACTION,
+            Thresholds(Colour.GOOD, ((0.5, Colour.WATCH), (0.9, Colour.BAD))),
+            decimals=0,
+            no_value="-",
+        ),
+        Stat(
+            "Fullest buffer",
+            "Largest backlog of the newest run as a share of the transient buffer, from the run's begin.",
+            (Target(Query(most, (last("used"),), in_range=False), "used"),),
+            Unit.FRACTION,
+            Thresholds(Colour.GOOD, ((0.5, Colour.WATCH), (0.9, Colour.BAD))),
+            decimals=0,
+            no_value="-",
+        ),
+        Stat(
+            "Margin to warning",
+            "Distance of the drive that is nearest to the warning temperature that it states itself (NVMe: WCTEMP).",
+            (Target(Query(margins, (lowest("margin").named(WORST),), tags=("device", "label")), table=True),),
+            Unit.CELSIUS,
+            Thresholds(Colour.BAD, ((0, Colour.ALARM), (5, Colour.WATCH), (10, Colour.GOOD))),
+            needs=TEMPERATURE,
+            whose=True,
+            decimals=0,
+            no_value="no sensor",
+            links=(TO_DRIVES,),
+        ),
+        Stat(
+            "Telemetry's age",
+            "Age of the stalest collector's last good sample, within the last minute. SILENT: no agent answers.",
+            (Target(Query(stale, (highest("age"),)), "age"),),
+            Unit.SECONDS,
+            Thresholds(Colour.GOOD, ((15, Colour.WATCH), (30, Colour.BAD)), missing=Colour.BAD),
+            time_from="1m",
+            decimals=1,
+            no_value="SILENT",
+        ),
+        widths=(5, 4, 3, 3, 3, 3, 3),
+    )
+
+
+def _counter_rate(field: str, alias: str, needs: tuple[str, ...] = ()) -> Target:
+    return Target(rate_over_time("daqwriter", field, HERE, "run"), alias, needs=needs)
+
+
+def _flow() -> tuple[Row, ...]:
+    rates = TimeSeries(
+        "Offered and stored rate",
+        "Stored must lie on offered. A gap between them is backlog that grows; a dip of stored alone is the drive.",
+        (
+            _counter_rate("offered_bytes", "offered"),
+            _counter_rate("stored_bytes", "stored"),
+            _counter_rate("written_bytes", "written (synthetic)", ("daqwriter.written_bytes",)),
+            _counter_rate("read_bytes", "read back"),
+        ),
+        Unit.BYTES_PER_S,
+        overrides=(
+            Override("offered", colour=Colour.OFFERED, dashed=True),
+            Override("stored", colour=Colour.GOOD),
+            Override("read back", colour=Colour.MUTED),
+        ),
+    )
+    backlog = TimeSeries(
+        "Backlog against the transient buffer",
+        "Data that has arrived and is not on the target yet. It must return to zero; at the dashed line superchunks are lost.",
+        (
+            line("daqwriter", highest("backlog_bytes"), "backlog", "run"),
+            line("daqwriter", highest("buffer_bytes"), "transient buffer", "run"),
+        ),
+        Unit.BYTES,
+        overrides=(
+            Override("backlog", colour=Colour.WATCH),
+            Override("transient buffer", colour=Colour.BAD, dashed=True),
+        ),
+    )
+    writes = TimeSeries(
+        "Write rate of each drive",
+        "The drives of an array should run alike. One that lags holds all the others.",
+        (line("block_device", mean("written_bytes_per_s"), "$tag_device", "device", where=DRIVE),),
+        Unit.BYTES_PER_S,
+        legend=("mean", "max"),
+    )
+
+    def sensor(field: str, alias: str) -> Target:
+        query = over_time("temperature", highest(field), (*DRIVE, present("device")), "device", "label")
+        return Target(query, alias)
+
+    temperatures = TimeSeries(
+        "Drive temperature against its own limits",
+        "Dashed: where the drive itself warns (yellow) and stops (red). A plateau just below a limit is throttling.",
+        (
+            sensor("temperature_degc", "$tag_device $tag_label"),
+            sensor("warning_degc", "$tag_device $tag_label warning"),
+            sensor("critical_degc", "$tag_device $tag_label critical"),
+        ),
+        Unit.CELSIUS,
+        overrides=(
+            Override("/ warning$/", colour=Colour.WATCH, dashed=True),
+            Override("/ critical$/", colour=Colour.BAD, dashed=True),
+        ),
+        needs=("temperature.temperature_degc", *TEMPERATURE, "temperature.critical_degc"),
+        links=(TO_DRIVES,),
+    )
+    trouble = TimeSeries(
+        "BUSY and lost superchunks",
+        "Both should stay at zero. BUSY: the dataflow had to hold the source. Lost: there was no room even so.",
+        (
+            line("daqwriter", highest("busy_count"), "BUSY", "run"),
+            line("daqwriter", highest("lost_superchunks"), "lost", "run"),
+        ),
+        Unit.COUNT,
+        overrides=(Override("BUSY", colour=Colour.WATCH), Override("lost", colour=Colour.BAD)),
+        steps=True,
+    )
+
+    def drive(field: str, alias: str) -> Target:
+        return line("block_device", mean(field), alias, "device", where=DRIVE)
+
+    latency = TimeSeries(
+        "Request latency of each drive",
+        "Mean time of a request at the device. A rise at constant queue depth is the drive; with the queue, the load.",
+        (drive("write_latency_s", "$tag_device write"), drive("read_latency_s", "$tag_device read")),
+        Unit.SECONDS,
+        needs=("block_device.write_latency_s", "block_device.read_latency_s"),
+    )
+    queue = TimeSeries(
+        "Queue depth of each drive",
+        "Mean number of requests in flight. At zero during a record the writer is late, not the drive.",
+        (drive("queue_depth", "$tag_device"),),
+        Unit.COUNT,
+        needs=("block_device.queue_depth",),
+        decimals=1,
+    )
+    return (Row(9, rates, backlog), Row(9, writes, temperatures), Row(8, latency, queue, trouble))
+
+
+DASHBOARD = Dashboard(
+    uid=LIVE,
+    title="Run live",
+    description="The candidate now: does the stored rate keep up, how warm are the drives, is the telemetry sound?",
+    sections=(Section("", _header(), *_flow()), machine(), cooling(), verdict(), telemetry()),
+    variables=(CANDIDATE, RUN, DEVICE),
+    annotations=ANNOTATIONS,
+    links=links(LIVE),
+    refresh="5s",
+)

@@ -1,0 +1,35 @@
+"""All dashboards, and their files in reports/dashboards/."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from daq_bench.bench_dashboards.boards import compare, drive_health, fleet, run_live
+from daq_bench.bench_dashboards.dashboard import Dashboard
+from daq_bench.bench_dashboards.declared import Declared
+from daq_bench.bench_model.base.places import IN_CHECKOUT, REPOSITORY
+
+DASHBOARDS: tuple[Dashboard, ...] = (
+    run_live.DASHBOARD,
+    drive_health.DASHBOARD,
+    fleet.DASHBOARD,
+    compare.DASHBOARD,
+)
+FOLDER = REPOSITORY / "reports" / "dashboards" if IN_CHECKOUT else Path("dashboards")
+
+
+def files(declared: Declared) -> dict[str, str]:
+    """Name and content of each file. Raises BenchError for a query of an undeclared name."""
+    return {f"{one.uid}.json": one.text(declared) for one in DASHBOARDS}
+
+
+def write(folder: Path = FOLDER) -> list[Path]:
+    """Writes all files and removes those of ours that no dashboard has; nothing is written when one cannot be made."""
+    made = files(Declared.load())
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("daq-bench-*.json"):
+        if old.name not in made:
+            old.unlink()
+    for name, text in made.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in made]

@@ -1,0 +1,137 @@
+"""The common parts of several dashboards: the usual conditions, annotations, links and variables."""
+
+from __future__ import annotations
+
+from daq_bench.bench_dashboards.furniture import NEWEST_FIRST, Annotation, Link, TagValues
+from daq_bench.bench_dashboards.influxql import (
+    HISTORY,
+    Condition,
+    Expression,
+    Query,
+    chosen,
+    differs,
+    equals,
+    one_of,
+    over_time,
+    value,
+)
+from daq_bench.bench_dashboards.looks import Colour, DataLink
+from daq_bench.bench_dashboards.panels import Target
+
+LIVE, DRIVES, FLEET, COMPARE = "daq-bench-live", "daq-bench-drives", "daq-bench-fleet", "daq-bench-compare"
+REPORT_URL = "${report_base:raw}/${__data.fields.run}/report.html"
+EPOCH_BEGIN, EPOCH_END = "1999-12-31T23:59:50.000Z", "2000-01-01T00:02:00.000Z"
+
+HERE: tuple[Condition, ...] = (chosen("host"), chosen("run"))
+DRIVE: tuple[Condition, ...] = (*HERE, chosen("device"))
+TOTAL: tuple[Condition, ...] = (*HERE, equals("core", "total"))
+
+CANDIDATE = TagValues("host", "Candidate", "The server under test", "host", "telemetry_agent")
+RUN = TagValues(
+    "run",
+    "Run",
+    "Newest first. All: whatever runs on the candidate, also the run that begins tonight",
+    "run",
+    "telemetry_agent",
+    where=(("host", "host"),),
+    all_of_them=True,
+    sort=NEWEST_FIRST,
+)
+DEVICE = TagValues(
+    "device",
+    "Drive",
+    "Drives and arrays by the kernel's name",
+    "device",
+    "block_device",
+    where=(("host", "host"), ("run", "run")),
+    several=True,
+    all_of_them=True,
+)
+
+REPORT = DataLink("Report", REPORT_URL)
+SAME_RUN = DataLink("This run's drives", f"/d/{DRIVES}?var-host=${{__data.fields.host}}&var-run=${{__data.fields.run}}")
+TO_COMPARE = DataLink("Compare with another run", f"/d/{COMPARE}?var-run_a=${{__data.fields.run}}")
+
+
+def _span(name: str, colour: Colour, *kinds: str, enabled: bool = True, policy: str = "") -> Annotation:
+    where = (*HERE, one_of("kind", *kinds), equals("extent", "span"))
+    query = Query("bench_event", (value("text"), value("end_ms")), where, tags=("kind", "source"), policy=policy)
+    return Annotation(name, colour, query, kinds, enabled)
+
+
+def _moment(name: str, colour: Colour, *kinds: str, policy: str = "") -> Annotation:
+    where = (*HERE, one_of("kind", *kinds), differs("extent", "span"))
+    query = Query("bench_event", (value("text"),), where, tags=("kind", "source"), policy=policy)
+    return Annotation(name, colour, query, kinds)
+
+
+# The agent's data is drawn while it happens. Data that is only known at the run's end lies in the history alone.
+ANNOTATIONS = (
+    _span("Phases", Colour.CALM, "phase"),
+    _moment("Begin of a phase", Colour.OFFERED, "phase"),
+    _span("Tests and suites", Colour.MUTED, "suite", "test", enabled=False),
+    _span("Hazards in force", Colour.ALARM, "hazard"),
+    _moment("Hazard commanded or released", Colour.ALARM, "hazard"),
+    _span("BUSY", Colour.WATCH, "busy", policy=HISTORY),
+    _moment("Errors and interruptions", Colour.BAD, "error", "interruption"),
+    _moment("Verdict", Colour.ODD, "verdict", policy=HISTORY),
+    _moment("Telemetry and resumption", Colour.MUTED, "telemetry", "resumption"),
+)
+
+
+def links(here: str) -> tuple[Link, ...]:
+    """Returns links to the other dashboards. Comparing has a time axis of its own, so that no range goes there or comes from it."""
+    names = (
+        (LIVE, "Run live", "what the candidate does now"),
+        (DRIVES, "Drive health", "SMART of each drive over time"),
+        (FLEET, "Fleet and history", "outcomes and margins of all candidates"),
+        (COMPARE, "Compare two runs", "two runs laid over each other"),
+    )
+    return tuple(
+        Link(title, f"/d/{uid}", tooltip, keep_range=here in (LIVE, DRIVES) and uid in (LIVE, DRIVES))
+        for uid, title, tooltip in names
+        if uid != here
+    )
+
+
+def line(
+    measurement: str,
+    column: Expression,
+    alias: str,
+    *by: str,
+    where: tuple[Condition, ...] = HERE,
+    optional: bool = False,
+) -> Target:
+    """Returns lines over time, one for each combination of the tags `by`. `optional`: not all hardware has what they show."""
+    query = over_time(measurement, column, where, *by)
+    needs = tuple(f"{name}.{field}" for name, field in sorted(query.used())) if optional else ()
+    return Target(query, alias, needs=needs)
+
+
+VERDICT_COLUMNS = (
+    ("requirement", "Requirement"),
+    ("text", "It asks"),
+    ("outcome", "Outcome"),
+    ("decision", "Decision"),
+    ("measured", "Measured"),
+    ("bound", "Bound"),
+    ("unit", "Unit"),
+    ("margin_percent", "Margin"),
+)
+
+
+def verdict_of(*where: Condition, in_range: bool, limit: int = 0) -> Query:
+    """Returns a query of each requirement of runs, as stored for ever; the overall outcome has a place of its own."""
+    columns = tuple(
+        value(name) for name in ("text", "outcome", "decision", "measured", "bound", "unit", "margin_percent")
+    )
+    return Query(
+        "bench_verdict",
+        columns,
+        (*where, differs("requirement", "overall")),
+        policy=HISTORY,
+        in_range=in_range,
+        newest_first=True,
+        limit=limit,
+        tags=("requirement", "run", "host"),
+    )

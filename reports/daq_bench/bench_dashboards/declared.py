@@ -1,0 +1,69 @@
+"""The names that inventory/metrics.yml declares for each measurement: a query may use no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.places import REPOSITORY
+from daq_bench.bench_model.profiles.yaml_source import read_yaml
+
+METRICS = REPOSITORY / "inventory" / "metrics.yml"
+NUMBERS = ("integer", "float")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One measurement: its tags, and the type of each field."""
+
+    name: str
+    tags: frozenset[str]
+    fields: dict[str, str]
+
+    def require_tags(self, names: Iterable[str], query: str) -> None:
+        for name in names:
+            if name not in self.tags:
+                raise BenchError(f"{query}: {self.name} has no tag {name!r}; declared are {_listed(self.tags)}")
+
+    def require_field(self, name: str, query: str, number: bool) -> None:
+        """Raises BenchError unless the field is declared; with `number` it must hold numbers."""
+        kind = self.fields.get(name)
+        if kind is None:
+            raise BenchError(f"{query}: {self.name} has no field {name!r}; declared are {_listed(self.fields)}")
+        if number and kind not in NUMBERS:
+            raise BenchError(f"{query}: field {name!r} of {self.name} is of type {kind}, and the query needs numbers")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+@dataclass(frozen=True)
+class Declared:
+    """All measurements by name."""
+
+    measurements: dict[str, Measurement]
+
+    @staticmethod
+    def load(file: Path = METRICS) -> Declared:
+        """Raises BenchError (ProfileError) for a file that is absent or not YAML."""
+        found: dict[str, Any] = read_yaml(file).data["measurements"]
+        return Declared(
+            {
+                name: Measurement(
+                    name,
+                    frozenset(entry["tags"]),
+                    {field: str(said["type"]) for field, said in entry["fields"].items()},
+                )
+                for name, entry in found.items()
+            }
+        )
+
+    def measurement(self, name: str, query: str) -> Measurement:
+        """Raises BenchError for one that is not declared."""
+        if name not in self.measurements:
+            raise BenchError(f"{query}: measurement {name!r} is not declared in inventory/metrics.yml")
+        return self.measurements[name]

@@ -1,0 +1,240 @@
+"""InfluxQL from typed parts. A query knows which declared fields and tags it uses, and refuses undeclared ones.
+
+The text is what InfluxDB 1.8 and 2.x both take on /query. Variables are always written `${name:regex}`: with the format
+named, every Grafana escapes a value alike, whatever its data source plugin would do by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from daq_bench.bench_dashboards.declared import Declared
+
+INTERVAL = "$__interval"  # Grafana's own choice for the panel's width
+RANGE = "$timeFilter"
+HISTORY = "history"  # retention policy (2.x: bucket DATABASE/history) that is kept for ever
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def text_literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+@dataclass(frozen=True)
+class Expression:
+    """One column. `fields` are those that it reads, `numbers` those of them that have to be numbers."""
+
+    text: str
+    fields: frozenset[str] = frozenset()
+    numbers: frozenset[str] = frozenset()
+    name: str = ""
+
+    def named(self, name: str) -> Expression:
+        return replace(self, name=name)
+
+    def _with(self, operator: str, other: Expression | float) -> Expression:
+        right = other if isinstance(other, Expression) else Expression(f"{other:.15g}")  # InfluxQL knows no exponents
+        return Expression(
+            f"({self.text} {operator} {right.text})",
+            self.fields | right.fields,
+            self.fields | right.fields,
+        )
+
+    def __sub__(self, other: Expression | float) -> Expression:
+        return self._with("-", other)
+
+    def __add__(self, other: Expression | float) -> Expression:
+        return self._with("+", other)
+
+    def __truediv__(self, other: Expression | float) -> Expression:
+        return self._with("/", other)
+
+    def __mul__(self, other: Expression | float) -> Expression:
+        return self._with("*", other)
+
+    def render(self) -> str:
+        return f"{self.text} AS {quoted(self.name)}" if self.name else self.text
+
+
+def value(name: str) -> Expression:
+    """A field as it was stored."""
+    return Expression(quoted(name), frozenset({name}))
+
+
+def _call(function: str, of: Expression, *more: str, numeric: bool = True) -> Expression:
+    arguments = ", ".join((of.text, *more))
+    return Expression(f"{function}({arguments})", of.fields, of.fields if numeric else of.numbers)
+
+
+def mean(name: str) -> Expression:
+    return _call("mean", value(name))
+
+
+def highest(name: str) -> Expression:
+    return _call("max", value(name))
+
+
+def lowest(name: str) -> Expression:
+    return _call("min", value(name))
+
+
+def last(name: str) -> Expression:
+    """The newest value, of whatever type."""
+    return _call("last", value(name), numeric=False)
+
+
+def spread(name: str) -> Expression:
+    """Greatest less least: the growth of a counter within the range."""
+    return _call("spread", value(name))
+
+
+def count(name: str) -> Expression:
+    return _call("count", value(name), numeric=False)
+
+
+def whole(of: Expression) -> Expression:
+    """Rounded down."""
+    return _call("floor", of)
+
+
+def rate(of: Expression) -> Expression:
+    """Growth of a counter per second; where it begins again there is none, rather than a negative one."""
+    return _call("non_negative_derivative", of, "1s")
+
+
+def growth(of: Expression) -> Expression:
+    """Growth of a counter from one interval to the next."""
+    return _call("non_negative_difference", of)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A part of WHERE, on a tag or on a field."""
+
+    text: str
+    tag: str = ""
+    field: str = ""
+    variable: str = ""
+
+
+def chosen(tag: str, variable: str = "") -> Condition:
+    """The tag has the value, or one of the values, of the dashboard's variable (of the tag's own name, if none is given)."""
+    name = variable or tag
+    return Condition(f"{quoted(tag)} =~ /^${{{name}:regex}}$/", tag=tag, variable=name)
+
+
+def equals(tag: str, text: str) -> Condition:
+    return Condition(f"{quoted(tag)} = {text_literal(text)}", tag=tag)
+
+
+def differs(tag: str, text: str) -> Condition:
+    return Condition(f"{quoted(tag)} != {text_literal(text)}", tag=tag)
+
+
+def other_than(tag: str, variable: str) -> Condition:
+    """The tag has another value than the dashboard's variable."""
+    return Condition(f"{quoted(tag)} !~ /^${{{variable}:regex}}$/", tag=tag, variable=variable)
+
+
+def one_of(tag: str, *values: str) -> Condition:
+    return Condition(f"{quoted(tag)} =~ /^({'|'.join(values)})$/", tag=tag)
+
+
+def present(tag: str) -> Condition:
+    """The series has this tag at all."""
+    return Condition(f"{quoted(tag)} =~ /.+/", tag=tag)
+
+
+def above(name: str, bound: int) -> Condition:
+    """A field that holds a number above `bound`; points without the field are left out."""
+    return Condition(f"{quoted(name)} > {bound}", field=name)
+
+
+@dataclass(frozen=True)
+class Query:
+    """One SELECT. `source` is a measurement, or a query whose columns and tags are then the fields and tags."""
+
+    source: str | Query
+    select: tuple[Expression, ...]
+    where: tuple[Condition, ...] = ()
+    by: tuple[str, ...] = ()
+    every: str = ""  # INTERVAL, or a duration such as 1m; empty: one row per series
+    fill: str = "none"
+    policy: str = ""  # empty: the database's default
+    in_range: bool = True  # False: whatever the dashboard's range is
+    newest_first: bool = False
+    limit: int = 0
+    tags: tuple[str, ...] = field(
+        default=()
+    )  # tags shown as columns, beside values as stored or the one that a selector chose
+
+    def render(self) -> str:
+        columns = [*(quoted(tag) for tag in self.tags), *(column.render() for column in self.select)]
+        conditions = [condition.text for condition in self.where]
+        # The inner range bounds what is read, the outer one says where time intervals begin.
+        conditions += [RANGE] if self.in_range else []
+        groups = [*([f"time({self.every})"] if self.every else []), *(quoted(tag) for tag in self.by)]
+        parts = [f"SELECT {', '.join(columns)} FROM {self._from()}"]
+        parts += [f"WHERE {' AND '.join(conditions)}"] if conditions else []
+        parts += [f"GROUP BY {', '.join(groups)}"] if groups else []
+        parts += [f"fill({self.fill})"] if self.every else []
+        parts += ["ORDER BY time DESC"] if self.newest_first else []
+        parts += [f"LIMIT {self.limit}"] if self.limit else []
+        return " ".join(parts)
+
+    def _from(self) -> str:
+        if isinstance(self.source, Query):
+            return f"({self.source.render()})"
+        return f"{quoted(self.policy)}.{quoted(self.source)}" if self.policy else quoted(self.source)
+
+    @property
+    def variables(self) -> frozenset[str]:
+        own = frozenset(one.variable for one in self.where if one.variable)
+        return own | self.source.variables if isinstance(self.source, Query) else own
+
+    @property
+    def measurement(self) -> str:
+        """The measurement at the bottom."""
+        return self.source.measurement if isinstance(self.source, Query) else self.source
+
+    def check(self, declared: Declared, where: str) -> None:
+        """Raises BenchError for a measurement, field or tag that is not declared, or of the wrong type; `where` names the query."""
+        if isinstance(self.source, Query):
+            self.source.check(declared, where)
+            self._check_columns(self.source, where)
+            return
+        measurement = declared.measurement(self.source, where)
+        measurement.require_tags((*self.by, *self.tags, *(one.tag for one in self.where if one.tag)), where)
+        for name in self._fields():
+            measurement.require_field(name, where, number=any(name in column.numbers for column in self.select))
+
+    def _fields(self) -> Iterable[str]:
+        yield from sorted({name for column in self.select for name in column.fields})
+        yield from (one.field for one in self.where if one.field)
+
+    def _check_columns(self, inner: Query, where: str) -> None:
+        names = {column.name for column in inner.select}
+        unknown = [name for name in self._fields() if name not in names]
+        groups = [tag for tag in (*self.by, *self.tags) if tag not in inner.by]
+        if unknown or groups:
+            raise ValueError(f"{where}: {', '.join(unknown + groups)} is no column or group of the inner query")
+
+    def used(self) -> frozenset[tuple[str, str]]:
+        """(measurement, field) of everything that is read."""
+        if isinstance(self.source, Query):
+            return self.source.used()
+        return frozenset((self.source, name) for name in self._fields())
+
+
+def over_time(measurement: str, column: Expression, where: tuple[Condition, ...], *by: str) -> Query:
+    """A column as lines over the range shown, one for each combination of the tags `by`."""
+    return Query(measurement, (column,), where, by, INTERVAL)
+
+
+def rate_over_time(measurement: str, field: str, where: tuple[Condition, ...], *by: str) -> Query:
+    """The mean rate of a counter, from each of its values to the next: a load of a second has one too."""
+    each = Query(measurement, (rate(value(field)).named("rate"),), where, by)
+    return Query(each, (mean("rate"),), (), by, INTERVAL)

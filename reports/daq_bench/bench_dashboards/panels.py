@@ -1,0 +1,298 @@
+"""The kinds of panel that the dashboards use, each a typed value that becomes Grafana's JSON."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from string import ascii_uppercase
+from typing import ClassVar
+
+from daq_bench.bench_dashboards.influxql import Query
+from daq_bench.bench_dashboards.looks import PLAIN, DataLink, Json, Override, Thresholds, Unit, Word, mappings
+
+WORST = "worst"  # the column of the one row that a tile with `whose` shows
+NOT_THE_TIME = "/^(?!time$).*/i"  # Grafana counts the time among "all fields"
+DATA_SOURCE: Json = {"type": "influxdb", "uid": "${datasource}"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """One query of a panel. `alias` names its series: `$tag_device` is a tag's value, `$col` the column's name.
+
+    `needs`: fields ("measurement.field") that only some hardware, or some loads, have. Where none of them was collected the
+    query stays empty, and nowhere else."""
+
+    query: Query
+    alias: str = ""
+    table: bool = False
+    needs: tuple[str, ...] = ()
+
+    def json(self, reference: str) -> Json:
+        return {
+            "refId": reference,
+            "datasource": DATA_SOURCE,
+            "query": self.query.render(),
+            "rawQuery": True,
+            "resultFormat": "table" if self.table else "time_series",
+            "alias": self.alias,
+        }
+
+
+@dataclass(frozen=True)
+class Panel(ABC):
+    """The fields of all kinds. `description` says what to look for. `needs`: as for its targets, for all of them."""
+
+    kind: ClassVar[str]
+
+    title: str
+    description: str
+    targets: tuple[Target, ...]
+    unit: Unit
+    thresholds: Thresholds = PLAIN
+    overrides: tuple[Override, ...] = ()
+    needs: tuple[str, ...] = ()
+    least: float | None = None
+    most: float | None = None
+    decimals: int | None = None
+    words: tuple[Word, ...] = ()
+    no_value: str = ""
+    time_from: str = ""
+    most_points: int = 0  # of each series; 0: one for each pixel
+    links: tuple[DataLink, ...] = ()
+
+    def json(self, identifier: int, position: Json) -> Json:
+        made: Json = {
+            "id": identifier,
+            "type": self.kind,
+            "title": self.title,
+            "description": self.description,
+            "datasource": DATA_SOURCE,
+            "gridPos": position,
+            "fieldConfig": {"defaults": self._defaults(), "overrides": [one.json() for one in self.overrides]},
+            "options": self.options(),
+            "targets": [one.json(letter) for letter, one in zip(ascii_uppercase, self.targets, strict=False)],
+        }
+        transformations = list(self.transformations())
+        if transformations:
+            made["transformations"] = transformations
+        if self.time_from:
+            made["timeFrom"] = self.time_from
+        if self.most_points:
+            made["maxDataPoints"] = self.most_points
+        return made
+
+    def _defaults(self) -> Json:
+        made: Json = {
+            "unit": self.unit,
+            "thresholds": self.thresholds.json(of_numbers=self.unit is not Unit.TEXT and self.kind != "timeseries"),
+            "mappings": mappings(self.words),
+            "color": {"mode": self.colour_mode()},
+            "custom": self.custom(),
+        }
+        optional = {"min": self.least, "max": self.most, "decimals": self.decimals, "noValue": self.no_value or None}
+        made.update({key: value for key, value in optional.items() if value is not None})
+        if self.links:
+            made["links"] = [link.json() for link in self.links]
+        return made
+
+    def colour_mode(self) -> str:
+        return "thresholds"
+
+    @abstractmethod
+    def options(self) -> Json:
+        """Returns Grafana's options of the panel, by its kind."""
+
+    def custom(self) -> Json:
+        return {}
+
+    def transformations(self) -> Iterable[Json]:
+        return ()
+
+
+@dataclass(frozen=True)
+class TimeSeries(Panel):
+    """Lines over time. `limits`: thresholds are drawn as lines; `points`: each value is marked, since they are days apart.
+
+    A line ends where no sample came for `gap_s`: a pause is not drawn as if something had been measured in it."""
+
+    kind = "timeseries"
+    stacked: bool = False
+    steps: bool = False
+    limits: bool = False
+    points: bool = False
+    legend: tuple[str, ...] = ("lastNotNull", "max")
+    gap_s: float = 300
+
+    @property
+    def many(self) -> bool:
+        """Each device, core or sensor has a line of its own: no areas, and the legend beside the graph."""
+        return any("$tag_" in target.alias for target in self.targets)
+
+    def colour_mode(self) -> str:
+        return "palette-classic"
+
+    def options(self) -> Json:
+        return {
+            "legend": {
+                "displayMode": "table" if self.legend else "list",
+                "placement": "right" if self.many else "bottom",
+                "showLegend": True,
+                "calcs": list(self.legend),
+            },
+            "tooltip": {"mode": "multi", "sort": "desc"},
+        }
+
+    def custom(self) -> Json:
+        return {
+            "drawStyle": "line",
+            "lineInterpolation": "stepAfter" if self.steps else "linear",
+            "lineWidth": 2,
+            "fillOpacity": 30 if self.stacked else 0 if self.many else 8,
+            "showPoints": "always" if self.points else "auto",
+            "spanNulls": self.points,
+            "insertNulls": False if self.points else int(self.gap_s * 1000),
+            "stacking": {"mode": "normal" if self.stacked else "none", "group": "A"},
+            "thresholdsStyle": {"mode": "line" if self.limits else "off"},
+            "axisSoftMin": 0,
+        }
+
+
+@dataclass(frozen=True)
+class Stat(Panel):
+    """One value, large enough to be read across a room; the whole tile takes the threshold's colour.
+
+    `whose`: the query answers with one row, of the column `WORST` and of tags: the tile says below the value whose it is."""
+
+    kind = "stat"
+    calculation: str = "lastNotNull"
+    text: bool = False  # the value is a text, not a number
+    per_series: bool = False
+    whose: bool = False
+
+    def options(self) -> Json:
+        reduced: Json = {
+            "values": self.whose,
+            "calcs": [self.calculation],
+            "fields": f"/^{WORST}$/" if self.whose else NOT_THE_TIME if self.text else "",
+        }
+        if self.whose:
+            reduced["limit"] = 1
+        return {
+            "reduceOptions": reduced,
+            "orientation": "auto",
+            "textMode": "value_and_name" if self.per_series or self.whose else "value",
+            "colorMode": "background",
+            "graphMode": "none",
+            "justifyMode": "center",
+            "showPercentChange": False,
+        }
+
+
+@dataclass(frozen=True)
+class BarGauge(Panel):
+    """A bar for each series between `least` and `most`."""
+
+    kind = "bargauge"
+
+    def options(self) -> Json:
+        return {
+            "reduceOptions": {"values": False, "calcs": ["lastNotNull"], "fields": ""},
+            "orientation": "horizontal",
+            "displayMode": "lcd",
+            "valueMode": "color",
+            "namePlacement": "left",
+            "showUnfilled": True,
+            "sizing": "auto",
+            "minVizWidth": 8,
+            "minVizHeight": 16,
+        }
+
+
+@dataclass(frozen=True)
+class StateTimeline(Panel):
+    """One lane for each series; what is the same stays one bar."""
+
+    kind = "state-timeline"
+
+    def options(self) -> Json:
+        return {
+            "showValue": "auto",
+            "rowHeight": 0.8,
+            "mergeValues": False,
+            "alignValue": "left",
+            "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True, "calcs": []},
+            "tooltip": {"mode": "single", "sort": "none"},
+        }
+
+    def custom(self) -> Json:
+        return {"fillOpacity": 80, "lineWidth": 0}
+
+
+@dataclass(frozen=True)
+class Heatmap(Panel):
+    """Shows how many series are at which height: readable for two cores and for 256."""
+
+    kind = "heatmap"
+    bucket: float = 0.1
+
+    def options(self) -> Json:
+        return {
+            "calculate": True,
+            "calculation": {"yBuckets": {"mode": "size", "value": f"{self.bucket:g}"}},
+            "color": {
+                "mode": "scheme",
+                "scheme": "Oranges",
+                "fill": "dark-orange",
+                "scale": "exponential",
+                "exponent": 0.5,
+                "steps": 64,
+                "reverse": False,
+            },
+            "cellGap": 1,
+            "yAxis": {"unit": self.unit, "axisPlacement": "left", "reverse": False, "min": "0", "max": "1"},
+            "legend": {"show": True},
+            "tooltip": {"mode": "single", "yHistogram": True, "showColorScale": False},
+            "exemplars": {"color": "rgba(255,0,255,0.7)"},
+            "filterValues": {"le": 1e-9},
+            "rowsFrame": {"layout": "auto"},
+            "showValue": "never",
+        }
+
+
+@dataclass(frozen=True)
+class Table(Panel):
+    """Rows, the columns in the order of `columns` (name in the answer, heading); others are left out."""
+
+    kind = "table"
+    columns: tuple[tuple[str, str], ...] = ()
+    sort: str = ""  # heading, newest or largest first
+    ascending: bool = False  # smallest first
+    merged: bool = False  # several targets with the same tags become one row
+
+    def options(self) -> Json:
+        return {
+            "showHeader": True,
+            "cellHeight": "sm",
+            "footer": {"show": False, "reducer": [], "countRows": False, "fields": ""},
+            "sortBy": [{"displayName": self.sort, "desc": not self.ascending}] if self.sort else [],
+        }
+
+    def custom(self) -> Json:
+        return {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False, "filterable": False}
+
+    def transformations(self) -> Iterable[Json]:
+        if self.merged:
+            yield {"id": "merge", "options": {}}
+        if self.columns:
+            names = [name for name, _ in self.columns]
+            yield {"id": "filterFieldsByName", "options": {"include": {"names": names}}}
+            yield {
+                "id": "organize",
+                "options": {
+                    "excludeByName": {},
+                    "includeByName": {},
+                    "indexByName": {name: index for index, name in enumerate(names)},
+                    "renameByName": {name: heading for name, heading in self.columns if heading != name},
+                },
+            }

@@ -1,0 +1,144 @@
+"""`python -m daq_bench.bench_report render runs/<id>`: writes report.html, report.pdf and report-data.json into the bundle.
+`python -m daq_bench.bench_report check runs/<id>`: renders them once more and says, as JSON, where those of the bundle differ.
+`compare` and `lot` make documents on several runs.
+`trend` makes one over the runs of one candidate, `nightly` the page of a night, and `site` an index over all of them.
+`history` brings the file up to date that these three ask first.
+
+Exit status: 0 done, 1 --check found a difference, 2 a bundle cannot be reported on; then stderr has one line that
+says why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_report.comparison import command as comparison
+from daq_bench.bench_report.lot import command as lot
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog=os.environ.get("DAQ_BENCH_NAME", "bench_report"), description="Reports on run bundles."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    rendering = _of_one_run(commands, "render", "write the reports into a run bundle", _render)
+    rendering.add_argument(
+        "--altered", type=int, default=0, metavar="N", help="files altered since the bundle was sealed"
+    )
+    rendering.add_argument(
+        "--different",
+        action="append",
+        default=[],
+        metavar="FIELD",
+        help="a field of its profiles that is not the checker's",
+    )
+    _of_one_run(commands, "check", "render them again and compare, without writing", _check)
+    comparison.add_parser(commands)
+    lot.add_parser(commands)
+    _add_nights(commands)
+    chosen = parser.parse_args(arguments)
+    try:
+        done: int = chosen.run(chosen)
+    except BenchError as error:
+        print(f"bench_report: {error}", file=sys.stderr)
+        return 2
+    return done
+
+
+def _of_one_run(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, run: object
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text)
+    parser.add_argument("bundle", type=Path, help="the run bundle, for example runs/latest")
+    parser.add_argument("--signer", metavar="KEY", help="the key by which the reports are signed, for their own words")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_nights(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    trend = commands.add_parser("trend", help="write trend.html, .pdf and .json over one candidate's runs")
+    trend.add_argument("runs", type=Path, nargs="+", help="a folder of run bundles, or bundles")
+    trend.add_argument("--candidate", required=True, help="its name in the inventory")
+    trend.add_argument("--scenario", help="id; the newest run's when left out")
+    trend.add_argument("-o", "--output", type=Path, help="folder for the documents (trend-NAME)")
+    trend.set_defaults(run=_trend)
+    night = commands.add_parser("nightly", help="write nightly.html into a night's folder")
+    night.add_argument("folder", type=Path, help="nightly/<id>")
+    night.set_defaults(run=_nightly)
+    site = commands.add_parser("site", help="write a static site over runs and nights")
+    site.add_argument("runs", type=Path, nargs="+", help="a folder of run bundles, or bundles")
+    site.add_argument("--nights", type=Path, default=Path("nightly"), metavar="FOLDER", help="the nights (nightly)")
+    site.add_argument("-o", "--output", type=Path, default=Path("site"), help="folder of the site (site)")
+    site.add_argument(
+        "--copy", action="store_true", help="with the documents themselves, so that the folder can be moved"
+    )
+    site.set_defaults(run=_site)
+    history = commands.add_parser("history", help="bring the index over a folder of bundles up to date")
+    history.add_argument("runs", type=Path, nargs="+", help="a folder of run bundles")
+    history.add_argument("--rebuild", action="store_true", help="read and judge every bundle again")
+    history.set_defaults(run=_history)
+
+
+# Imports come late, so that a mistyped argument does not wait for matplotlib and WeasyPrint.
+
+
+def _render(chosen: argparse.Namespace) -> int:
+    from daq_bench.bench_report.qualification.render import render
+
+    for path in render(chosen.bundle, chosen.signer, chosen.altered, chosen.different):
+        print(path)
+    return 0
+
+
+def _check(chosen: argparse.Namespace) -> int:
+    from daq_bench.bench_report.qualification.check import compared
+
+    print(json.dumps(compared(chosen.bundle, chosen.signer), ensure_ascii=False))
+    return 0
+
+
+def _trend(chosen: argparse.Namespace) -> int:
+    from daq_bench.bench_report.trend.command import render
+
+    folder = chosen.output or Path(f"trend-{chosen.candidate}")
+    for path in render(chosen.runs, chosen.candidate, chosen.scenario, folder):
+        print(path)
+    return 0
+
+
+def _nightly(chosen: argparse.Namespace) -> int:
+    from daq_bench.bench_report.nightly import render
+
+    for path in render(chosen.folder):
+        print(path)
+    return 0
+
+
+def _site(chosen: argparse.Namespace) -> int:
+    from daq_bench.bench_report.site import build
+
+    for page in build(chosen.runs, chosen.nights, chosen.output, chosen.copy):
+        print(chosen.output / page)
+    return 0
+
+
+def _history(chosen: argparse.Namespace) -> int:
+    from daq_bench.bench_model.nights.history_index import forget
+    from daq_bench.bench_model.nights.run_history import read_all
+
+    if chosen.rebuild:
+        for folder in chosen.runs:
+            forget(folder)
+    nights, broken = read_all(chosen.runs)
+    print(f"{len(nights)} runs that others may rest on, {len(broken)} bundles or folders that are left out")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

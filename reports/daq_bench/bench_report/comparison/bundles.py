@@ -1,0 +1,161 @@
+"""Reads from one run bundle what a decision needs: its verdict, the values behind it, its definitions and conditions.
+
+Promise: only run.json, profiles/, facts/ and the results are read, not the telemetry, so that sixty bundles take seconds. The verdict is
+judged again, and a run that is not sealed, was altered or contradicts itself is refused (bench_model.verdict.judging). A missing part
+is None or empty; a part that is there and broken is a BundleError that names file and field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from daq_bench.bench_model.base.errors import ProfileError
+from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.bundle.files import plain_file
+from daq_bench.bench_model.bundle.provenance import MANIFEST, digest_of
+from daq_bench.bench_model.documents.run import Run
+from daq_bench.bench_model.documents.verdict import Judgement, Verdict
+from daq_bench.bench_model.evidence.measured import measure
+from daq_bench.bench_model.profiles.candidates import Candidate, load_candidate
+from daq_bench.bench_model.profiles.metrics import ResultMetric, load_metrics
+from daq_bench.bench_model.profiles.published import FOLDER, PublishedDevice, load_published
+from daq_bench.bench_model.profiles.requirements import RequirementProfile
+from daq_bench.bench_model.verdict.judging import SEALED, UNJUDGED, VERDICT, profiles_of, standing_of
+from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.base.fields import Node, parse_document, read_document, read_text
+from daq_bench.bench_report.reading.load import run_document, versioned
+
+NO_VERDICT = "NO VERDICT"
+Made = TypeVar("Made")
+COUNTS = ("PASS", "FAIL")  # outcomes of evidence that counts
+
+
+@dataclass(frozen=True)
+class Source:
+    """One run bundle. `manifest_sha256`: of its MANIFEST.sha256, which names everything in it; None where it has none."""
+
+    root: Path
+    run: Run
+    verdict: Verdict | None
+    manifest_sha256: str | None
+
+    @property
+    def name(self) -> str:
+        """Candidate, and target where it has several."""
+        target = self.run.target.name
+        return f"{self.run.candidate.name}/{target}" if target else self.run.candidate.name
+
+    @property
+    def outcome(self) -> str:
+        return self.verdict.outcome if self.verdict else NO_VERDICT
+
+    @property
+    def moment(self) -> datetime:
+        return self.run.finished or self.run.started
+
+    @property
+    def counts(self) -> bool:
+        return self.outcome in COUNTS
+
+    @property
+    def reason(self) -> str:
+        """Returns a sentence that says why the run does not count."""
+        if self.verdict is None:
+            return f"the run has no verdict (state: {self.run.state})"
+        return self.verdict.reasons[0] if self.verdict.reasons else "the verdict gives no reason"
+
+    @cached_property
+    def metrics(self) -> dict[str, ResultMetric]:
+        """The run's metric definitions; empty where its bundle has none."""
+        text = read_text(self.root, "profiles/metrics.yml")
+        return {} if text is None else _checked(lambda: load_metrics(self.root / "profiles" / "metrics.yml"))
+
+    @cached_property
+    def profile(self) -> RequirementProfile | None:
+        name = self.run.requirement.id
+        if not self.metrics or plain_file(self.root, f"profiles/requirements/{name}.yml") is None:
+            return None
+        return _checked(lambda: profiles_of(self.root, name)[0])
+
+    @cached_property
+    def candidate(self) -> Candidate | None:
+        """Its inventory entry, with the run's target chosen; None where the bundle has none."""
+        file = plain_file(self.root, "profiles/lab.yml")
+        if file is None:
+            return None
+        found = _checked(lambda: load_candidate(file, self.run.candidate.name))
+        target = self.run.target.name
+        return found.aimed_at(target) if target else found
+
+    @cached_property
+    def published(self) -> dict[str, PublishedDevice]:
+        return _checked(lambda: load_published(self.root / "profiles" / FOLDER))
+
+    def result(self, name: str) -> Node | None:
+        """results/NAME.json."""
+        return read_document(self.root, f"results/{name}.json")
+
+    def row(self, requirement: str) -> Judgement | None:
+        return next((row for row in self.verdict.requirements if row.id == requirement), None) if self.verdict else None
+
+    def values(self, row: Judgement) -> tuple[float, ...]:
+        """The row's value in each repetition, in its unit; the judged value alone where the bundle does not define the metric."""
+        asked = next((one for one in self.profile.requirements if one.id == row.id), None) if self.profile else None
+        if asked is not None:
+            metric = self.metrics[asked.metric]
+            document = self._plain_result(metric.file)
+            found = measure(asked, metric, {metric.file: document} if document is not None else {})
+            if found.values:
+                return found.values
+        return () if row.measured is None else (row.measured,)
+
+    def _plain_result(self, name: str) -> Document | None:
+        node = read_document(self.root, name)
+        if node is None:
+            return None
+        if not isinstance(node.value, dict):
+            raise BundleError(f"{self.root}/{name}", "holds no JSON object")
+        return node.value
+
+
+def read_source(root: Path) -> Source:
+    """Reads one bundle. Raises BundleError for a folder that is no run bundle, a damaged one, or one that others may not rest on."""
+    document = run_document(root, f"{root}/run.json")
+    stored, name = read_text(root, VERDICT), f"{root}/{VERDICT}"
+    if stored is not None:
+        versioned(parse_document(stored, name), name)
+    standing = standing_of(root)
+    if standing.state not in (SEALED, UNJUDGED):
+        raise BundleError(str(root), standing.reason, standing.remedy)
+    return Source(
+        root=root,
+        run=document.typed(Run),
+        verdict=standing.verdict,
+        manifest_sha256=digest_of(root / MANIFEST),
+    )
+
+
+def read_sources(roots: list[Path]) -> list[Source]:
+    """Reads all of them, in the order of their start. Raises BundleError for a run that is named twice."""
+    found: dict[str, Source] = {}
+    for root in roots:
+        source = read_source(root)
+        if source.run.run_id in found:
+            raise BundleError(
+                str(root),
+                f"is run {source.run.run_id}, which {found[source.run.run_id].root} is too",
+                "Name each run once",
+            )
+        found[source.run.run_id] = source
+    return sorted(found.values(), key=lambda one: (one.run.started, one.run.run_id))
+
+
+def _checked(load: Callable[[], Made]) -> Made:
+    try:
+        return load()
+    except ProfileError as error:
+        raise BundleError(str(error.place), error.problem, error.remedy) from error

@@ -1,0 +1,278 @@
+"""comparison.json as a paper: first page, then the sections in the order in which a board asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from daq_bench.bench_model.documents.struct import read
+from daq_bench.bench_model.workloads.raid_vs_3dxp.document import RaidComparison
+from daq_bench.bench_report.base.units import NONE, SIDES, SPELLED, THIN, percent, quantity, significant
+from daq_bench.bench_report.comparison import tables, unranked, words
+from daq_bench.bench_report.comparison.figures import (
+    Bound,
+    ParetoPoint,
+    PriceRow,
+    ValueRow,
+    pareto_figure,
+    price_figure,
+    share_figure,
+    value_figure,
+)
+from daq_bench.bench_report.comparison.ownership import ownership_table
+from daq_bench.bench_report.document.canvas import Figure
+from daq_bench.bench_report.document.made_by import seal_of_runs
+from daq_bench.bench_report.document.section import Lacking, Part, Section
+from daq_bench.bench_report.output.paper import Paper
+from daq_bench.bench_report.workloads.raid_vs_3dxp.section import performance, rates_figure
+
+Document = dict[str, Any]
+FIGURES_MAX = 6
+NAMED_MAX = 4
+
+
+def paper_of(found: Document, command: str, moment: datetime) -> Paper:
+    ranked = sum(run["ranked"] for run in found["runs"])
+    sets = found["kind"] == "configurations"
+    what = "configurations of one run" if sets else "candidates"
+    number = len(found["contenders"]) + len(found["not_ranked"])
+    shown = unranked.mark(found)
+    side = (
+        (Section("unranked", "What runs that do not count measured", tuple(unranked.side_by_side(found))),)
+        if shown
+        else ()
+    )
+    sections = (
+        *(() if found["contenders"] else side),
+        Section("ranking", "Compliance and ranking for each requirement", tuple(_ranking(found))),
+        *_sets(found),
+        Section("compared", "What was compared", (tables.runs(found), *_named(found))),
+        Section("differences", "Differences, with intervals and effect sizes", tables.differences(found)),
+        Section("same", "What is not distinguishable", tuple(tables.not_distinguishable(found))),
+        Section("cost", "Price, power, room and wear beside speed", tuple(_cost(found))),
+        Section("firmness", "How firm the decision is", tuple(_firmness(found))),
+        Section("conditions", "Conditions that differ", (*tables.unlike(found), *tables.conditions(found))),
+        *(side if found["contenders"] else ()),
+        Section("method", "How this was computed", tuple(_method(found, command))),
+    )
+    scaled = sorted({run["scale"] for run in found["runs"] if run["ranked"] and (run["scale"] or 1) < 1})
+    boxes = (
+        (("Not at full scale", (f"The load was {', '.join(f'{one:g}' for one in scaled)} of one readout unit.",)),)
+        if scaled
+        else ()
+    )
+    return Paper(
+        kicker="Comparison report",
+        title=("RAID and 3D XPoint: " if sets else "")
+        + f"{number} {what}: {found['scenario']['title'] or found['scenario']['id']}",
+        meta=(
+            f"Requirements: {found['requirement']['title'] or found['requirement']['id']}",
+            f"{len(found['runs'])} run{'s' if len(found['runs']) != 1 else ''}, of which {ranked} count{'s' if ranked == 1 else ''}; "
+            f"newest of {moment:%Y-%m-%d %H:%M} UTC",
+        ),
+        running=f"{found['scenario']['id']}: {number} {what}",
+        badge=words.badge(found),
+        meaning=words.meaning(found),
+        reasons=tuple(words.reasons(found)),
+        boxes=boxes,
+        summary=tables.summary(found) if found["contenders"] or not shown else unranked.summary(found),
+        notes=tables.summary_notes(found) if found["contenders"] or not shown else (),
+        mark=shown,
+        sections=sections,
+        keywords=("comparison", found["scenario"]["id"], found["requirement"]["id"]),
+        moment=moment,
+        seal=seal_of_runs(run["manifest_sha256"] for run in found["runs"]),
+    )
+
+
+def _sets(found: Document) -> tuple[Section, ...]:
+    """Shows what no requirement asks of one run's configurations: latency, CPU time of md, and what others published."""
+    if "sets" not in found:
+        return ()
+    sets = read(found["sets"], RaidComparison, "comparison.json: sets")
+    rates = rates_figure(sets)
+    without = () if sets.published else (Lacking("figures of published devices: the bundle holds none"),)
+    parts = (performance(sets), *((rates,) if rates else ()), *without)
+    return (Section("sets", "Latency, CPU of md, and published devices", parts),)
+
+
+def _named(found: Document) -> Iterator[Part]:
+    if not found["contenders"]:
+        yield Lacking("no run of any contender counts as evidence, so that nothing is ranked")
+
+
+def _ranking(found: Document) -> Iterator[Part]:
+    if not found["contenders"]:
+        yield Lacking("a ranking: no run counts as evidence")
+        return
+    yield (
+        "A place is a range: as far ahead and as far behind as the differences between contenders are certain. Contenders that share "
+        "a range cannot be told apart in that requirement."
+    )
+    yield tables.ranking(found)
+    for one in _drawn(found):
+        yield _values(found, one)
+
+
+def _drawn(found: Document) -> list[Document]:
+    """Returns the requirements whose values scatter: those that the score weighs first, then mandatory ones."""
+    keys = [one["key"] for one in found["criteria"]]
+    scatter = [
+        one
+        for one in found["requirements"]
+        if sum(each["value"] is not None for each in one["contenders"]) > 1
+        and any(each["interval"] and each["interval"][0] < each["interval"][1] for each in one["contenders"])
+    ]
+    order = sorted(scatter, key=lambda one: (one["id"] not in keys, one["severity"] != "mandatory"))
+    return order[:FIGURES_MAX]
+
+
+def _values(found: Document, one: Document) -> Figure:
+    barred = {each["name"] for each in found["contenders"] if each["barred"]}
+    rows = [
+        ValueRow(
+            words.label(found, each["name"]), tuple(value for value in each["values"] if value is not None), each["value"],
+            (each["interval"][0], each["interval"][1]) if each["interval"] else None, each["name"] in barred,
+        )
+        for each in one["contenders"]
+        if each["value"] is not None
+    ]  # fmt: skip
+    unit = SPELLED.get(one["unit"], one["unit"])
+    bound = None
+    if not isinstance(one["bound"], str):
+        text = f"bound at full scale: {SIDES[one['comparison']]} {quantity(one['bound'], one['unit'], trim=True)}"
+        bound = Bound(one["bound"], text, one["comparison"])
+    counts = ", ".join(f"{words.letters(found)[each['name']]} {each['n']}" for each in one["contenders"] if each["n"])
+    better = "More is better" if one["comparison"] == "at_least" else "Less is better"
+    caption = f"{better}. Values per contender: {counts} ({_units(found)}). Bar: 95{THIN}% interval of the mean."
+    if bound is not None and not _near(one):
+        caption += f" The {bound.text} lies off the scale."
+        bound = None
+    return value_figure(
+        f"values-{one['id']}", f"{one['id']}: {one['text']}", caption, rows, f"{one['metric']} ({unit})", bound
+    )
+
+
+def _near(one: Document) -> bool:
+    """Says whether the bound lies near the values: one far away would squeeze them together."""
+    values = [value for each in one["contenders"] for value in each["values"] if value is not None]
+    span = max(values) - min(values)
+    return bool(min(values) - 2 * span <= one["bound"] <= max(values) + 2 * span)
+
+
+def _units(found: Document) -> str:
+    kinds = list(dict.fromkeys(one["units"] for one in found["contenders"]))
+    texts = {
+        "runs": "one per run", "repetitions": "repetitions of a single run: they do not show how runs scatter",
+        "rounds": "one per round",
+    }  # fmt: skip
+    return "; ".join(texts[kind] for kind in kinds)
+
+
+def _cost(found: Document) -> Iterator[Part]:
+    if not found["contenders"]:
+        yield Lacking("figures of contenders: no run counts as evidence")
+        return
+    yield tables.figures(found)
+    yield from tables.figure_reasons(found)
+    yield from ownership_table(found)
+    pareto = found["pareto"]
+    if pareto is None:
+        yield Lacking(
+            "the plot of price against throughput: contenders that may be chosen have no price, and no power instead of it, or their "
+            "throughput cannot be compared"
+        )
+        return
+    tags = words.letters(found)
+    named = len(pareto["points"]) <= NAMED_MAX  # else the letters alone, whose names the table above has
+    points = [
+        ParetoPoint(
+            (words.label(found, one["name"]) if named else tags[one["name"]]) + (" (barred)" if one["barred"] else ""),
+            tuple(one["x"]), tuple(one["y"]), one["kind"],
+        )
+        for one in pareto["points"]
+    ]  # fmt: skip
+    priced = pareto["x"] == "cost"
+    across = f"price ({words.currency_of(found) or 'currency as declared'})" if priced else "W per GB/s"
+    beaten = [
+        f"{tags[one['name']]} by {', '.join(tags[name] for name in one['by'])}" for one in pareto["points"] if one["by"]
+    ]
+    caption = (
+        "Best is above and to the left. The axes need not begin at zero. Boxes: 95\u202f% intervals"
+        + (" of the throughput; a price is exact" if priced else "")
+        + f". Dominated (no better in either, worse in one): {'; '.join(beaten) or 'none'}."
+        + (
+            " Barred: may not be chosen, and beside the front."
+            if any(one["barred"] for one in pareto["points"])
+            else ""
+        )
+        + ("" if priced else " Not all contenders have a price, so that power stands in its place.")
+    )
+    title = "Price against throughput" if priced else "Power per throughput against throughput"
+    yield pareto_figure("pareto", title, caption, points, across, f"{found['speed']}, throughput ({pareto['unit']})")
+
+
+def _firmness(found: Document) -> Iterator[Part]:
+    if len(found["scores"]) < 2:
+        why = "; ".join(one["text"] for one in found["decision"]["why"])
+        yield Lacking(f"a score: {why or 'fewer than two contenders may be chosen'}")
+        return
+    yield tables.scores(found)
+    rows = [(words.label(found, one["name"]), one["weight_share"], one["chance_first"]) for one in found["scores"]]
+    caption = (
+        "Solid: the share of all possible weights of the criteria for which a contender is ahead, prices and mean values taken as "
+        "they are. Hatched: the weights as given, but every measured value drawn anew from its interval."
+    )
+    if found["weight_share_error"]:
+        error = percent(100 * found["weight_share_error"], 2)
+        caption += (
+            f" {significant(found['draws'], 2)} draws each, seed {found['seed']}; standard error at most {error}."
+        )
+    else:
+        caption += f" The solid bars are exact; hatched: {found['draws']} draws, seed {found['seed']}."
+    if any(one["chance_first"] is None for one in found["scores"]):
+        caption += " No hatched bars: the scatter of one contender is not known."
+    yield share_figure("shares", "Who is ahead, whatever counts", caption, rows)
+    if found["prices"]:
+        yield tables.prices(found)
+        currency = words.currency_of(found)
+        shown = [
+            PriceRow(
+                words.label(found, one["name"]), one["price"],
+                one["break_even"] if one["change"] is not None and -1 < one["change"] < 2 else None,
+                one["name"] == found["decision"]["best"],
+            )
+            for one in found["prices"]
+        ]  # fmt: skip
+        caption = (
+            "All else as it is. The contender ahead (solid line) stays so up to the diamond; each other (dotted) would be ahead below "
+            "its own. No diamond: the price would have to more than treble."
+        )
+        yield price_figure("prices", "At which price the order changes", caption, shown, currency)
+    else:
+        yield Lacking("break-even prices: not all contenders that may be chosen have a price in one currency")
+
+
+def _method(found: Document, command: str) -> Iterator[Part]:
+    yield (
+        "Only runs that count (PASS or FAIL) are ranked; who misses a mandatory requirement is shown and cannot be chosen. Values above "
+        "zero are compared by ratio (on logarithms), others by difference. Contenders are paired only where they were measured in the "
+        "same rounds in alternating order: then Student's t, stratified by order; else Welch's t over runs, or, with one run each, the "
+        "runs' own intervals combined (MOVER), which knows no scatter between runs and decides nothing. Each row of the differences names "
+        "its method. An exact requirement is met or missed and never ranked."
+    )
+    yield (
+        f"Many comparisons: the pairs within one requirement are one family, the pairs of the score another. In each, Holm's procedure "
+        f"keeps the chance of one or more false \u201cbetter\u201d at {percent(100 * found['alpha'])} at most. "
+        f"Each interval is given at the level of its own step. Better: the whole interval beyond the margin, "
+        f"{percent(found['equivalence_percent'])} unless the weights file says otherwise. Equivalent: all of it within. Undecided: "
+        "anything else."
+    )
+    yield (
+        "The score is the weighted product of the criteria, each to the power of its share: it depends on no unit, and leaving out a "
+        "loser changes nothing among the others. The methods, their sources and their measured error rates: docs/comparison.md."
+    )
+    tags = words.letters(found)
+    yield tables.made_of([(tags.get(run["contender"], NONE), run) for run in found["runs"]])
+    yield "To make it again from the same bundles: " + command + "."

@@ -1,0 +1,244 @@
+"""Figures of a decision: values with their intervals, price against throughput, break-even prices, shares of the weights.
+
+Contenders stand in rows or carry their letter; a dominated one has a shape of its own, so that no colour is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from daq_bench.bench_report.base.units import significant
+from daq_bench.bench_report.document.canvas import (
+    BLUE,
+    FAINT,
+    GREY,
+    INK,
+    VERMILLION,
+    Figure,
+    legend_above,
+    sheet,
+    to_svg,
+)
+
+ROW_MM, MARGIN_MM = 6.4, 22.0
+MARGIN_SHARE = 0.15  # share of the span of the values, on both sides
+HEIGHT_PT, LABEL_PT, LETTER_SHARE, LOWEST_PT = 170.0, 9.0, 0.009, -9.0  # of the plot; a label: height, width, place
+SHAPES = {
+    "front": ("o", "not dominated"),
+    "maybe dominated": ("D", "dominated by the estimates, not for certain"),
+    "dominated": ("X", "dominated"),
+    "barred": ("x", "may not be chosen"),
+}
+
+
+@dataclass(frozen=True)
+class ValueRow:
+    """One row: each value, the middle and its interval where there is one; `hollow` where the contender may not be chosen."""
+
+    label: str
+    values: tuple[float, ...]
+    middle: float
+    interval: tuple[float, float] | None
+    hollow: bool = False
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A requirement's bound; `better` says on which side of it a value has to lie: right, left or on."""
+
+    value: float
+    text: str
+    better: str
+
+
+@dataclass(frozen=True)
+class ParetoPoint:
+    """(value, low, high) across and up; `kind` one of SHAPES."""
+
+    label: str
+    across: tuple[float, float, float]
+    up: tuple[float, float, float]
+    kind: str
+
+
+@dataclass(frozen=True)
+class PriceRow:
+    label: str
+    now: float
+    break_even: float | None
+    ahead: bool
+
+
+def value_figure(
+    name: str, title: str, caption: str, rows: Sequence[ValueRow], axis: str, bound: Bound | None
+) -> Figure:
+    """Rows on one linear axis, that of the quantity."""
+    with sheet(MARGIN_MM + len(rows) * ROW_MM) as (figure, (axes,)):
+        seen: set[str] = set()
+        for place, row in enumerate(rows):
+            axes.plot(
+                row.values, [place] * len(row.values), linestyle="none", marker="|", markersize=8, color=GREY,
+                label=_once(seen, "each value"), zorder=3,
+            )  # fmt: skip
+            if row.interval:
+                axes.hlines(
+                    place, *row.interval, color=INK, linewidth=1.4, label=_once(seen, "95 % interval"), zorder=4
+                )
+            axes.plot(
+                row.middle, place, linestyle="none", marker="o", color=BLUE, markerfacecolor="white" if row.hollow else BLUE,
+                label=_once(seen, "mean, may not be chosen" if row.hollow else "mean"), zorder=5,
+            )  # fmt: skip
+        if bound is not None:
+            axes.axvline(bound.value, color=VERMILLION, linestyle="--", linewidth=1.1, label=bound.text, zorder=2)
+        _rows(axes, [row.label for row in rows])
+        axes.set_xlabel(axis, color=INK)
+        legend_above(axes, columns=4)
+        alt = f"{title}. " + "; ".join(_said(row) for row in rows)
+        return Figure(name, title, caption, alt, to_svg(figure, name, alt))
+
+
+def _said(row: ValueRow) -> str:
+    text = f"{row.label}: {significant(row.middle, 4)}"
+    return text + (f" ({significant(row.interval[0], 4)} to {significant(row.interval[1], 4)})" if row.interval else "")
+
+
+def _once(seen: set[str], label: str) -> str:
+    new = label not in seen
+    seen.add(label)
+    return label if new else "_nolegend_"
+
+
+def _rows(axes: Axes, labels: Sequence[str]) -> None:
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.set_yticks(range(len(labels)), list(labels))
+    axes.margins(x=0.06)
+
+
+def pareto_figure(name: str, title: str, caption: str, points: Sequence[ParetoPoint], across: str, up: str) -> Figure:
+    """Draws price against throughput: the best place is up and to the left, the worst down and to the right. Boxes are the intervals."""
+    with sheet(82) as (figure, (axes,)):
+        seen: set[str] = set()
+        lifted = _label_offsets(points)
+        for point in points:
+            shape, label = SHAPES[point.kind]
+            colour = GREY if point.kind in ("dominated", "barred") else BLUE
+            axes.add_patch(Rectangle(
+                (point.across[1], point.up[1]), point.across[2] - point.across[1], point.up[2] - point.up[1],
+                facecolor=FAINT, edgecolor=GREY, linewidth=0.6, zorder=2,
+            ))  # fmt: skip
+            axes.vlines(point.across[0], point.up[1], point.up[2], color=GREY, linewidth=1.0, zorder=3)
+            axes.plot(
+                point.across[0], point.up[0], linestyle="none", marker=shape, markersize=6, color=colour,
+                markerfacecolor="white" if point.kind == "maybe dominated" else colour, label=_once(seen, label), zorder=4,
+            )  # fmt: skip
+            axes.annotate(
+                point.label, (point.across[0], point.up[0]), xytext=(6, lifted[point.label]),
+                textcoords="offset points", fontsize=7,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5}, zorder=3,
+            )  # fmt: skip
+        _staircase(axes, points)
+        axes.set_xlim(*_limits([value for point in points for value in point.across]))
+        axes.set_ylim(*_limits([value for point in points for value in point.up]))
+        axes.set_xlabel(f"{across} (less is better)", color=INK)
+        axes.set_ylabel(up, color=INK)
+        legend_above(axes, columns=4)
+        alt = f"{title}. " + "; ".join(
+            f"{point.label}: {significant(point.across[0], 4)} and {significant(point.up[0], 4)}, {SHAPES[point.kind][1]}"
+            for point in points
+        )
+        return Figure(name, title, caption, alt, to_svg(figure, name, alt))
+
+
+def _limits(values: Sequence[float]) -> tuple[float, float]:
+    """Returns the limits of an axis that shows points, not bars: from zero only where that takes no more than half of it."""
+    low, high = min(values), max(values)
+    room = MARGIN_SHARE * (high - low)
+    return (0.0, 1.12 * high) if room == 0 or low < high / 2 else (low - room, high + room)
+
+
+def _label_offsets(points: Sequence[ParetoPoint]) -> dict[str, float]:
+    """Returns how far each label stands above its point (pt): from the lowest up, each as low as those placed before it allow."""
+    left, right = _limits([value for point in points for value in point.across])
+    bottom, top = _limits([value for point in points for value in point.up])
+    offsets: dict[str, float] = {}
+    placed: list[tuple[float, float, float]] = []  # places taken by labels: share across from, to; pt up
+    for point in sorted(points, key=lambda one: one.up[0]):
+        x, offset = (point.across[0] - left) / (right - left), LOWEST_PT
+        y = (point.up[0] - bottom) / (top - bottom) * HEIGHT_PT
+        end = x + LETTER_SHARE * (len(point.label) + 2)
+        while any(
+            x < its_end and start < end and abs(y + offset - height) < LABEL_PT for start, its_end, height in placed
+        ):
+            offset += 1.0
+        offsets[point.label] = offset
+        placed.append((x, end, y + offset))
+    return offsets
+
+
+def _staircase(axes: Axes, points: Sequence[ParetoPoint]) -> None:
+    """Draws a line along the points that no other dominates by the estimates: dominated ones lie below and to the right of it."""
+    front = sorted((point.across[0], point.up[0]) for point in points if point.kind == "front")
+    if len(front) > 1:
+        axes.step(*zip(*front, strict=True), where="post", color=BLUE, linewidth=0.8, linestyle=":", zorder=1)
+
+
+def price_figure(name: str, title: str, caption: str, rows: Sequence[PriceRow], currency: str) -> Figure:
+    """Draws bars from today's price to the one at which the order changes."""
+    with sheet(MARGIN_MM + len(rows) * ROW_MM) as (figure, (axes,)):
+        seen: set[str] = set()
+        for place, row in enumerate(rows):
+            if row.break_even is not None:
+                axes.hlines(
+                    place,
+                    row.now,
+                    row.break_even,
+                    color=GREY,
+                    linewidth=1.2,
+                    linestyle="-" if row.ahead else ":",
+                    zorder=2,
+                )
+                axes.plot(
+                    row.break_even, place, linestyle="none", marker="D", color=VERMILLION, markerfacecolor="white",
+                    label=_once(seen, "price at which the order changes"), zorder=4,
+                )  # fmt: skip
+            axes.plot(
+                row.now, place, linestyle="none", marker="o", color=BLUE, label=_once(seen, "price today"), zorder=3
+            )
+        _rows(axes, [row.label for row in rows])
+        axes.set_xlim(*_limits([price for row in rows for price in (row.now, row.break_even) if price is not None]))
+        axes.set_xlabel(f"price ({currency})", color=INK)
+        legend_above(axes, columns=2)
+        alt = f"{title}. " + "; ".join(
+            f"{row.label}: {significant(row.now, 4)}"
+            + (f", break-even {significant(row.break_even, 4)}" if row.break_even is not None else "")
+            for row in rows
+        )
+        return Figure(name, title, caption, alt, to_svg(figure, name, alt))
+
+
+def share_figure(name: str, title: str, caption: str, rows: Sequence[tuple[str, float, float | None]]) -> Figure:
+    """Draws rows of (label, share of the weights, chance of being first as weighed); both are shares of 1."""
+    with sheet(MARGIN_MM + len(rows) * (ROW_MM + 2)) as (figure, (axes,)):
+        places = range(len(rows))
+        shares = [100 * share for _, share, _ in rows]
+        axes.barh([place - 0.17 for place in places], shares, height=0.3, color=BLUE, label="all possible weights")
+        chances = [(place + 0.17, 100 * chance) for place, (_, _, chance) in enumerate(rows) if chance is not None]
+        if chances:
+            axes.barh(
+                [place for place, _ in chances], [chance for _, chance in chances], height=0.3, facecolor="white",
+                edgecolor=INK, hatch="////", linewidth=0.6, label="weights as given, measured anew",
+            )  # fmt: skip
+        for place, value in [*zip([p - 0.17 for p in places], shares, strict=True), *chances]:
+            axes.annotate(
+                f"{significant(value, 3, trim=True)} %", (value, place), xytext=(3, 0), textcoords="offset points",
+                va="center", fontsize=6.5,
+            )  # fmt: skip
+        _rows(axes, [label for label, _, _ in rows])
+        axes.set_xlim(0, 112)
+        axes.set_xlabel("share in which the contender is ahead (%)", color=INK)
+        legend_above(axes, columns=2)
+        alt = f"{title}. " + "; ".join(f"{label}: {significant(100 * share, 3)} %" for label, share, _ in rows)
+        return Figure(name, title, caption, alt, to_svg(figure, name, alt))

@@ -1,0 +1,130 @@
+"""Measurements of runs that do not count, side by side: they compare, rank and decide nothing.
+
+Promise: a run stands here because its evidence does not count, and each row says so; the values are those of its own verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from daq_bench.bench_model.tender.buyer_files import Weights
+from daq_bench.bench_model.tender.contenders import Question
+from daq_bench.bench_report.base.marks import see_section
+from daq_bench.bench_report.base.units import NONE, SIDES, quantity
+from daq_bench.bench_report.comparison.bundles import Source
+from daq_bench.bench_report.comparison.configurations import configurations
+from daq_bench.bench_report.document.section import Part
+from daq_bench.bench_report.document.table import LINE, Table
+from daq_bench.bench_report.tables.requirements import state
+
+Document = dict[str, Any]
+COLUMNS_MAX = 5
+ROWS_ON_FIRST_PAGE = 12
+REHEARSAL, NOT_EVIDENCE = "REHEARSAL, UNRANKED", "NOT EVIDENCE, UNRANKED"
+
+
+def unranked_runs(sources: Sequence[Source], questions: Sequence[Question]) -> list[Document]:
+    """One entry for each run that does not count and measured something, with a row for each requirement that it was asked."""
+    found = []
+    for source in sources:
+        if source.counts or source.verdict is None:
+            continue
+        rows = [
+            {
+                "id": row.id, "bound": row.scaled_bound, "measured": row.measured, "n": row.n, "unit": row.unit,
+                "decision": None if row.measured is None else state(row),
+            }
+            for row in source.verdict.requirements
+        ]  # fmt: skip
+        found.append(_entry(source, source.name, rows))
+    known = {one.id for one in questions}
+    return [one for one in found if any(row["measured"] is not None and row["id"] in known for row in one["rows"])]
+
+
+def unranked_configurations(source: Source) -> list[Document]:
+    """Returns an entry for each target of a run that does not count. An ERROR run's remains are too incomplete to tell targets apart."""
+    if source.counts or source.outcome != "INADMISSIBLE" or source.profile is None or source.candidate is None:
+        return []
+    made, questions = configurations(source, None, Weights())
+    found = []
+    for one in made:
+        rows: list[Document] = []
+        for question in questions:
+            values = [value for value in one.series[question.id].values if value is not None]
+            rows.append({
+                "id": question.id, "bound": question.bound if not isinstance(question.bound, str) else None, "unit": question.unit,
+                "measured": sum(values) / len(values) if values else None, "n": len(values),
+                "decision": one.decisions.get(question.id) if values else None,
+            })  # fmt: skip
+        found.append(_entry(source, one.name, rows))
+    return found
+
+
+def _entry(source: Source, name: str, rows: list[Document]) -> Document:
+    run, verdict = source.run, source.verdict
+    rehearsal = bool(verdict and verdict.declared_rehearsal) or bool(run.scaled_down) or run.scenario.scale < 1
+    return {
+        "name": name, "run_id": run.run_id, "outcome": source.outcome, "rehearsal": rehearsal and source.outcome == "INADMISSIBLE",
+        "scale": run.scenario.scale, "rows": rows,
+    }  # fmt: skip
+
+
+def mark(found: Document) -> str:
+    """Returns the mark for every page; empty where every run that is shown counts."""
+    shown = found.get("unranked") or []
+    if not shown:
+        return ""
+    return REHEARSAL if any(one["rehearsal"] for one in shown) else NOT_EVIDENCE
+
+
+def side_by_side(found: Document) -> Iterator[Part]:
+    yield (
+        "These runs do not count as evidence. Their values stand side by side as they were measured. Nothing is ranked by them: a "
+        "difference between two of them may be chance, and none of it says which candidate to buy. Each cell says whether the numbers of "
+        "that run met the bound that was asked of it."
+    )
+    shown = found["unranked"]
+    for at in range(0, len(shown), COLUMNS_MAX):
+        part = shown[at : at + COLUMNS_MAX]
+        span = f"{at + 1} to {at + len(part)} of {len(shown)}" if len(shown) > COLUMNS_MAX else f"all {len(shown)}"
+        yield _table(found, part, f"unranked-{at // COLUMNS_MAX + 1}", f"Measured by runs that do not count, {span}.")
+
+
+def summary(found: Document) -> Table:
+    """Returns the first page's table for a comparison in which no run counts."""
+    shown = found["unranked"][:COLUMNS_MAX]
+    rest = len(found["unranked"]) - len(shown)
+    caption = f"{mark(found).capitalize()}: what the runs measured, in the order in which they began."
+    left = f" {rest} more runs: {see_section('unranked')}." if rest else ""
+    table = _table(found, shown, "unranked", caption + left)
+    if len(table.rows) <= ROWS_ON_FIRST_PAGE:
+        return table
+    caption = f"{table.caption} The first {ROWS_ON_FIRST_PAGE} of {len(table.rows)} requirements; all: {see_section('unranked')}."
+    return Table(table.heads, table.kinds, table.rows[:ROWS_ON_FIRST_PAGE], caption, table.name)
+
+
+def _table(found: Document, shown: Sequence[Document], name: str, caption: str) -> Table:
+    questions = {one["id"]: one for one in found["asked"]}
+    rows = []
+    for key, question in questions.items():
+        cells = [next((row for row in one["rows"] if row["id"] == key), None) for one in shown]
+        rows.append((f"{key} {question['text']}", *(_cell(cell, question["comparison"]) for cell in cells)))
+    heads = [
+        f"{one['name']}: {one['outcome']}" + (f", {one['scale']:g} of the load" if (one["scale"] or 1.0) < 1 else "")
+        for one in shown
+    ]
+    return Table(("Requirement", *heads), "t" * (len(shown) + 1), tuple(rows), caption, name)
+
+
+def _cell(cell: Document | None, comparison: str) -> str:
+    if cell is None:
+        return NONE
+    if cell["measured"] is None:
+        return "not measured"
+    only = "this run only (n = 1)" if cell["n"] == 1 else f"n = {cell['n']}"
+    asked = (
+        ""
+        if cell["bound"] is None
+        else f", asked {SIDES[comparison]} {quantity(cell['bound'], cell['unit'], trim=True)}"
+    )
+    return f"{quantity(cell['measured'], cell['unit'])}{LINE}{cell['decision'] or 'not judged'}{asked}{LINE}{only}"

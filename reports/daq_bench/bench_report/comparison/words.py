@@ -1,0 +1,232 @@
+"""The decision in plain words: which contender is best, which ones are not distinguishable from it, and what would change that.
+
+Promise: every sentence follows from comparison.json alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from daq_bench.bench_report.base.marks import see_section
+from daq_bench.bench_report.base.units import THIN, percent, quantity, significant
+from daq_bench.bench_report.output.paper import Badge
+
+Document = dict[str, Any]
+LETTERS = "ABCDEFGH"
+NAME_MAX = 30
+RIVALS_SHOWN = 3
+CLEAR, TIED, ONLY, NOBODY = "clear", "tied", "only one may be chosen", "nobody may be chosen"
+NO_AWARD = "no award"
+BADGES = {
+    CLEAR: Badge("DECIDED", "\u2714", "pass"),
+    TIED: Badge("NOT TOLD APART", "\u2248", "tied"),
+    ONLY: Badge("ONE IS LEFT", "\u2192", "pass"),
+    NOBODY: Badge("NO CHOICE", "\u2298", "no-verdict"),
+    NO_AWARD: Badge("NO AWARD", "\u2298", "no-verdict"),
+}
+SHORT = {"cost": "price", "power_per_rate": "W per GB/s", "density": "GB/s per U", "endurance": "endurance"}
+
+
+def letters(found: Document) -> dict[str, str]:
+    """A letter for each contender, A for the one ahead: by the score, else by throughput, then those that are not ranked."""
+    names = [one["name"] for one in found["contenders"]]
+    scored = {one["name"]: place for place, one in enumerate(found["scores"])}
+    speed = next((one for one in found["requirements"] if one["id"] == found["speed"]), None)
+    rates = {one["name"]: one["value"] for one in speed["contenders"]} if speed else {}
+    barred = {one["name"] for one in found["contenders"] if one["barred"]}
+    names.sort(key=lambda name: (scored.get(name, len(scored)), name in barred, -(rates.get(name) or 0.0)))
+    return dict(zip(names + found["not_ranked"], LETTERS, strict=False))
+
+
+def label(found: Document, name: str) -> str:
+    """Letter and name, cut in the middle where a figure has no room for it."""
+    return f"{letters(found)[name]}  {shortened(name)}"
+
+
+def shortened(name: str) -> str:
+    return name if len(name) <= NAME_MAX else f"{name[: NAME_MAX // 2]}\u2026{name[-NAME_MAX // 2 + 1 :]}"
+
+
+def badge(found: Document) -> Badge:
+    """Returns the badge. A contender that is left because others were not measured is not called the better one."""
+    kind = found["decision"]["kind"]
+    return replace(BADGES[ONLY], css="tied") if kind == ONLY and found["not_ranked"] else BADGES[kind]
+
+
+def meaning(found: Document) -> str:
+    """The decision in one sentence."""
+    decision, tags = found["decision"], letters(found)
+    kind, best = decision["kind"], decision["best"]
+    if kind == NOBODY:
+        return "None of them may be chosen on this evidence."
+    if kind == ONLY:
+        return f"Only {_tagged(found, best)} may be chosen: every other one is barred or has no evidence that counts."
+    if kind == NO_AWARD:
+        said = "; ".join(one["text"] for one in decision["why"])
+        return f"No award is made: {said}. The tables show what was measured and what each meets."
+    if kind == CLEAR:
+        within = percent(100 * found["score_contrasts"][0]["margin"])
+        return f"{_tagged(found, best)} is best, by more than chance and the indifference of {within} explain."
+    near = _listed([tags[one["name"]] for one in decision["near"]])
+    if _score_alike(found):
+        return f"{_tagged(found, best)} and {near} cannot be told apart."
+    return f"{_tagged(found, best)} scores highest, but {near} cannot be told from it."
+
+
+def reasons(found: Document) -> list[str]:
+    """Returns the reasons for the decision, in the order in which a reader asks."""
+    return [
+        *_remedies(found), *_behind(found), *_near(found), *_barred(found), *_price(found), *_weights(found), *_criteria(found),
+        *_conditions(found),
+    ]  # fmt: skip
+
+
+def _score_alike(found: Document) -> bool:
+    """Says whether the scores are alike, so that the name alone puts one of them first."""
+    return len(found["scores"]) > 1 and found["scores"][1]["relative"] == 1.0
+
+
+def _remedies(found: Document) -> Iterator[str]:
+    for one in found["decision"]["why"]:
+        yield f"For an award: {one['remedy'][0].lower()}{one['remedy'][1:]} ({one['text']})."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def against_best(found: Document, name: str) -> Document | None:
+    """Returns the score's contrast of `name` with the one that is ahead, turned so that the one ahead comes first."""
+    best = found["decision"]["best"]
+    for one in found.get("score_contrasts", []):
+        if {one["first"], one["second"]} == {best, name}:
+            if one["first"] == best:
+                return dict(one)
+            interval = one["interval"]
+            turned = None if interval is None else [1 / interval[1], 1 / interval[0]]
+            return {**one, "first": best, "second": name, "estimate": 1 / one["estimate"], "interval": turned}
+    return None
+
+
+def _behind(found: Document) -> Iterator[str]:
+    tags = letters(found)
+    contrasts = [(name, one) for name in found["decision"]["behind"] if (one := against_best(found, name)) is not None]
+    if len(contrasts) == 1:
+        name, one = contrasts[0]
+        yield f"{_tagged(found, name)} is behind: {tags[found['decision']['best']]} scores {ratio_text(one)} as much."
+    elif contrasts:
+        said = _listed([f"{tags[name]} {ratio_text(one)}" for name, one in contrasts])
+        yield f"Behind for certain, by how much {tags[found['decision']['best']]} scores more: {said}."
+
+
+def _tagged(found: Document, name: str) -> str:
+    """`B (server-b)`, a long name cut in the middle: the table below has all of it."""
+    return f"{letters(found)[name]} ({shortened(name)})"
+
+
+def ratio_text(one: Document) -> str:
+    """`1.34 times (1.21 to 1.48)`."""
+    text = f"{significant(one['estimate'], 3)}{THIN}times"
+    interval = one["interval"]
+    if interval is None:
+        return text
+    if interval[0] == interval[1]:
+        return f"{text} (exact)"
+    return f"{text} ({significant(interval[0], 3)} to {significant(interval[1], 3)})"
+
+
+def _near(found: Document) -> Iterator[str]:
+    tags = letters(found)
+    for one in found["decision"]["near"]:
+        name = one["name"]
+        contrast = against_best(found, name)
+        said = f": {tags[found['decision']['best']]} scores {ratio_text(contrast)} as much" if contrast else ""
+        if one["verdict"] == "equivalent":
+            yield f"{_tagged(found, name)} is equivalent within {percent(100 * contrast['margin']) if contrast else 'the margin'}{said}."
+        else:
+            yield f"{_tagged(found, name)} is undecided{said}; {more_text(one['more_runs'])}."
+
+
+def more_text(more: int | None) -> str:
+    if more is None:
+        return "more runs of each are needed, how many is not known"
+    return f"about {more} more of each would decide"
+
+
+def _barred(found: Document) -> Iterator[str]:
+    """Yields a sentence for each reason, with all contenders that share it."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for one in found["contenders"]:
+        if one["barred"]:
+            reasons.setdefault(("may not be chosen", one["barred"]), []).append(one["name"])
+    for name in found["not_ranked"]:
+        own = [run for run in found["runs"] if run["contender"] == name or found["kind"] == "configurations"]
+        why = "; ".join(dict.fromkeys(f"{run['outcome']}: {run['reason']}" for run in own))
+        reasons.setdefault(("not ranked", f"no run of it counts ({why})"), []).append(name)
+    for (what, why), names in reasons.items():
+        verb = "" if what.startswith("may") else "is " if len(names) == 1 else "are "
+        yield f"{_listed([_tagged(found, name) for name in names])} {verb}{what}: {why}."
+
+
+def _price(found: Document) -> Iterator[str]:
+    """Yields the prices at which the order changes: for the one ahead, and for those whose price would have to change least."""
+    if found["decision"]["kind"] != CLEAR:
+        return  # nobody is ahead for certain
+    tags, currency = letters(found), currency_of(found)
+    known = [one for one in found["prices"] if one["break_even"] is not None]
+    others = sorted((one for one in known if one["name"] != found["decision"]["best"]), key=lambda one: -one["change"])
+    for one in known:
+        if one["name"] == found["decision"]["best"]:
+            yield f"{tags[one['name']]} stays ahead of {tags[one['rival']]} up to a price of {_priced(one, currency)}."
+    if others:
+        said = _listed([f"{tags[one['name']]} below {_priced(one, currency)}" for one in others[:RIVALS_SHOWN]])
+        yield f"By its price alone would be ahead: {said}."
+
+
+def _priced(one: Document, currency: str) -> str:
+    return f"{quantity(float(significant_number(one['break_even'])), currency)} ({change_text(one['change'])})"
+
+
+def significant_number(value: float, digits: int = 4) -> str:
+    return f"{value:.{digits}g}"
+
+
+def change_text(change: float) -> str:
+    return f"{'+' if change >= 0 else chr(0x2212)}{significant(abs(100 * change), 3)}{THIN}%"
+
+
+def currency_of(found: Document) -> str:
+    known = {one["currency"] for one in found["contenders"] if one["currency"]}
+    return known.pop() if len(known) == 1 else ""
+
+
+def _weights(found: Document) -> Iterator[str]:
+    if len(found["scores"]) < 2 or len(found["criteria"]) < 2:
+        return
+    tags = letters(found)
+    shares = sorted(found["scores"], key=lambda one: -one["weight_share"])
+    first, *others = [
+        f"{tags[one['name']]} {percent(100 * one['weight_share'])}" for one in shares if one["weight_share"]
+    ]
+    text = f"Ahead over all possible weights of these criteria: {first}"
+    yield text + (f", {_listed(others)}." if others else ", whatever counts how much.")
+
+
+def _criteria(found: Document) -> Iterator[str]:
+    if found["criteria"]:
+        said = ", ".join(
+            f"{SHORT.get(one['key'], one['key'])} {percent(100 * one['share'])}" for one in found["criteria"]
+        )
+        yield f"Weights: {said} (from the weights file)."
+
+
+def _conditions(found: Document) -> Iterator[str]:
+    if found["unlike"]:
+        named = list(dict.fromkeys(key for one in found["unlike"] for key in one["concerns"]))
+        what = "anything" if any(not one["concerns"] for one in found["unlike"]) else _listed(named)
+        yield f"Not compared, for the contenders are not alike in it: {what} ({see_section('conditions')})."
+    between = [one["what"] for one in found["conditions"] if one["between"]]
+    if between:
+        shown = ", ".join(between[:4]) + (f" and {len(between) - 4} more" if len(between) > 4 else "")
+        yield f"The contenders were not measured under the same conditions: {shown} ({see_section('conditions')})."

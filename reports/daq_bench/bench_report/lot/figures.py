@@ -1,0 +1,72 @@
+"""Figure of a lot: every drive's values in order, by firmware, with the bound and the tolerance bound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from daq_bench.bench_report.base.units import significant
+from daq_bench.bench_report.document.canvas import GREY, INK, SERIES, VERMILLION, Figure, legend_above, sheet, to_svg
+
+
+@dataclass(frozen=True)
+class DriveRow:
+    label: str
+    values: tuple[float, ...]
+    mean: float
+    group: str  # the drive's firmware
+
+
+@dataclass(frozen=True)
+class Line:
+    value: float
+    text: str
+    style: str
+
+
+def lot_figure(
+    name: str, title: str, caption: str, rows: Sequence[DriveRow], lines: Sequence[Line], axis: str
+) -> Figure:
+    """Rows from the lowest to the highest; one shape per firmware, open from the second on."""
+    height = 3.1 if len(rows) > 24 else 5.2
+    with sheet(26 + len(rows) * height) as (figure, (axes,)):
+        groups = list(dict.fromkeys(row.group for row in rows))
+        seen: set[str] = set()
+        for place, row in enumerate(rows):
+            colour, _, marker = SERIES[groups.index(row.group) % len(SERIES)]
+            if len(row.values) > 1:
+                label = "each repetition" if "values" not in seen else "_nolegend_"
+                seen.add("values")
+                axes.plot(
+                    row.values,
+                    [place] * len(row.values),
+                    linestyle="none",
+                    marker="|",
+                    color=GREY,
+                    label=label,
+                    zorder=2,
+                )
+            label = f"firmware {row.group}" if row.group not in seen else "_nolegend_"
+            seen.add(row.group)
+            axes.plot(
+                row.mean, place, linestyle="none", marker=marker, color=colour, label=label, zorder=4,
+                markerfacecolor=colour if row.group == groups[0] or marker == "x" else "white",
+            )  # fmt: skip
+        for line in lines:
+            axes.axvline(
+                line.value,
+                color=VERMILLION if line.style == "--" else INK,
+                linestyle=line.style,
+                linewidth=1.0,
+                label=line.text,
+            )
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.set_yticks(range(len(rows)), [row.label for row in rows])
+        if len(rows) > 24:
+            axes.tick_params(axis="y", labelsize=5.2)
+        axes.margins(x=0.05)
+        axes.set_xlabel(axis, color=INK)
+        legend_above(axes, columns=3)
+        ends = (f"{significant(row.mean, 4)} ({row.label})" for row in (rows[0], rows[-1]))
+        alt = f"{title}. {len(rows)} drives from {' to '.join(ends)}."
+        return Figure(name, title, caption, alt, to_svg(figure, name, alt))

@@ -1,0 +1,132 @@
+"""What a lot report needs of one run, so that the index over all runs can keep it: who made it, by which definitions, and its drives.
+
+A run is told by reading and judging its whole bundle (`read_source`). Definitions are told by a digest: where they differ, the lot reads
+one bundle of each and says how."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from daq_bench import bench_report
+from daq_bench.bench_model.base.errors import in_words
+from daq_bench.bench_model.documents.struct import decoder
+from daq_bench.bench_model.nights.history_index import Kind, read_kept
+from daq_bench.bench_model.nights.night import LeftOut
+from daq_bench.bench_model.nights.night_columns import NAME, STATE
+from daq_bench.bench_model.tender.buyer_files import Weights
+from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.comparison.bundles import Source, read_source
+from daq_bench.bench_report.comparison.contenders import questions_of
+from daq_bench.bench_report.comparison.definitions import Origin, definitions_of, origin_of
+from daq_bench.bench_report.lot.drives import Drive, drives_in
+
+
+@dataclass(frozen=True)
+class Told:
+    """`folder`: the bundle's name. `definitions`: a digest of all that its values rest on; `questions`: of what its requirements ask."""
+
+    folder: str
+    origin: Origin
+    outcome: str
+    counts: bool
+    reason: str
+    manifest_sha256: str | None
+    definitions: str
+    questions: str
+    drives: list[Drive]
+
+    @property
+    def run_id(self) -> str:
+        return self.origin.run_id
+
+    @property
+    def moment(self) -> datetime:
+        return self.origin.ended
+
+
+def told_of(source: Source) -> Told:
+    """Raises BundleError for a bundle that is damaged."""
+    return Told(
+        folder=source.root.name,
+        origin=origin_of(source),
+        outcome=source.outcome,
+        counts=source.counts,
+        reason="" if source.counts else source.reason,
+        manifest_sha256=source.manifest_sha256,
+        definitions=_digest(definitions_of(source)) if source.counts else "",
+        questions=_digest([[asdict(one) for one in questions_of([source], Weights())], source.profile is None])
+        if source.verdict
+        else "",
+        drives=list(drives_in(source).values()),
+    )
+
+
+def told_or_reason(bundle: Path) -> Told | LeftOut:
+    try:
+        return told_of(read_source(bundle))
+    except BundleError as error:
+        return LeftOut(bundle.name, in_words(error))
+
+
+def tell(roots: Sequence[Path]) -> list[tuple[Path, Told]]:
+    """Each of the bundles in the order of their start. Raises BundleError for one that others may not rest on, and for a run that is named
+    twice."""
+    found: dict[str, tuple[Path, Told]] = {}
+    for folder, bundles in groupby(roots, key=lambda root: root.parent):
+        own = list(bundles)
+        read = read_kept(LOT, folder, own) if all(root.is_dir() for root in own) and len(own) > 1 else [None] * len(own)
+        for root, told in zip(own, read, strict=True):
+            one = told if isinstance(told, Told) else told_of(read_source(root))  # which says what is wrong with it
+            if one.run_id in found:
+                raise BundleError(
+                    str(root), f"is run {one.run_id}, which {found[one.run_id][0]} is too", "Name each run once"
+                )
+            found[one.run_id] = (root, one)
+    return sorted(found.values(), key=lambda pair: (pair[1].origin.started, pair[1].run_id))
+
+
+def _digest(document: Any) -> str:
+    told = json.dumps(document, sort_keys=True, default=str, ensure_ascii=False)
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    columns = {NAME: "", STATE: "", "run_id": "", "outcome": "", "serials": pa.list_(pa.string()), "told": ""}
+    return pa.schema([(name, kind or pa.string()) for name, kind in columns.items()])
+
+
+def _table_of(found: Sequence[Told | LeftOut], states: Sequence[str]) -> Any:
+    import pyarrow as pa
+
+    rows = [
+        {NAME: one.folder, STATE: state, "run_id": one.run_id, "outcome": one.outcome,
+         "serials": [drive.serial for drive in one.drives], "told": msgspec.json.encode(one).decode()}
+        for one, state in zip(found, states, strict=True) if isinstance(one, Told)
+    ]  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=_schema())
+
+
+def _rows_of(table: Any, folder: Path) -> list[Told | LeftOut]:
+    read = decoder(Told).decode
+    return [read(text) for text in table["told"].to_pylist()]
+
+
+def _keeps(one: Told | LeftOut) -> bool:
+    """Says whether the row would be read as what it was made of; what is left out is read each time, so that its reader says why."""
+    return isinstance(one, Told) and decoder(Told).decode(msgspec.json.encode(one)) == one
+
+
+LOT: Kind[Told | LeftOut] = Kind(
+    "lot", told_or_reason, _schema, _table_of, _rows_of, _keeps, Path(str(bench_report.__file__)).parent
+)

@@ -1,0 +1,161 @@
+"""Reads one run bundle.
+
+Promise: run.json must be there and sound; any other file may be missing, and then the bundle says in plain words
+which part of the report that costs. A file that is there but broken is an error that names it: a report never papers
+over damaged evidence. The verdict is judged again: the bundle's stored one is only compared with that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec.structs import replace as replace_fields
+
+from daq_bench.bench_model.base.errors import ProfileError
+from daq_bench.bench_model.bundle.files import require_sound
+from daq_bench.bench_model.bundle.telemetry_files import SPOOLS, SUMMARY_FILE
+from daq_bench.bench_model.documents.facts import Setting, Tuning
+from daq_bench.bench_model.documents.run import Run
+from daq_bench.bench_model.profiles.published import FOLDER, PublishedDevice, load_published
+from daq_bench.bench_model.verdict.judging import VERDICT, Again, judged_again
+from daq_bench.bench_model.workloads.block_scan import BlockScan
+from daq_bench.bench_model.workloads.snb_record import SnbRecord
+from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.base.fields import Node, parse_document, read_document, read_text
+from daq_bench.bench_report.reading import telemetry
+from daq_bench.bench_report.reading.dataset.bundle import Bundle
+from daq_bench.bench_report.reading.dataset.record import RECORD
+from daq_bench.bench_report.reading.dataset.telemetry import Accounting
+from daq_bench.bench_report.reading.load_run import read_events
+from daq_bench.bench_report.reading.load_smart import smart_of
+from daq_bench.bench_report.reading.provenance import provenance_of
+
+SCHEMA_VERSION = 1
+EVENTS_FILE = "events.jsonl"
+BLOCK_SCAN = "results/block_scan.json"
+LACKING = {
+    VERDICT: "the outcome and the requirement table",
+    BLOCK_SCAN: "throughput against block size",
+    RECORD: "the record: rates, backlog, latency, read-back",
+    "facts/tuning.json": "the tuning table",
+    "facts/tuning-after.json": "whether the tuning still held after the run",
+    "facts/smart-before.json": "the drives' health before the run",
+    "facts/smart-after.json": "the drives' health after the run",
+    "telemetry/points.lp": "drive, CPU and temperature during the run",
+    "telemetry/summary.json": "the telemetry accounting",
+    EVENTS_FILE: "events and phases",
+}
+WORKLOAD_FILES = frozenset({BLOCK_SCAN, RECORD})
+Made = TypeVar("Made")
+
+
+def run_document(root: Path, called: str = "run.json") -> Node:
+    """The bundle's run.json, `called` so in errors. Raises BundleError where there is none."""
+    if not root.is_dir():
+        raise BundleError(str(root), "is not a folder", "Name a run bundle, for example runs/latest")
+    require_sound(root)
+    text = read_text(root, "run.json")
+    if text is None:
+        raise BundleError(
+            f"{root}/run.json", "is missing, so this folder is not a run bundle", "Name one as runs/<run-id>"
+        )
+    return versioned(parse_document(text, called), called)
+
+
+def load(root: Path) -> Bundle:
+    document = run_document(root)
+    run = document.typed(Run)
+    workload = telemetry.workload_points(root)
+    events = read_events(root, EVENTS_FILE)
+    again = _judged_again(root)
+    if again and again.contradicts:  # the run's statement of its own outcome counts as little as its stored verdict
+        events = tuple(event for event in events if event.kind != "verdict")
+    return Bundle(
+        run=run,
+        verdict=again.verdict if again else None,
+        again=again,
+        results=_results(root),
+        published=_published(root),
+        block_scan=_made(root, BLOCK_SCAN, lambda node: _in_order(node.typed(BlockScan))),
+        repetitions=_made(root, RECORD, lambda node: tuple(node.typed(SnbRecord).repetitions)) or (),
+        live_series=telemetry.live_series(workload),
+        tuning=_settings(root, "facts/tuning.json"),
+        tuning_after=_settings(root, "facts/tuning-after.json"),
+        smart_before=_made(root, "facts/smart-before.json", smart_of),
+        smart_after=_made(root, "facts/smart-after.json", smart_of),
+        events=events,
+        phases=telemetry.phases(events, workload, run.started, run.finished),
+        host=telemetry.host_series(root, run.started),
+        accounting=_accounting(root),
+        missing=tuple((name, lack) for name, lack in _expected(run).items() if not (root / name).is_file()),
+        provenance=provenance_of(root, run),
+        files=frozenset(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()),
+    )
+
+
+def _in_order(scan: BlockScan) -> BlockScan:
+    """The scans of all tools, their points by size."""
+    points = sorted(scan.points, key=lambda point: point.block_bytes)
+    return replace_fields(scan, points=points, others=[_in_order(one) for one in scan.scans[1:]])
+
+
+def _judged_again(root: Path) -> Again | None:
+    """Judges again; None without a stored verdict. A field that the stored one lacks, or states otherwise, is listed as contradicted."""
+    return None if _document(root, VERDICT) is None else judged_again(root)
+
+
+def _accounting(root: Path) -> Accounting | None:
+    """The candidate's agent's account, and the collectors of the one that read the BMC over the network."""
+    own, bmc = (_made(root, f"{spool}/{SUMMARY_FILE}", telemetry.accounting_of) for spool in SPOOLS)
+    if own is None or bmc is None:
+        return own
+    known = {collector.name for collector in own.collectors}
+    return replace(own, collectors=own.collectors + tuple(one for one in bmc.collectors if one.name not in known))
+
+
+def _expected(run: Run) -> dict[str, str]:
+    """Returns the files that this run's bundle should hold, each with the part that the report lacks without it."""
+    own = {f"results/{name}.json": f"the results of {name.replace('_', ' ')}" for name in run.scenario.workloads}
+    others = {name: lack for name, lack in LACKING.items() if name not in WORKLOAD_FILES or name in own}
+    return {**own, **others}
+
+
+def _results(root: Path) -> dict[str, Node]:
+    names = sorted(path.name for path in (root / "results").glob("*.json"))
+    found = ((Path(name).stem, _document(root, f"results/{name}")) for name in names)
+    return {name: node for name, node in found if node is not None}
+
+
+def _published(root: Path) -> dict[str, PublishedDevice]:
+    """The published devices that the run took along; a bundle from before there were any has none."""
+    try:
+        return load_published(root / "profiles" / FOLDER)
+    except ProfileError as error:
+        raise BundleError(str(error.place), error.problem, error.remedy) from error
+
+
+def _document(root: Path, name: str) -> Node | None:
+    """The document, its schema version checked where it states one."""
+    node = read_document(root, name)
+    return None if node is None else versioned(node, name)
+
+
+def versioned(node: Node, name: str) -> Node:
+    """Returns the document itself. Raises BundleError for one of another schema version than this reader knows."""
+    version = node.integer("schema_version")
+    if version not in (None, SCHEMA_VERSION):
+        raise BundleError(f"{name}: schema_version", f"this reader knows version {SCHEMA_VERSION}, found {version}")
+    return node
+
+
+def _settings(root: Path, name: str) -> tuple[Setting, ...] | None:
+    found = _made(root, name, lambda node: node.typed(Tuning))
+    return tuple(found.settings) if found else None
+
+
+def _made(root: Path, name: str, make: Callable[[Node], Made]) -> Made | None:
+    node = _document(root, name)
+    return None if node is None else make(node)

@@ -1,0 +1,110 @@
+"""`bench_report trend`: the runs of one candidate -> trend.html, trend.pdf, trend.json and trend-data.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from daq_bench.bench_model.bundle.provenance import MANIFEST, digest_of
+from daq_bench.bench_model.nights.night import Night
+from daq_bench.bench_model.nights.run_history import history_of, read_all
+from daq_bench.bench_model.nights.trend import Coincidence, Track, Trend, trend_of
+from daq_bench.bench_report.document.made_by import seal_of_runs
+from daq_bench.bench_report.output.paper import Paper, badge_of, write
+from daq_bench.bench_report.trend.view import outcome_of, overview, quiet, sections_of, span_words
+
+STEM = "trend"
+
+
+def render(paths: Sequence[Path], candidate: str, scenario: str | None, folder: Path) -> list[Path]:
+    """Writes the files into `folder` and returns their paths. Raises BenchError when there is nothing to show."""
+    nights, broken = read_all(paths)
+    trend = trend_of(history_of(nights, broken, candidate, scenario))
+    return write(paper_of(trend), folder, STEM, json.dumps(document(trend), indent=1) + "\n")
+
+
+def paper_of(trend: Trend) -> Paper:
+    newest, candidate = trend.history.newest, trend.history.candidate
+    target = f", target {newest.target}" if newest.target else ""
+    outcome = outcome_of(trend)
+    return Paper(
+        kicker="Trend report",
+        title=candidate,
+        meta=(
+            f"Scenario {newest.scenario}{target}, scale {newest.scale:g}, requirements {newest.requirement}",
+            span_words(trend),
+        ),
+        running=f"{'SIMULATED: ' if newest.simulated else ''}trend of {candidate}, {newest.scenario}",
+        badge=badge_of(outcome),
+        meaning=outcome.meaning,
+        reasons=outcome.reasons,
+        boxes=(),
+        summary=overview(trend),
+        notes=quiet(trend),
+        sections=tuple(sections_of(trend)),
+        keywords=("trend", candidate, newest.scenario),
+        moment=newest.started,
+        seal=seal_of_runs(_manifest(night) for night in trend.history.nights),
+    )
+
+
+def _manifest(night: Night) -> str | None:
+    file = night.path / MANIFEST
+    return digest_of(file) if file.is_file() else None
+
+
+def document(trend: Trend) -> dict[str, Any]:
+    """Returns the same as data: every number that is drawn or said."""
+    history = trend.history
+    good = history.last_good
+    return {
+        "schema_version": 1,
+        "candidate": history.candidate,
+        "scenario": history.newest.scenario,
+        "target": history.newest.target,
+        "scale": history.newest.scale,
+        "runs": [
+            {
+                "run_id": night.id, "started_utc": night.started.isoformat(), "outcome": night.outcome,
+                "declared_rehearsal": night.rehearsal, "temperatures_degC": night.temperatures,
+            }
+            for night in history.nights
+        ],
+        "left_out": [asdict(one) for one in history.left_out],
+        "notes": list(history.notes),
+        "last_known_good": good.id if good else None,
+        "since_good": [one.document() for one in trend.since_good],
+        "changes": [
+            {"before": history.nights[position].id, "changes": [one.document() for one in changes]} for position, changes in trend.changes
+        ],
+        "requirements": [_track(track, trend) for track in trend.tracks],
+    }  # fmt: skip
+
+
+def _track(track: Track, trend: Trend) -> dict[str, Any]:
+    return {
+        "id": track.row.id,
+        "metric": track.row.metric,
+        "unit": track.row.unit,
+        "comparison": track.row.comparison,
+        "runs": [trend.history.nights[position].id for position in track.positions],
+        "values": list(track.values),
+        "intervals": [list(pair) if pair else None for pair in track.intervals],
+        "bounds": list(track.bounds),
+        "steps": [_step(one) for one in track.steps],
+        "temperature": asdict(track.warmth) if track.warmth else None,
+        "adjusted": list(track.adjusted),
+        "adjusted_steps": [_step(one) for one in track.adjusted_steps],
+        "drift_per_day": asdict(track.drift) if track.drift else None,
+        "left_out": [asdict(one) for one in track.left_out],
+    }
+
+
+def _step(one: Coincidence) -> dict[str, Any]:
+    return {
+        "last_before": one.last_before, "first_after": one.first_after, "before": one.step.before, "after": one.step.after,
+        "chance": one.step.p, "worse": one.worse, "coincides_with": [change.document() for change in one.changes],
+    }  # fmt: skip

@@ -1,0 +1,225 @@
+"""The MiniDAQ against request size beside synthetic writes (DUNE paper, figure 4)."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+
+from daq_bench.bench_model.workloads.minidaq_scan import MinidaqScan, Point, Synthetic
+from daq_bench.bench_report.base.marks import see_table
+from daq_bench.bench_report.base.units import (
+    GIB,
+    NONE,
+    binary_size,
+    count,
+    duration,
+    in_gib_per_s,
+    percent,
+    significant,
+)
+from daq_bench.bench_report.document.canvas import BLUE, GREEN, GREY, ORANGE, Figure, legend_above, sheet, to_svg
+from daq_bench.bench_report.document.section import Lacking, Part, Section
+from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.figures.references import measured_references
+from daq_bench.bench_report.figures.sizes import (
+    draw_references,
+    draw_spread,
+    rate_axis,
+    samples_text,
+    size_axis,
+    squeezed,
+    with_gaps,
+)
+from daq_bench.bench_report.reading.dataset.bundle import Bundle
+
+HEIGHT_MM = 80.0
+LIMITS = {
+    "inhibit": "inhibit",
+    "all asked": "links: all that they deliver",
+    "source": "source",
+    "nothing stood": "no rate stood",
+}
+
+
+@dataclass(frozen=True)
+class _Size:
+    """The repetitions of one request size that count; the figure draws their medians."""
+
+    request_bytes: int
+    counted: list[Point]
+
+    def rate(self, key: str = "") -> float | None:
+        """Returns the median of the MiniDAQ's throughput, or of the synthetic writes'; None where no repetition counts."""
+        found = [_of(point, key).throughput_bytes_per_s for point in self.counted]
+        rates = [one for one in found if one is not None]
+        return statistics.median(rates) if rates else None
+
+    def samples(self, key: str = "") -> tuple[float, ...]:
+        return tuple(one for point in self.counted for one in _of(point, key).throughput_bytes_per_s_samples)
+
+    @property
+    def top(self) -> float:
+        return max(max((*self.samples(key), self.rate(key) or 0.0)) for key in ("", "synthetic"))
+
+
+def _sizes(points: list[Point]) -> list[_Size]:
+    asked = dict.fromkeys(point.asked_request_bytes for point in points)
+    return [
+        _Size(
+            size,
+            [point for point in points if point.admissible and point.asked_request_bytes == size],
+        )
+        for size in asked
+    ]
+
+
+def section(bundle: Bundle) -> Section | None:
+    found = bundle.result("minidaq_scan", MinidaqScan)
+    if found is None:
+        return None
+    points = found.points
+    figure = _figure(bundle, found)
+    parts: list[Part] = [
+        _paragraph(bundle, found),
+        figure or Lacking("no request size at which the MiniDAQ ran without inhibit and counts"),
+        _table(points),
+    ]
+    return Section("minidaq-scan", "MiniDAQ against request size", tuple(parts))
+
+
+def _paragraph(bundle: Bundle, found: MinidaqScan) -> str:
+    plateau = found.plateau
+    start, rate, ratio = plateau.from_request_bytes, plateau.throughput_bytes_per_s, plateau.ratio_to_synthetic
+    if start is None and rate is not None:
+        said = f"The highest throughput without inhibit is {in_gib_per_s(rate)}; where it begins is not known, since a point is masked."
+    elif start is None or rate is None or ratio is None:
+        said = "Throughput does not level out within the scanned request sizes, so no plateau is stated."
+    else:
+        said = (
+            f"The highest throughput without inhibit is {in_gib_per_s(rate)}, level from requests of {binary_size(start)} on, and "
+            f"{significant(ratio, 3)} times that of synthetic writes in the same rounds."
+        )
+    copy = plateau.copy_share
+    if copy is not None:
+        said += f" Copying takes {percent(100 * copy)} of the CPU time of the MiniDAQ, its emulated source included."
+    references = [
+        one
+        for metric in ("minidaq_plateau_request_size", "minidaq_copy_share")
+        for one in measured_references(bundle, metric)
+    ]
+    return " ".join([said, *(one.attribution for one in references)])
+
+
+def _figure(bundle: Bundle, found: MinidaqScan) -> Figure | None:
+    points, all_sizes = found.points, _sizes(found.points)
+    drawn = [one for one in all_sizes if one.counted]
+    if not drawn:
+        return None
+    name, title = "minidaq-scan", "Highest throughput of the MiniDAQ without inhibit, beside synthetic writes"
+    applications, threads = found.applications, found.synthetic_threads
+    sizes = [one.request_bytes for one in all_sizes]
+    demand = found.demand_bytes_per_s
+    top = max(one.top for one in drawn)
+    references = measured_references(bundle, "minidaq_throughput")
+    far = squeezed([demand, *(one.value for one in references)], top)
+    with sheet(HEIGHT_MM) as (figure, (axes,)):
+        _draw(axes, all_sizes, f"{applications} \u00d7 MiniDAQ", BLUE, "-", "o")
+        _draw(axes, all_sizes, f"synthetic, {threads} threads", ORANGE, "--", "s", key="synthetic")
+        _draw_plateau(axes, found, sizes)
+        label = f"all that the links deliver {in_gib_per_s(demand)}"
+        axes.axhline(demand / GIB, color=GREY, linewidth=0.9, linestyle=(0, (1, 1.5)), label=label, zorder=1)
+        draw_references(axes, references)
+        size_axis(axes, sizes, "request size of each application (bytes, powers of two)")
+        lowest = min(rate for one in drawn for rate in one.samples() or (one.top,))
+        rate_axis(axes, max([top, demand, *(one.value for one in references)]), lowest if far else None)
+        legend_above(axes, columns=3)
+        alt = f"{title}: {len(drawn)} request sizes, highest {in_gib_per_s(top)}."
+        svg = to_svg(figure, name, alt)
+    repetitions = max(point.repetition for point in points)
+    masked = [_name(point, repetitions) for point in points if not point.admissible]
+    each = samples_text([len(one.samples()) for one in drawn])
+    several = f"medians of {samples_text([len(one.counted) for one in drawn])} repetitions; " if repetitions > 1 else ""
+    caption = [
+        f"{applications} applications of {found.links} links, one writer thread each; records of "
+        f"{duration(found.seconds_per_point)} at the highest trigger rate that stood without inhibit, and "
+        f"synthetic writes with blocks of the request's size in the same round; {several}"
+        f"{found.condition}; n = {len(drawn)} request sizes, each with {each} samples; "
+        "bars reach from the lowest to the highest sample, which do not include the final flush.",
+        f"{found.plateau.rule}.",
+        f"Not drawn, since the point does not count as evidence: {', '.join(masked)} (reasons in {see_table('minidaq-scan')})."
+        if masked
+        else "",
+        *(one.attribution for one in references),
+    ]
+    return Figure(name, title, " ".join(part for part in caption if part), alt, svg, _see(drawn))
+
+
+def _of(point: Point, key: str) -> Point | Synthetic:
+    return point.synthetic if key else point
+
+
+def _name(point: Point, repetitions: int) -> str:
+    size = binary_size(point.asked_request_bytes)
+    return size if repetitions == 1 else f"{size} (repetition {point.repetition})"
+
+
+def _draw(axes: Axes, sizes: list[_Size], label: str, colour: str, dashes: str, marker: str, key: str = "") -> None:
+    rates = [one.rate(key) for one in sizes]
+    x = [one.request_bytes for one in sizes]
+    axes.plot(x, with_gaps(rates), color=colour, linestyle=dashes, marker=marker, label=label, zorder=3)
+    known = [(one, rate) for one, rate in zip(sizes, rates, strict=True) if rate is not None]
+    samples = [one.samples(key) for one, _ in known]
+    draw_spread(axes, [one.request_bytes for one, _ in known], [rate for _, rate in known], samples, colour)
+
+
+def _draw_plateau(axes: Axes, found: MinidaqScan, sizes: list[int]) -> None:
+    start, rate = found.plateau.from_request_bytes, found.plateau.throughput_bytes_per_s
+    if start is None or rate is None:
+        return
+    label = f"plateau {in_gib_per_s(rate)} from {binary_size(start)}"
+    axes.hlines(rate / GIB, start, max(sizes) * 1.2, color=GREEN, linewidth=1.1, linestyle="--", label=label, zorder=4)
+
+
+def _table(points: list[Point]) -> Table:
+    rows = [_row(point) for point in points]
+    return Table(
+        heads=(
+            "Request", "Repetition", "MiniDAQ", "Trigger rate", "Kept from more by", "Inhibits", "Records", "Copying", "Synthetic", "Ratio",
+            "In the figure",
+        ),
+        kinds="nnnntnnnnnt", rows=tuple(rows), name="minidaq-scan",
+        caption="MiniDAQ: stored per second by all applications, final flush included. Trigger rate: decisions per second of each "
+        "application. Inhibits: vetoed decisions, BUSY episodes and lost superchunks of the record drawn. Records: how many it took, each "
+        "2 % slower, until one had none. Copying: share of the CPU time.",
+        marked=frozenset(index for index, point in enumerate(points) if not point.admissible),
+    )  # fmt: skip
+
+
+def _row(point: Point) -> tuple[str, ...]:
+    rate, ratio, copy = point.throughput_bytes_per_s, point.ratio_to_synthetic, point.copy_share
+    runs, inhibits = point.runs, point.inhibits
+    limit = point.limited_by
+    return (
+        binary_size(point.asked_request_bytes),
+        count(point.repetition),
+        in_gib_per_s(rate) if rate is not None else NONE,
+        f"{significant(runs[-1].trigger_rate_hz, 4)}\u202fHz" if runs else NONE,
+        LIMITS[limit],
+        count(inhibits) if inhibits is not None else NONE,
+        str(len(runs)),
+        percent(100 * copy) if copy is not None else NONE,
+        in_gib_per_s(point.synthetic.throughput_bytes_per_s),
+        significant(ratio, 3) if ratio is not None else NONE,
+        "drawn" if point.admissible else f"not drawn: {point.reason or 'no reason recorded'}",
+    )
+
+
+def _see(drawn: list[_Size]) -> str:
+    largest = max(drawn, key=lambda one: one.request_bytes)
+    rate, synthetic = largest.rate(), largest.rate("synthetic")
+    if rate is None or synthetic is None:
+        return ""
+    size = binary_size(largest.request_bytes)
+    return f"At {size}, the largest size drawn, the MiniDAQ stores {in_gib_per_s(rate)} and synthetic writes {in_gib_per_s(synthetic)}."

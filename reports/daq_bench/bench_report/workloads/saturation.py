@@ -1,0 +1,286 @@
+"""The saturation run: the rate against bytes written, where it falls, and the rate afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+
+from daq_bench.bench_model.workloads.saturation.document import Row, Saturation, SaturationAnalysis
+from daq_bench.bench_report.base.units import GB, NONE, decimal_rate, decimal_size, duration, percent
+from daq_bench.bench_report.document.canvas import (
+    GREY,
+    INK,
+    SERIES,
+    VERMILLION,
+    Figure,
+    legend_above,
+    shade,
+    sheet,
+    to_svg,
+)
+from daq_bench.bench_report.document.section import Lacking, Part, Section, Warned
+from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.reading.dataset.bundle import Bundle
+from daq_bench.bench_report.tables.conditioning import conditioning_table
+
+NAME, TITLE = "saturation", "Saturation: the rate until the target is full"
+HEIGHT_MM = 82.0
+STRETCHES = 200  # points drawn for a pass at most: each is the mean of several samples
+ROOM = 1.12
+MOST_SPREAD = 3  # passes whose samples' range is drawn: those of more would cover each other
+ALL_OF_IT, SMALL_PART = 1.01, 0.2  # of the capacity
+FOUND = {"cliff": "cliff", "none": "no cliff", "unknown": "cannot be told"}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One pass to draw. `written` in GB at the end of each stretch, `rates` in GB/s; cliffs as (place, low end, high end) in GB."""
+
+    number: int
+    written: tuple[float, ...]
+    rates: tuple[float, ...]
+    cliffs: tuple[tuple[float, float, float], ...]
+    sustained: float | None  # GB/s after the last cliff
+    capacity: float  # GB that the target has room for
+    spread: tuple[tuple[float, float], ...]  # lowest and highest sample of each stretch, in GB/s
+
+
+def section(bundle: Bundle) -> Section | None:
+    told = bundle.result(NAME, Saturation)
+    analysis = bundle.result(f"{NAME}_analysis", SaturationAnalysis)
+    if told is None or analysis is None:
+        if NAME not in bundle.run.scenario.workloads and told is None:
+            return None
+        missing = NAME if told is None else f"{NAME}_analysis"
+        return Section(NAME, TITLE, (Lacking(f"the saturation run did not finish (results/{missing}.json)."),))
+    rows = analysis.repetitions
+    figure = _figure([curve for row in rows if (curve := _curve(row))], analysis.cliff_free_bytes / GB)
+    parts: list[Part] = [
+        _words(told, analysis),
+        *_part_only(rows),
+        figure or Lacking("no pass with an account that adds up."),
+    ]
+    parts += [_table(rows), *_cliffs(rows)]
+    parts += [
+        Lacking(f"whether pass {row.number} has a cliff: {row.reason}.") for row in rows if row.finding == "unknown"
+    ]
+    passes = told.repetitions
+    parts.append(
+        conditioning_table(
+            "saturation-conditions",
+            [(f"pass {one.number}", one.conditioning) for one in passes],
+        )
+    )
+    return Section(NAME, TITLE, tuple(parts))
+
+
+def _words(told: Saturation, analysis: SaturationAnalysis) -> str:
+    rows = analysis.repetitions
+    block = decimal_size(told.block_bytes)
+    text = (
+        f"The target is emptied and then written once from its begin to its end, as fast as it takes it, in blocks of {block} with "
+        f"{told.io_depth} in flight; {_times(len(rows))}. Flash drives take the first part into a fast cache (a part of "
+        "their flash written with one bit in each cell). Once it is full, the rate falls: the cliff. "
+    )
+    found = [row.finding for row in rows]
+    with_cliff, without, unknown = (found.count(kind) for kind in ("cliff", "none", "unknown"))
+    text += f"Passes with a cliff: {with_cliff}; without: {without}; that cannot tell: {unknown}. "
+    return text + f"By the rule of this bench {analysis.rule}."
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times, emptied again before each pass"
+
+
+def _part_only(rows: Sequence[Row]) -> list[Part]:
+    """Warns where a small share of the room was written: it never fills a cache, so that its curve must not be read as the drive's."""
+    shares = [row.written_bytes / row.capacity_bytes for row in rows]
+    if not shares or min(shares) > 0.99:
+        return []
+    text = (
+        f"only {percent(100 * min(shares))} of what the target has free was written. A cache that is larger than that was never full: "
+        "the absence of a cliff says nothing of what comes later."
+    )
+    return [Warned("Not the whole capacity:", text)]
+
+
+def _curve(row: Row) -> Curve | None:
+    rates, step = row.throughput_bytes_per_s_samples, row.step_s
+    if not rates or step is None:
+        return None
+    group = -(-len(rates) // STRETCHES)
+    parts = [rates[at : at + group] for at in range(0, len(rates), group)]
+    written, total = [], 0.0
+    for part in parts:
+        total += sum(part) * step
+        written.append(total / GB)
+    cliffs = tuple((one.at_bytes / GB, *(end / GB for end in one.interval_bytes)) for one in row.cliff_list)
+    means = tuple(sum(part) / len(part) / GB for part in parts)
+    spread = tuple((min(part) / GB, max(part) / GB) for part in parts)
+    sustained = _in_gb(row.sustained_rate)
+    return Curve(row.number, tuple(written), means, cliffs, sustained, row.capacity_bytes / GB, spread)  # type: ignore[arg-type]
+
+
+def _in_gb(value: float | None) -> float | None:
+    return None if value is None else value / GB
+
+
+def _figure(curves: Sequence[Curve], free_gb: float) -> Figure | None:
+    if not curves:
+        return None
+    with sheet(HEIGHT_MM) as (figure, (axes,)):
+        for index, curve in enumerate(curves):
+            colour, dashes, _ = SERIES[index % len(SERIES)]
+            axes.plot(
+                curve.written,
+                curve.rates,
+                color=colour,
+                linestyle=dashes,
+                label=f"pass {curve.number}",
+                linewidth=1.0,
+                zorder=3,
+            )
+            if len(curves) <= MOST_SPREAD:
+                low, high = zip(*curve.spread, strict=True)
+                axes.fill_between(curve.written, low, high, color=colour, alpha=0.18, linewidth=0, zorder=2)
+        _draw_cliffs(axes, curves)
+        end = max(curve.written[-1] for curve in curves)
+        _set_capacity(axes, curves, end)
+        if free_gb <= axes.get_xlim()[1]:
+            axes.axvline(free_gb, color=GREY, linestyle=(0, (1, 2)), label="required: no cliff before", zorder=2)
+        top = (
+            max(high for curve in curves for _, high in curve.spread)
+            if len(curves) <= MOST_SPREAD
+            else max(map(_highest, curves))
+        )
+        axes.set_ylim(0, top * ROOM)
+        axes.set_ylabel("rate (GB/s)")
+        legend_above(axes, columns=5)
+        alt = f"Rate against bytes written, {len(curves)} passes over {end:.4g} GB; {_seen(curves)}"
+        svg = to_svg(figure, "saturation-curve", alt)
+    band = "The tinted band: the lowest and the highest sample in it. " if len(curves) <= MOST_SPREAD else ""
+    caption = (
+        f"Each point is the mean over one of {STRETCHES} stretches of equal time. {band}A dashed vertical line marks a cliff, and the band "
+        "around it the 95 % interval of its place, which may be narrower than the line."
+    )
+    return Figure("saturation-curve", "Rate against bytes written", caption, alt, svg, _seen(curves))
+
+
+def _highest(curve: Curve) -> float:
+    return max(curve.rates)
+
+
+def _set_capacity(axes: Axes, curves: Sequence[Curve], end: float) -> None:
+    """The axis reaches to the target's capacity; a small part of it that was written has a logarithmic one, else it would be a stroke."""
+    capacity = max(curve.capacity for curve in curves)
+    if capacity <= end * ALL_OF_IT:
+        axes.set_xlim(0, end)
+        axes.set_xlabel("written since the target was empty (GB), to its whole capacity")
+        return
+    shade(axes, [(end, capacity)], GREY, "....", "not written")
+    if end < SMALL_PART * capacity:
+        axes.set_xscale("log")
+        axes.set_xlim(min(curve.written[0] for curve in curves), capacity)
+    else:
+        axes.set_xlim(0, capacity)
+    axes.set_xlabel(
+        f"written since the target was empty (GB{', logarithmic' if end < SMALL_PART * capacity else ''}); its capacity is "
+        f"{decimal_size(capacity * GB)}"
+    )
+
+
+def _draw_cliffs(axes: Axes, curves: Sequence[Curve]) -> None:
+    label = "cliff"
+    for place, low, high in (one for curve in curves for one in curve.cliffs):
+        shade(axes, [(low, high)], VERMILLION, "")
+        axes.axvline(place, color=INK, linestyle="--", linewidth=0.9, label=label, zorder=4)
+        label = "_nolegend_"
+    after = [
+        (curve.cliffs[-1][0], curve.written[-1], curve.sustained)
+        for curve in curves
+        if curve.cliffs and curve.sustained
+    ]
+    if after:
+        starts, ends, rates = zip(*after, strict=True)
+        mean = sum(rates) / len(rates)
+        axes.hlines(
+            mean,
+            min(starts),
+            max(ends),
+            color=VERMILLION,
+            linewidth=1.0,
+            label=f"mean after it: {mean:.3g} GB/s",
+            zorder=5,
+        )
+
+
+def _seen(curves: Sequence[Curve]) -> str:
+    firsts = [curve.cliffs[0][0] for curve in curves if curve.cliffs]
+    if not firsts:
+        return "No cliff is marked."
+    span = f"{min(firsts):.4g} GB" if len(firsts) == 1 else f"{min(firsts):.4g} to {max(firsts):.4g} GB"
+    return f"The rate falls after {span}, in {len(firsts)} of {len(curves)} passes."
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    made = []
+    for row in rows:
+        slowest = row.slowest
+        where = f"{decimal_size(slowest.from_bytes, 3)}" if slowest else NONE
+        seconds = row.duration
+        made.append((
+            str(row.number),
+            f"{decimal_size(row.written_bytes)} of {decimal_size(row.asked_bytes)}",
+            duration(seconds) if seconds is not None else NONE,
+            FOUND[row.finding],
+            _rate(row.rate_before_cliff),
+            _rate(row.sustained_rate),
+            _rate(row.slowest_rate),
+            where,
+        ))  # fmt: skip
+    return Table(
+        heads=("Pass", "Written", "Time", "Finding", "Before the cliff", "After it", "Slowest 1 %", "from"),
+        kinds="nnnsnnnn",
+        rows=tuple(made),
+        name="saturation-passes",
+        caption="The passes. Without a cliff, the rates before and after it are both the mean of the whole pass. Slowest 1 %: the mean "
+        "rate over the slowest hundredth of the bytes, and where it begins. A dash: not known.",
+        marked=frozenset(index for index, row in enumerate(rows) if row.finding == "unknown"),
+    )
+
+
+def _rate(value: float | None) -> str:
+    return NONE if value is None else decimal_rate(value, 3)
+
+
+def _cliffs(rows: Sequence[Row]) -> list[Part]:
+    made = []
+    for row in rows:
+        for one in row.cliff_list:
+            low, high = one.interval_bytes
+            made.append((
+                str(row.number),
+                decimal_size(one.at_bytes),
+                f"{decimal_size(low)} to {decimal_size(high)}",
+                percent(100 * one.share_of_capacity),
+                duration(one.at_s),
+                decimal_rate(one.before_bytes_per_s, 3),
+                decimal_rate(one.after_bytes_per_s, 3),
+                percent(100 * one.fall_fraction),
+            ))  # fmt: skip
+    if not made:
+        return []
+    heads = (
+        "Pass",
+        "Written before it",
+        "95 % interval",
+        "Of the capacity",
+        "After",
+        "Rate before",
+        "Rate after",
+        "Fall",
+    )
+    caption = "Cliffs. The rates are means back to the cliff before, or the begin, and on to the next one, or the end."
+    return [Table(heads, "nnnnnnnn", tuple(made), caption, "saturation-cliffs")]

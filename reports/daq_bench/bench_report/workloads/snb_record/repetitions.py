@@ -1,0 +1,190 @@
+"""All repetitions of the record side by side: the backlog of each, with BUSY outlined, and the latencies of each as a curve."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from daq_bench.bench_model.documents.tools.minidaq import Minidaq
+from daq_bench.bench_report.base.envelope import thinned
+from daq_bench.bench_report.base.units import count, decimal_size, latency
+from daq_bench.bench_report.document.canvas import (
+    ASH,
+    BLUE,
+    GREY,
+    INK,
+    SERIES,
+    VERMILLION,
+    Figure,
+    sheet,
+    small_multiples,
+    to_svg,
+)
+from daq_bench.bench_report.document.direct_labels import label_ends
+from daq_bench.bench_report.document.traces import name_data
+from daq_bench.bench_report.reading.dataset.bundle import Bundle
+from daq_bench.bench_report.reading.dataset.record import Series, series_of
+from daq_bench.bench_report.workloads.latency_under_load.figures import (
+    Curve,
+    curve_of,
+    draw_curve,
+    nines,
+    set_percentile_axes,
+)
+
+FEWEST, MOST_PANELS, COLUMNS = 2, 24, 6
+PANEL_MM, MARGIN_MM, ECDF_MM = 18.0, 11.0, 48.0
+MOST_COLOURED = len(SERIES)
+ROOM = 1.15
+HAIR = 1 / 60  # of a small panel's width: a shorter episode is drawn as wide, else nobody sees it
+BACKLOGS, ECDF = "repetitions-backlog", "repetitions-latency"
+Numbered = list[tuple[int, Minidaq]]
+
+
+def repetition_figures(bundle: Bundle) -> list[Figure]:
+    """Returns none for a single repetition, which has figures of its own."""
+    found = [(number, one.minidaq) for number, one in enumerate(bundle.repetitions, 1)]
+    return [one for one in (_backlogs(bundle, found), _latencies(bundle, found)) if one is not None]
+
+
+def _backlogs(bundle: Bundle, found: Numbered) -> Figure | None:
+    drawn = [(number, minidaq, series_of(minidaq.series, number)) for number, minidaq in found if minidaq.series.t_s]
+    if len(drawn) < FEWEST:
+        return None
+    chosen = sorted(drawn, key=lambda one: one[1].backlog.high_water_bytes, reverse=True)[:MOST_PANELS]
+    chosen = sorted(chosen, key=lambda one: one[0])
+    tops = [max([*series.backlog_bytes, float(minidaq.backlog.high_water_bytes)]) for _, minidaq, series in chosen]
+    divisor, unit = (1e9, "GB") if max(tops) >= 1e9 else (1e6, "MB")
+    columns = min(COLUMNS, len(chosen))
+    title = (
+        f"Backlog of all {len(drawn)} repetitions"
+        if len(chosen) == len(drawn)
+        else f"Backlog of {len(chosen)} repetitions"
+    )
+    with small_multiples(MARGIN_MM + PANEL_MM * -(-len(chosen) // columns), len(chosen), columns) as (figure, panels):
+        for panel, (number, minidaq, series) in zip(panels, chosen, strict=True):
+            _draw_backlog(panel, minidaq, series, divisor)
+            name_data(panel, x="time since the start of the record (s)", y=f"backlog ({unit})")
+            name = bundle.repetitions[number - 1].named(number)
+            panel.set_title(
+                f"{name}: {decimal_size(minidaq.backlog.high_water_bytes)}", loc="left", pad=2.5, fontsize=7, color=INK
+            )
+        panels[0].set_ylim(0, max(tops) / divisor * ROOM or 1.0)
+        panels[0].set_xlim(0, max(series.t_s[-1] for _, _, series in chosen))
+        figure.supxlabel("time since the start of each record (s)", fontsize=7.5)
+        figure.supylabel(unit, fontsize=7.5)
+        alt = f"{title}: {len(chosen)} small panels on the same axes, highest {decimal_size(max(tops))}."
+        svg = to_svg(figure, BACKLOGS, alt)
+    return Figure(
+        BACKLOGS, title, _backlog_caption(len(drawn), len(chosen), unit), alt, svg, _backlog_see(bundle, drawn)
+    )
+
+
+def _draw_backlog(axes: Axes, minidaq: Minidaq, series: Series, divisor: float) -> None:
+    x, y = thinned(series.t_s, [value / divisor for value in series.backlog_bytes], limit=200)
+    axes.plot(x, y, color=BLUE, linewidth=0.8, label="backlog", zorder=3)
+    axes.fill_between(x, y, color=BLUE, alpha=0.15, linewidth=0)
+    axes.plot(
+        [minidaq.backlog.high_water_s], [minidaq.backlog.high_water_bytes / divisor], color=INK, linestyle="none", marker="v",
+        markersize=3, label="high-water mark", zorder=4,
+    )  # fmt: skip
+    label = "BUSY"
+    for episode in minidaq.busy.episodes:
+        axes.axvspan(
+            episode.start_s,
+            episode.start_s + max(episode.duration_s, HAIR * series.t_s[-1]),
+            facecolor="none",
+            edgecolor=VERMILLION,
+            linewidth=1.0,
+            label=label,
+            zorder=5,
+        )
+        label = "_nolegend_"
+    if minidaq.busy.count:
+        for spine in axes.spines.values():
+            spine.set(visible=True, edgecolor=VERMILLION, linewidth=1.4)
+    axes.tick_params(labelsize=6.5)
+
+
+def _backlog_caption(total: int, shown: int, unit: str) -> str:
+    text = (
+        f"The same two axes in every panel; above it the repetition and its highest backlog (\u25be, the writer's own mark), in {unit} on "
+        "the axis. A red frame: the dataflow was BUSY in it, where the red outlines stand."
+    )
+    return text if shown == total else f"{text} Of {total} repetitions those with the highest backlog."
+
+
+def _backlog_see(bundle: Bundle, drawn: list[tuple[int, Minidaq, Series]]) -> str:
+    by_high = sorted(drawn, key=lambda one: one[1].backlog.high_water_bytes)
+    (low, least, _), (high, most, _) = by_high[0], by_high[-1]
+    text = (
+        f"The highest backlog goes from {decimal_size(least.backlog.high_water_bytes)} "
+        f"(repetition {bundle.repetitions[low - 1].named(low)}) to "
+        f"{decimal_size(most.backlog.high_water_bytes)} ({bundle.repetitions[high - 1].named(high)})"
+    )
+    busy = [str(number) for number, minidaq, _ in drawn if minidaq.busy.count]
+    told = f"BUSY in {len(busy)} of {len(drawn)}" + (f": {', '.join(busy)}" if busy else "")
+    return f"{text}; {told}."
+
+
+def _latencies(bundle: Bundle, found: Numbered) -> Figure | None:
+    curves = [
+        (number, curve_of(f"repetition {bundle.repetitions[number - 1].named(number)}", minidaq.latency_us))
+        for number, minidaq in found
+    ]
+    if len(curves) < FEWEST:
+        return None
+    ordered = sorted((curve for _, curve in curves), key=lambda one: max(one.us, default=0.0))
+    title = "Latency from arrival to durable, a curve for each repetition"
+    with sheet(ECDF_MM) as (figure, (axes,)):
+        for place, (_, curve) in enumerate(curves):
+            _draw_latencies(axes, curve, place, len(curves), worst=curve is ordered[-1], best=curve is ordered[0])
+        set_percentile_axes(axes, [curve for _, curve in curves])
+        label_ends(axes)
+        alt = f"{title}: {len(curves)} curves, of which the highest ends at {latency(max(ordered[-1].us))}."
+        svg = to_svg(figure, ECDF, alt)
+    caption = (
+        "The empirical distribution (ECDF) of each repetition, turned so that the tail has room: the share of superchunks below, the time "
+        f"that they took at most on the left.{_numbers(ordered)}"
+    )
+    if len(curves) > MOST_COLOURED:
+        caption += " Named are the repetitions with the longest and the shortest tail; the others are grey."
+    odd = [curve for curve in ordered if not curve.whole]
+    if odd:
+        caption += f" Of {len(odd)} repetitions only percentiles are known (marked)."
+    return Figure(ECDF, title, caption, alt, svg, _latency_see(ordered))
+
+
+def _numbers(curves: list[Curve]) -> str:
+    numbers = sorted({curve.count for curve in curves if curve.count is not None})
+    if not numbers:
+        return ""
+    return f" n = {count(numbers[0])}{f' to {count(numbers[-1])}' if len(numbers) > 1 else ''} each."
+
+
+def _draw_latencies(axes: Axes, curve: Curve, place: int, total: int, *, worst: bool, best: bool) -> None:
+    colour, dashes, marker = SERIES[place % MOST_COLOURED]
+    if total > MOST_COLOURED:
+        colour, dashes, marker = (VERMILLION, "-", "s") if worst else (BLUE, "--", "o") if best else (ASH, "-", ".")
+    if total > MOST_COLOURED and not (worst or best):
+        x, y = thinned([nines(share) for share in curve.percentiles], curve.us, limit=200)
+        axes.plot(x, y, color=GREY, linewidth=0.4, label=f"_{curve.label}")
+        return
+    draw_curve(axes, curve, colour, dashes, marker)
+
+
+def _latency_see(ordered: list[Curve]) -> str:
+    best, worst = ordered[0], ordered[-1]
+    said = []
+    for share in (50.0, 99.9):
+        ends = [_within(curve, share) for curve in (best, worst)]
+        if all(end is not None for end in ends):
+            said.append(f"{share:g}\u202f% within {latency(ends[0] or 0.0)} and {latency(ends[1] or 0.0)}")
+    text = f"The shortest and the longest tail, {best.label} and {worst.label}, end at {latency(max(best.us))} and {latency(max(worst.us))}"
+    return f"{text}; {', '.join(said)}." if said else f"{text}."
+
+
+def _within(curve: Curve, share: float) -> float | None:
+    """Returns the least time that this share of the values did not exceed; None where the curve ends before."""
+    places = np.flatnonzero(np.array(curve.percentiles) >= share)
+    return float(curve.us[places[0]]) if places.size else None

@@ -1,0 +1,57 @@
+"""The run's events as points of the measurement `bench_event`: moments, and spans once they have ended.
+
+The agent carries them to InfluxDB while it runs; rig.telemetry.history writes all of them once more, with what came later."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from daq_bench.bench_model.documents.events import Event
+from daq_bench.bench_model.documents.struct import read
+
+MEASUREMENT = "bench_event"
+SPAN = "span"
+TAIL_BYTES = 65536
+
+
+def moment_line(run: str, kind: str, source: str, text: str, time_ns: int) -> str:
+    """One event at one moment."""
+    return f"{_head(run, kind, source)} text={string(text)} {time_ns}"
+
+
+def span_line(run: str, kind: str, source: str, text: str, begin_ns: int, end_ns: int) -> str:
+    """One event that lasted; it has a series of its own, so that it does not overwrite the moment at its begin."""
+    return f"{_head(run, kind, source)},extent={SPAN} text={string(text)},end_ms={end_ns // 10**6}i {begin_ns}"
+
+
+def _head(run: str, kind: str, source: str) -> str:
+    return f"{MEASUREMENT},kind={tag(kind)},source={tag(source)},run={tag(run)}"
+
+
+def tag(text: str) -> str:
+    return re.sub(r"([,= \\])", r"\\\1", text.replace("\n", " "))
+
+
+def string(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return f'"{escaped}"'
+
+
+def open_phase(events: Path) -> Event | None:
+    """Returns the phase that was announced last, from the end of events.jsonl."""
+    try:
+        with events.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - TAIL_BYTES))
+            lines = file.read().decode("utf-8", "replace").split("\n")
+    except FileNotFoundError:
+        return None
+    whole = lines if size <= TAIL_BYTES else lines[1:]
+    for line in reversed(whole):
+        if '"phase"' in line:
+            event = read(json.loads(line), Event, str(events))
+            if event.kind == "phase":
+                return event
+    return None

@@ -1,0 +1,157 @@
+"""Compares the candidate's own account (`on_candidate/reading/probe.py` reads it there) with the inventory's declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.units import binary_label, parse_size
+from daq_bench.bench_model.documents.facts import IdentityCheck
+from daq_bench.bench_model.documents.run import Drive, Host
+from daq_bench.bench_model.documents.struct import Closed, Struct, read
+from daq_bench.bench_model.profiles.candidates import Candidate
+from daq_bench.rig.candidate.machine import Machine
+
+
+class Target(Closed, frozen=True):
+    """The target that a run writes to. `device` is None where no single drive or array is beneath (network, memory).
+
+    `filesystem` is None on a raw drive, whose `free_bytes` are its whole capacity."""
+
+    filesystem: str | None
+    free_bytes: int
+    device: Drive | None
+
+
+class Node(Struct, frozen=True):
+    """A block device as lsblk lists it, which says more than is read here."""
+
+    kname: str
+    path: str
+    type: str
+    pkname: str | None
+    description: Drive
+
+
+class Survey(Closed, frozen=True):
+    """`host` as in run.json's candidate; `devices`: whole drives and what lies on them; `target` if it is there."""
+
+    host: Host
+    devices: list[Node]
+    target: Target | None
+    clock_s: float
+
+    def path_of(self, serial: str) -> Path | None:
+        """The device node of the whole drive with this serial or WWN."""
+        for node in self.devices:
+            if serial in (node.description.serial, node.description.wwn) and node.type == "disk":
+                return Path(node.path)
+        return None
+
+    def drives_of(self, device: Drive | None) -> list[Drive]:
+        """The drive itself, or the members of an array (partitions count as their drive)."""
+        if device is None:
+            return []
+        if not device.members:
+            return [device]
+        by_name = {node.kname: node for node in self.devices}
+        nodes = [by_name[name] for name in device.members if name in by_name]
+        whole = [by_name.get(node.pkname or "", node) if node.type == "part" else node for node in nodes]
+        return [drive for node in whole for drive in self.drives_of(node.description)]
+
+
+def survey(machine: Machine, directory: Path | None = None) -> Survey:
+    """Asks the candidate. Raises BenchError when it does not answer, or says something else than the bench's own program does."""
+    return read(machine.call("probe", *([directory] if directory else [])), Survey, "the candidate's account of itself")
+
+
+def check_identity(candidate: Candidate, found: Survey, directory_is_there: bool = True) -> list[IdentityCheck]:
+    """Returns a check for each thing that the inventory declares of the candidate.
+
+    `directory_is_there` False: the target is yet to be made, so its drive is not checked."""
+    declared, host = candidate.identity, found.host
+    checks: list[IdentityCheck] = []
+
+    def add(subject: str, wanted: str, said: str, ok: bool) -> None:
+        checks.append(IdentityCheck(subject, wanted, said, ok))
+
+    if "architectures" in declared:
+        names = declared["architectures"]
+        add("architecture", " or ".join(names), told(host.architecture), host.architecture in names)
+    if "cpu_model" in declared:
+        model = told(host.cpu_model)
+        add("CPU model", declared["cpu_model"], model, declared["cpu_model"] in model)
+    if "cpus_min" in declared:
+        add("CPUs", f"at least {declared['cpus_min']}", told(host.cpus), (host.cpus or 0) >= declared["cpus_min"])
+    if "memory_min" in declared:
+        least = parse_size(declared["memory_min"])
+        size = f"{(host.memory_bytes or 0) / 2**30:.1f} GiB"
+        add("memory", f"at least {binary_label(least)}", size, (host.memory_bytes or 0) >= least)
+    for drive in declared.get("drives", []):
+        checks.extend(_check_drive(drive, found.devices))
+    serials = candidate.target.serials
+    if serials and directory_is_there:
+        beneath = found.drives_of(found.target.device if found.target else None)
+        said = ", ".join(drive.serial or drive.name for drive in beneath) or "no drive"
+        # A raw drive may be named by its WWN, where its serial is not its own.
+        known = [drive.wwn if candidate.target.is_raw and drive.wwn in serials else drive.serial for drive in beneath]
+        add(
+            _target_subject(candidate),
+            ", ".join(serials),
+            said,
+            sorted(serials) == sorted(name or "" for name in known),
+        )
+    return checks
+
+
+def planned_checks(candidate: Candidate) -> list[str]:
+    """Returns the subjects of the checks that the inventory's entry asks for, whatever the machine answers; an absent one was not made."""
+    declared, serials = candidate.identity, candidate.target.serials
+    named = {"architectures": "architecture", "cpu_model": "CPU model", "cpus_min": "CPUs", "memory_min": "memory"}
+    subjects = [subject for key, subject in named.items() if key in declared]
+    for drive in declared.get("drives", []):
+        serial = drive["serial"]
+        subjects += [f"drive {serial}", *(f"{key} of {serial}" for key in ("model", "firmware") if key in drive)]
+    return subjects + ([_target_subject(candidate)] if serials else [])
+
+
+def _target_subject(candidate: Candidate) -> str:
+    if candidate.target.is_raw:
+        return "target drive"
+    return f"drive{'s' if len(candidate.target.serials) > 1 else ''} under the target folder"
+
+
+def differences(checks: Sequence[IdentityCheck]) -> str:
+    """One phrase per check that does not hold; empty when all do."""
+    wrong = [check for check in checks if not check.ok]
+    return "; ".join(f"{check.subject}: declared {check.declared}, found {check.found}" for check in wrong)
+
+
+def told(value: object) -> str:
+    return "not reported" if value is None else str(value)
+
+
+def _check_drive(declared: dict[str, str], devices: Sequence[Node]) -> list[IdentityCheck]:
+    serial = declared["serial"]
+    node = next((one for one in devices if one.description.serial == serial), None)
+    found = IdentityCheck(f"drive {serial}", "present", node.path if node else "absent", node is not None)
+    checks, drive = [found], node.description if node else None
+    if "model" in declared:
+        model = told(drive and drive.model)
+        checks.append(IdentityCheck(f"model of {serial}", declared["model"], model, declared["model"] in model))
+    if "firmware" in declared:
+        firmware = told(drive and drive.firmware)
+        same = firmware == declared["firmware"]
+        checks.append(IdentityCheck(f"firmware of {serial}", declared["firmware"], firmware, same))
+    return checks
+
+
+def require_target_directory(path: Path) -> None:
+    """Creates the folder of a scratch target on this machine. Raises BenchError when that is not possible."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BenchError(
+            f"target directory {path} cannot be made: {error.strerror}. Correct target.directory in the inventory"
+        ) from None

@@ -1,0 +1,139 @@
+"""The lock on the candidate itself: a bench finds its holder from any control node, inventory or name."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
+from daq_bench.rig.candidate.machine import Machine, SshMachine
+from daq_bench.rig.on_candidate import machine_lock as there
+
+GRACE_S = 10.0
+
+
+class MachineLock:
+    """Held between `take` and `give_back`. `renew` takes it again on a candidate that was rebooted meanwhile."""
+
+    def __init__(self, machine: Machine, candidate: str, what: str, returns_s: float) -> None:
+        """`returns_s`: the longest time that a reboot may keep us away from the candidate."""
+        pid = os.getpid()
+        self._machine, self._candidate = machine, candidate
+        self._me: dict[str, Any] = {
+            "id": uuid.uuid4().hex, "text": f"process {pid} of {there.user_name()} on {socket.gethostname()}: {what}",
+            "node": there.machine_id(), "pid": pid, "began": there.began(pid), "since_s": time.time(), "returns_s": returns_s,
+        }  # fmt: skip
+        self._handle: int | None = None
+        self._holder: subprocess.Popen[bytes] | None = None
+
+    def take(self) -> str:
+        """Takes the lock; returns the message about an owner who is gone. Raises RefusedError that names a living one."""
+        return self._asked("hold")
+
+    def break_open(self) -> str:
+        """Forgets an owner who is gone and returns its name. Raises RefusedError while it lives."""
+        return self._asked("break")
+
+    def renew(self) -> None:
+        if self._holder is not None and self._holder.poll() is not None:
+            self.take()
+
+    def demand_held(self) -> None:
+        """Raises BenchError where the lock was lost since it was taken: the connection that held it has ended."""
+        if self._holder is not None and self._holder.poll() is not None:
+            raise BenchError(
+                f"the lock on candidate {self._candidate!r} was lost while the run went on, as the connection that held it ended: another "
+                "bench may have used the machine. Run it again"
+            )
+
+    def give_back(self) -> None:
+        if self._handle is not None:
+            there.write_owner(self._handle, None)
+            os.close(self._handle)
+        if self._holder is not None and self._holder.stdin is not None:
+            with suppress(OSError, subprocess.TimeoutExpired):
+                self._holder.communicate(there.RELEASE + b"\n", timeout=GRACE_S)
+            if self._holder.poll() is None:
+                self._holder.kill()
+                self._holder.wait()
+        self._handle = self._holder = None
+
+    def _asked(self, command: str) -> str:
+        gone: list[str] = []
+        while True:
+            me = {**self._me, "gone": gone}
+            answer = self._over_ssh(command, me) if isinstance(self._machine, SshMachine) else self._here(command, me)
+            if "result" in answer:
+                return str(answer["result"])
+            owner = answer.get("owner")
+            # The candidate cannot see that a process of this control node has ended.
+            if (
+                owner
+                and owner["node"] == me["node"]
+                and owner["id"] not in gone
+                and there.began(owner["pid"]) != owner["began"]
+            ):
+                gone.append(owner["id"])
+                continue
+            remedy = (
+                "wait until it has ended"
+                if command == "break"
+                else (f"wait until it has ended; if it is gone, `make unlock CANDIDATE={self._candidate}` forgets it")
+            )
+            raise RefusedError(
+                f"the machine behind candidate {self._candidate!r} cannot be had: {answer['error']}. Two runs at once would "
+                f"measure, and tune, each other: {remedy}"
+            )
+
+    def _here(self, command: str, me: dict[str, Any]) -> dict[str, Any]:
+        handle = None
+        try:
+            handle = there.opened(there.lock_folder() / there.NAME)
+            result = there.acquire(handle, me) if command == "hold" else there.broken(handle, me)
+        except (OSError, there.LockError) as error:
+            if handle is not None:
+                os.close(handle)
+            return {"error": in_words(error), "owner": getattr(error, "owner", None)}
+        if command == "hold":
+            self._handle = handle
+        else:
+            os.close(handle)
+        return {"result": result}
+
+    def _over_ssh(self, command: str, me: dict[str, Any]) -> dict[str, Any]:
+        assert isinstance(self._machine, SshMachine)
+        words = self._machine.program("machine_lock", command, json.dumps(me))
+        holder, line = self._machine.link.hold(shlex.join(words))
+        try:
+            answer: dict[str, Any] = json.loads(line)
+        except ValueError:
+            holder.kill()
+            said = holder.communicate()[1].decode("utf-8", "replace").strip().splitlines()[-1:] or ["it said nothing"]
+            raise BenchError(f"candidate {self._candidate!r} cannot be locked: {said[0]}") from None
+        if command == "hold" and "result" in answer:
+            self._holder = holder
+        else:
+            holder.kill()
+            holder.communicate()
+        return answer
+
+
+@contextmanager
+def machine_locked(machine: Machine, candidate: str, what: str, returns_s: float) -> Iterator[str]:
+    """Holds the machine; yields the message about a lock that was left behind, or nothing."""
+    lock = MachineLock(machine, candidate, what, returns_s)
+    said = lock.take()
+    machine.lock = lock
+    try:
+        yield said
+    finally:
+        machine.lock = None
+        lock.give_back()

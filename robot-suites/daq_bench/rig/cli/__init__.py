@@ -1,0 +1,98 @@
+"""Qualifies data-acquisition storage servers.
+
+Exit status of qualify: 0 PASS, or a declared rehearsal in which nothing mandatory was missed; 1 FAIL; 2 ERROR; 3 INADMISSIBLE for a
+reason that nobody declared (telemetry gap, source too slow, wrong machine); 130 interrupted.
+Exit status of provision and verify: 0 every setting is as asked (or the machine has none); 4 drift: one is not; 2 the command failed.
+With --json a command prints one JSON document on standard output, {"error": ...} where it fails; what people read goes to stderr."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from daq_bench.bench_model.base.errors import BenchError, in_words
+from daq_bench.bench_model.verdict import verdict as outcomes
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.checking.check_bundle import printable
+from daq_bench.rig.cli import bundles, candidate, discovery, nights, profiles, runs, server
+from daq_bench.rig.cli.arguments import Command, no_arguments, require_checkout
+from daq_bench.rig.cli.completion import NAME, completion
+from daq_bench.rig.cli.exits import EXIT, INTERRUPTED
+from daq_bench.rig.cli.programs import PROGRAMS, run_program
+
+LINK_LOOP = "Symlink loop from"  # how pathlib begins the error of a path that leads back to itself, which is no OSError
+# In the order of the help.
+COMMANDS = {
+    **runs.COMMANDS,
+    **candidate.COMMANDS,
+    **discovery.COMMANDS,
+    **profiles.COMMANDS,
+    **bundles.COMMANDS,
+    **nights.COMMANDS,
+    **server.COMMANDS,
+}
+
+
+def _print_completion(options: argparse.Namespace) -> int:
+    found = next(action.choices for action in parser()._actions if action.dest == "command")
+    own = {name: command for name, command in dict(found or {}).items() if name in COMMANDS}
+    print(completion(own, PROGRAMS), end="")
+    return 0
+
+
+COMMANDS["completion"] = Command("print the completion script for bash", no_arguments, _print_completion)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Whoever types `make qualify DURATION=x` has never heard of --duration: an error names both."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(re.sub(r"^argument --([a-z-]+)", lambda found: f"{found[0]} ({_variable(found[1])}=)", message))
+
+
+def _variable(option: str) -> str:
+    return option.upper().replace("-", "_")
+
+
+def parser() -> argparse.ArgumentParser:
+    top = _Parser(
+        prog=os.environ.get("DAQ_BENCH_NAME")
+        or (NAME if Path(sys.argv[0]).name == NAME else "python -m daq_bench.rig"),
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = top.add_subparsers(dest="command", required=True)
+    for name, command in COMMANDS.items():
+        command.arguments(commands.add_parser(name, help=command.help))
+    for name, program in PROGRAMS.items():
+        commands.add_parser(name, help=program.help, add_help=False)
+    return top
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one command; every error that a user can mend is one message without a traceback."""
+    words = sys.argv[1:] if arguments is None else arguments
+    options = argparse.Namespace()
+    try:
+        if words and words[0] in PROGRAMS:
+            return run_program(words)
+        options = parser().parse_args(words)
+        command = COMMANDS[options.command]
+        if command.needs_checkout:
+            require_checkout(Layout(), options.command)
+        return command.run(options)
+    except (BenchError, OSError, RuntimeError) as error:
+        if not isinstance(error, BenchError | OSError) and not str(error).startswith(LINK_LOOP):
+            raise
+        print(f"error: {printable(in_words(error))}", file=sys.stderr)
+        if getattr(options, "json", False):
+            print(json.dumps({"error": in_words(error)}))
+        return EXIT[outcomes.ERROR]
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED

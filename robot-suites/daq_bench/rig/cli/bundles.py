@@ -1,0 +1,193 @@
+"""`python -m daq_bench.rig judge`, `check-bundle`, `replay`, `report` and `tables`: what is done with the bundle of a run that has ended."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.bundle.provenance import REPORTS
+from daq_bench.bench_model.documents.run import TelemetryOfRun
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.documents.telemetry import TelemetryAccount
+from daq_bench.bench_model.verdict.judging import judge_bundle
+from daq_bench.rig.base.bundle import Bundle, to_json
+from daq_bench.rig.base.influx import INVENTORY_KEY, Influx, chosen
+from daq_bench.rig.base.settings import Layout, profile_file
+from daq_bench.rig.candidate.connection import variables_of
+from daq_bench.rig.checking.check_bundle import check_bundle, printable
+from daq_bench.rig.checking.own_profiles import Own
+from daq_bench.rig.checking.reporting import report_again
+from daq_bench.rig.checking.signing import INVENTORY_KEYS, of_checker
+from daq_bench.rig.checking.tables import FORMATS, write_tables
+from daq_bench.rig.cli.arguments import Command, add_inventory, add_json, add_run, challenge, print_document, say, shown
+from daq_bench.rig.cli.exits import EXIT
+from daq_bench.rig.telemetry.history import REPLAYED_ACCOUNT, forget_delivery, influx_of, replay_run
+from daq_bench.rig.telemetry.influx_server import LocalInflux
+
+
+def _add_report(command: argparse.ArgumentParser) -> None:
+    """Adds the run, and the checker's own trust and profiles: they come from here, never from the bundle."""
+    add_run(command)
+    command.add_argument("--scenario", metavar="FILE", help="the checker's own (inventory/scenarios/<id>.yml)")
+    command.add_argument("--requirement", metavar="FILE", help="the checker's own (inventory/requirements/<id>.yml)")
+    add_inventory(command)
+
+
+def _own(options: argparse.Namespace) -> Own:
+    """The checker's own profiles, each by its id or as a YAML file."""
+    folder = Layout().inventory
+    scenario = profile_file(folder / "scenarios", options.scenario) if options.scenario else None
+    requirement = profile_file(folder / "requirements", options.requirement) if options.requirement else None
+    return Own(scenario, requirement)
+
+
+def _own_inventory(options: argparse.Namespace) -> Path:
+    return options.inventory or Layout().inventory / "lab.yml"
+
+
+def _add_judge(command: argparse.ArgumentParser) -> None:
+    add_run(command)
+    add_json(command, "the verdict (its only form)")
+
+
+def judge(options: argparse.Namespace) -> int:
+    verdict = judge_bundle(options.run)
+    print(to_json(as_document(verdict)), end="")
+    return EXIT[verdict.outcome]
+
+
+def _add_check(command: argparse.ArgumentParser) -> None:
+    _add_report(command)
+    command.add_argument("--challenge", type=challenge, metavar="NONCE", help="the nonce that the run was given")
+    add_json(command, "problems, lines, notes and conclusion")
+
+
+def check(options: argparse.Namespace) -> int:
+    """Status 1 for any difference, and where trusted signatures were asked for, for any lack of one."""
+    signers = of_checker(_own_inventory(options), ("allowed_signers",)).allowed_signers
+    found = check_bundle(options.run, signers, _own(options), options.challenge)
+    for problem in found.problems:
+        print(problem, file=sys.stderr)
+    for line in (*found.lines, *(f"note       {note}" for note in found.notes)):
+        say(options, line)
+    say(options, f"{options.run}: {found.conclusion}")
+    print_document(
+        options,
+        {
+            "run": str(options.run),
+            "ok": not found.problems,
+            "conclusion": found.conclusion,
+            "problems": list(found.problems),
+            "lines": list(found.lines),
+            "notes": list(found.notes),
+        },
+    )
+    return 1 if found.problems else 0
+
+
+def _add_replay(command: argparse.ArgumentParser) -> None:
+    add_run(command)
+    command.add_argument(
+        "--all", action="store_true", help="also what InfluxDB has acknowledged, because it lost it since"
+    )
+    command.add_argument("--influx-url", metavar="URL", help="where to; default: the bench's own server")
+    add_inventory(command)
+
+
+def replay(options: argparse.Namespace) -> int:
+    bundle = Bundle.open(options.run)
+    telemetry = bundle.run.telemetry
+    if telemetry is None:
+        raise BenchError(f"{options.run} has no telemetry: the run ended before the agent started")
+    influx = chosen(options.influx_url) or _server_of(bundle, telemetry, _own_inventory(options))
+    if options.all:
+        forget_delivery(bundle.path)
+    problem = replay_run(Layout().agent, bundle.path, influx)
+    if problem:
+        raise BenchError(f"InfluxDB at {influx.url} did not take everything: {problem}.{_next_step(bundle, influx)}")
+    account = bundle.find(REPLAYED_ACCOUNT, TelemetryAccount)
+    if account and account.invalid:
+        again = f"make replay RUN={shown(bundle.path)} ALL=1"
+        raise BenchError(
+            f"InfluxDB at {influx.url} took everything, but: {'; '.join(account.invalid)}. If it lost some, `{again}` delivers all"
+        )
+    print(f"InfluxDB at {influx.url} holds all telemetry and the verdict of {bundle.id}")
+    if account:
+        print(account.sentence)
+    return 0
+
+
+def _next_step(bundle: Bundle, influx: Influx) -> str:
+    if not influx.configured:
+        return " Start it (`make influx-start`) and replay again"
+    if influx.token:
+        return ""
+    again = f"make replay RUN={shown(bundle.path)} INFLUX_URL={influx.url}"
+    return f" It got no token, because only the bundle names this server: if it is yours, `{again}` sends yours"
+
+
+def _server_of(bundle: Bundle, telemetry: TelemetryOfRun, inventory: Path) -> Influx:
+    """Returns the server for a run's telemetry when nobody names another: its own, if it had one named, else the bench's.
+
+    Anybody can write a bundle: a server that the operator's own inventory does not name too never gets the operator's token."""
+    used = influx_of(telemetry)
+    if used.configured:
+        named = _named_in(inventory, bundle.run.candidate.name)
+        return named if named and named.url == used.url else used
+    running = LocalInflux(Layout().influxd, Layout().build / "influxdb").running_url()
+    return replace(used, url=running) if running else used
+
+
+def _named_in(inventory: Path, candidate: str) -> Influx | None:
+    """The server that the operator's inventory names for a candidate; None also for a candidate that it does not have."""
+    try:
+        return chosen(None, variables_of(inventory, candidate, (INVENTORY_KEY,)).get(INVENTORY_KEY))
+    except BenchError:
+        return None
+
+
+def _add_rendering(command: argparse.ArgumentParser) -> None:
+    _add_report(command)
+    add_json(command, "the files")
+
+
+def report(options: argparse.Namespace) -> int:
+    """Renders again, and seals (with SIGN_KEY= signs) what was rendered; a report never covers up an alteration."""
+    bundle = Bundle.open(options.run)
+    here = of_checker(_own_inventory(options), INVENTORY_KEYS)
+    for line in report_again(bundle, here.key, here.allowed_signers, _own(options)):
+        print(printable(line), file=sys.stderr)
+    files = [shown(bundle.path / name) for name in REPORTS]
+    say(options, "\n".join(files))
+    print_document(options, {"run": str(options.run), "files": files})
+    return 0
+
+
+def _add_tables(command: argparse.ArgumentParser) -> None:
+    add_run(command)
+    command.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="a new folder for the tables")
+    command.add_argument("--format", choices=FORMATS, default="csv", help="csv; parquet needs pyarrow")
+    add_json(command, "the files")
+
+
+def tables(options: argparse.Namespace) -> int:
+    files = [str(options.output / name) for name in write_tables(options.run, options.output, options.format)]
+    say(options, "\n".join(files))
+    print_document(options, {"run": str(options.run), "files": files})
+    return 0
+
+
+COMMANDS = {
+    "judge": Command("recompute the verdict of a run from its bundle", _add_judge, judge),
+    "check-bundle": Command(
+        "check a bundle's seals and signatures; recompute its verdict and every number of its reports",
+        _add_check,
+        check,
+    ),
+    "replay": Command("deliver what InfluxDB has not got of a run", _add_replay, replay, needs_checkout=True),
+    "tables": Command("write a run's numbers as CSV or Parquet tables", _add_tables, tables),
+    "report": Command("render report.html and report.pdf again from the bundle", _add_rendering, report),
+}

@@ -1,0 +1,107 @@
+"""`python -m daq_bench.rig discover` and `doctor`: the inventory entry of a server that no inventory has yet, and what is missing for a run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.profiles.candidates import PLAIN
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.checking.check_bundle import printable
+from daq_bench.rig.cli.arguments import Command, add_inventory, add_json, port, print_document
+from daq_bench.rig.discovery import doctor
+from daq_bench.rig.discovery.discover import Request, discover, written
+
+PASSWORD_ENV = "BENCH_BMC_PASSWORD"
+
+
+def add_server(command: argparse.ArgumentParser) -> None:
+    """The arguments that say how a server without an entry is reached."""
+    command.add_argument("--host", default="", metavar="USER@SERVER", help="the server, by SSH; local: this machine")
+    command.add_argument("--port", type=port, help="sshd's port (22)")
+    command.add_argument("--key", type=Path, metavar="FILE", help="private key for SSH")
+    command.add_argument("--ssh-args", default="", metavar="TEXT", help="further options of ssh, which the entry keeps")
+    command.add_argument("--name", default="", help="the candidate's name (the server's)")
+
+
+def _add_discover(command: argparse.ArgumentParser) -> None:
+    add_server(command)
+    command.add_argument("--bmc", default="", metavar="USER@ADDRESS", help="its BMC, which is asked over the network")
+    command.add_argument(
+        "--bmc-password-env", default=PASSWORD_ENV, metavar="NAME", help=f"variable with its password ({PASSWORD_ENV})"
+    )
+    command.add_argument("--bmc-password-file", metavar="FILE", help="file with its password, for its owner alone")
+    command.add_argument("--bmc-ca-file", metavar="FILE", help="certificate authority that vouches for it")
+    command.add_argument("--bmc-insecure", action="store_true", help="do not verify its certificate")
+    command.add_argument("--bmc-redfish-port", type=port, help="TCP port of Redfish (443)")
+    command.add_argument("--bmc-ipmi-port", type=port, help="UDP port of IPMI over LAN (623)")
+    command.add_argument(
+        "--bmc-cipher-suite", type=int, choices=range(18), metavar="0..17", help="of IPMI over LAN (17)"
+    )
+    command.add_argument(
+        "--out", type=Path, metavar="FILE", help="a new file for the entry, instead of standard output"
+    )
+
+
+def bmc_block(options: argparse.Namespace) -> dict[str, Any]:
+    """`bench_candidate.bmc` as the options say. Raises BenchError for an address or user that is none."""
+    if not options.bmc:
+        return {}
+    user, _, address = options.bmc.rpartition("@")
+    if not PLAIN["ansible_host"].fullmatch(address) or not PLAIN["ansible_user"].fullmatch(user):
+        raise BenchError(f"BMC is {options.bmc!r}, which is no user@address: give both, and no port or password")
+    asked = {
+        "ipmi_port": options.bmc_ipmi_port,
+        "redfish_port": options.bmc_redfish_port,
+        "redfish_ca_file": options.bmc_ca_file,
+        "insecure": options.bmc_insecure or None,
+        "password_file": options.bmc_password_file,
+        "cipher_suite": options.bmc_cipher_suite,
+    }
+    block = {"address": address, "user": user, "password_env": options.bmc_password_env}
+    return block | {key: value for key, value in asked.items() if value is not None}
+
+
+def run_discover(options: argparse.Namespace) -> int:
+    """Prints the entry, or writes it into a new file."""
+    if options.out is not None and options.out.exists():
+        raise BenchError(f"{options.out} is there already and was not touched: choose another OUT=")
+    request = Request(options.host, options.name, options.port, options.key, options.ssh_args, bmc_block(options))
+    text = discover(request, Layout())
+    if options.out is None:
+        sys.stdout.write(text)
+        return 0
+    written(text, options.out)
+    print(f"{options.out} is written; next: make validate INVENTORY={options.out}", file=sys.stderr)
+    return 0
+
+
+def _add_doctor(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "candidate", nargs="?", default="", help="host of the inventory; left out: the control node alone"
+    )
+    add_inventory(command)
+    add_json(command, "the findings (where, subject, found, remedy, ok)")
+
+
+def run_doctor(options: argparse.Namespace) -> int:
+    """0: nothing is missing; 1: something is, and each line of it has the remedy."""
+    layout = Layout()
+    findings = list(doctor.control_node(layout))
+    if options.candidate:
+        inventory = options.inventory or layout.inventory / "lab.yml"
+        findings += doctor.candidate(layout, inventory, options.candidate)
+    print_document(options, [{**asdict(one), "ok": one.ok} for one in findings])
+    if not options.json:
+        print("\n".join(printable(str(one)) for one in findings))
+    return 0 if all(one.ok for one in findings) else 1
+
+
+COMMANDS = {
+    "discover": Command("look at a server and propose its inventory entry", _add_discover, run_discover),
+    "doctor": Command("say what is missing on the control node and on a candidate", _add_doctor, run_doctor),
+}

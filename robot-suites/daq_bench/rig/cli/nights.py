@@ -1,0 +1,119 @@
+"""`python -m daq_bench.rig nightly`, `baseline` and `gather`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from daq_bench.bench_model.verdict.verdict import FAIL
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.checking.check_bundle import printable
+from daq_bench.rig.cli.arguments import Command, add_jobs, add_run, count, name_list
+from daq_bench.rig.cli.exits import EXIT
+from daq_bench.rig.nightly.baselines import Baselines
+from daq_bench.rig.nightly.job import Where
+from daq_bench.rig.nightly.night import Nightly, new_folder
+from daq_bench.rig.nightly.plan import load_plan
+
+FOLDER = "nightly"
+
+
+def _add_nightly(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--candidates",
+        type=name_list,
+        default=(),
+        metavar="A,B",
+        help="only these (all of the inventory's bench_nightly)",
+    )
+    command.add_argument("--scenario", help="instead of the plan's")
+    command.add_argument("--inventory", type=Path, metavar="FILE", help="inventory (inventory/lab.yml)")
+    command.add_argument(
+        "--runs", type=Path, default=Layout().runs, metavar="DIRECTORY", help="where run bundles go (runs)"
+    )
+    command.add_argument("--output", type=Path, metavar="DIRECTORY", help="where nights are kept (nightly)")
+    command.add_argument("--resume", type=Path, metavar="NIGHT", help="go on with an interrupted night")
+    command.add_argument("--time-limit-h", type=_positive, metavar="H", help="instead of the plan's")
+    command.add_argument(
+        "--keep-passes", type=count, metavar="N", help="DELETE bundles of PASS beyond the newest N of each task"
+    )
+    command.add_argument("--influx-url", metavar="URL", help="an InfluxDB of your own")
+    add_jobs(command)
+
+
+def nightly(options: argparse.Namespace) -> int:
+    layout = Layout()
+    inventory = (options.inventory or layout.inventory / "lab.yml").resolve()
+    plan = load_plan(inventory, options.candidates, options.scenario)
+    if options.time_limit_h is not None:
+        plan = replace(plan, time_limit_s=3600.0 * options.time_limit_h)
+    if options.keep_passes is not None:
+        plan = replace(plan, keep_passes=options.keep_passes)
+    nights = options.resume.resolve().parent if options.resume else _nights(options)
+    Baselines(nights)  # a damaged file is told before a folder is made
+    folder = options.resume.resolve() if options.resume else new_folder(nights)
+    where = Where(inventory, options.runs.resolve(), options.influx_url)
+    night = Nightly(plan, where, folder, Console(stderr=True), options.jobs)
+    return night.carry_out(goes_on=options.resume is not None)
+
+
+def _add_baseline(command: argparse.ArgumentParser) -> None:
+    add_run(command)
+    command.add_argument("--output", type=Path, metavar="DIRECTORY", help="where nights are kept (nightly)")
+
+
+def baseline(options: argparse.Namespace) -> int:
+    print(
+        f"{Baselines(_nights(options)).choose(options.run.resolve())} is the baseline of its candidate, target and scenario"
+    )
+    return 0
+
+
+def _add_gather(command: argparse.ArgumentParser) -> None:
+    text = "a folder, or an address as fsspec takes it (s3://bucket/runs)"
+    command.add_argument("--store", required=True, metavar="PLACE", help=text)
+    command.add_argument("--runs", type=Path, default=Layout().runs, metavar="DIRECTORY", help="run bundles (runs)")
+    command.add_argument("--fetch", action="store_true", help="from the store into --runs instead")
+    command.add_argument("--whole", action="store_true", help="read back and hash what the store has already, too")
+
+
+def gather(options: argparse.Namespace) -> int:
+    from daq_bench.rig.store import gather as gathering
+    from daq_bench.rig.store.place import Store
+
+    def say(one: gathering.Gathered) -> None:
+        if one.what == gathering.REFUSED:
+            print(f"refused: {printable(one.reason)}", file=sys.stderr)
+
+    store, runs = Store(options.store), options.runs.resolve()
+    found = gathering.fetch(store, runs, say) if options.fetch else gathering.gather(runs, store, options.whole, say)
+    print(", ".join(gathering.words(found)) or "there is nothing to gather")
+    return EXIT[FAIL] if any(one.what == gathering.REFUSED for one in found) else 0
+
+
+def _nights(options: argparse.Namespace) -> Path:
+    chosen: Path = options.output or Layout().home / FOLDER
+    return chosen.resolve()
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not above zero")
+    return value
+
+
+COMMANDS = {
+    "nightly": Command(
+        "run the acceptance subset on all candidates, compare with the baseline",
+        _add_nightly,
+        nightly,
+        needs_checkout=True,
+    ),
+    "gather": Command("copy sealed bundles into a store that several control nodes share", _add_gather, gather),
+    "baseline": Command("make a run what later nights are compared with", _add_baseline, baseline),
+}

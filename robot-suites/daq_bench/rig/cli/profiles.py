@@ -1,0 +1,83 @@
+"""The candidate and the profiles that several commands are told, and `python -m daq_bench.rig validate`, which checks them all: a colleague's typing
+error shows before the night."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from daq_bench.bench_model.evidence.demanded_load import check_load
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.profiles.common import plain
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.requirements import check_yields, load_requirements
+from daq_bench.bench_model.profiles.scenarios import check_scenario_metrics, load_scenario
+from daq_bench.bench_model.profiles.yaml_source import read_yaml
+from daq_bench.rig.base.settings import Layout, Request, load_profiles, profile_file
+from daq_bench.rig.cli.arguments import Command, add_json, print_document, say
+from daq_bench.rig.run.suites import suite_files
+
+
+def add_profiles(command: argparse.ArgumentParser) -> None:
+    """The arguments by which a command is told whom it is about, and by which profiles."""
+    command.add_argument("--candidate", default="this-machine", help="host of the inventory (this-machine)")
+    command.add_argument(
+        "--scenario", help="id in inventory/scenarios, or a YAML file (the candidate's, else dune-snb)"
+    )
+    command.add_argument(
+        "--requirement", help="id in inventory/requirements, or a YAML file (the candidate's, else dune-snb)"
+    )
+    command.add_argument("--inventory", type=Path, metavar="FILE", help="inventory (inventory/lab.yml)")
+
+
+def request_of_options(options: argparse.Namespace, target: str | None = None) -> Request:
+    return Request(
+        candidate=options.candidate,
+        target=target,
+        scenario=options.scenario,
+        requirement=options.requirement,
+        inventory=options.inventory,
+    )
+
+
+def validate_all(layout: Layout, inventory_file: Path | None = None) -> Iterator[str]:
+    """One line per profile that is right. Raises ProfileError at the first that is not."""
+    folder = layout.inventory
+    metrics = load_metrics(folder / "metrics.yml")
+    yield f"metrics.yml: {len(metrics)} result metrics"
+    inventory = inventory_file or folder / "lab.yml"
+    hosts = plain(read_yaml(inventory).data)["all"]["children"]["candidates"]["hosts"]
+    for name in hosts:
+        yield f"{inventory.name}: candidate {name}: {load_candidate(inventory, name).description}"
+    for file in sorted((folder / "scenarios").glob("*.yml")):
+        scenario = load_scenario(file)
+        check_scenario_metrics(scenario, metrics)
+        suite_files(layout.repository, scenario)
+        if wanted := scenario.document.get("requirement"):
+            profile = load_requirements(profile_file(folder / "requirements", wanted), metrics)
+            check_yields(profile, scenario)
+            check_load(profile, scenario)
+        yield f"scenarios/{file.name}: {scenario.title}"
+    for file in sorted((folder / "requirements").glob("*.yml")):
+        profile = load_requirements(file, metrics)
+        check_load(profile)
+        yield f"requirements/{file.name}: {len(profile.requirements)} requirements"
+
+
+def validate(options: argparse.Namespace) -> int:
+    load_profiles(request_of_options(options), Layout())
+    lines = []
+    for line in validate_all(Layout(), options.inventory):
+        say(options, line)
+        lines.append(line)
+    print_document(options, {"valid": lines})
+    return 0
+
+
+def _add_validate(command: argparse.ArgumentParser) -> None:
+    add_profiles(command)
+    add_json(command, "what is valid")
+
+
+COMMANDS = {"validate": Command("check the inventory, scenario, requirement and metrics", _add_validate, validate)}

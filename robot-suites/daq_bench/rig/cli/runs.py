@@ -1,0 +1,268 @@
+"""`python -m daq_bench.rig qualify` and `resume`."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.documents.nights import Job
+from daq_bench.bench_model.documents.verdict import Verdict
+from daq_bench.bench_model.nights.outcome import status_of
+from daq_bench.bench_model.profiles.compared_targets import compared_names
+from daq_bench.bench_model.verdict.verdict import INADMISSIBLE
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.influx import Influx, with_tokens
+from daq_bench.rig.base.settings import Layout, Request, load_profiles
+from daq_bench.rig.cli.arguments import (
+    Command,
+    add_jobs,
+    add_json,
+    challenge,
+    name_list,
+    positive,
+    print_document,
+    say,
+    scale,
+    shown,
+)
+from daq_bench.rig.cli.exits import EXIT, INTERRUPTED, WORST_FIRST
+from daq_bench.rig.cli.profiles import add_profiles, request_of_options
+from daq_bench.rig.nightly.bursts import account, require_together
+from daq_bench.rig.nightly.fleet import Fleet
+from daq_bench.rig.nightly.job import Where
+from daq_bench.rig.nightly.lanes import Stop
+from daq_bench.rig.nightly.meeting import Meeting
+from daq_bench.rig.nightly.plan import request_of_job
+from daq_bench.rig.run.qualify import Qualification
+from daq_bench.rig.run.resume import request_of
+from daq_bench.rig.telemetry.history import influx_of, replay_earlier
+
+
+def _add_qualify(command: argparse.ArgumentParser) -> None:
+    add_profiles(command)
+    command.add_argument(
+        "--scale", type=scale, help="share of the real load, instead of the scenario's (1: one whole unit)"
+    )
+    command.add_argument(
+        "--duration", type=positive, metavar="SECONDS", help="length of the record in s, instead of the scenario's"
+    )
+    command.add_argument(
+        "--target",
+        metavar="NAME|DIRECTORY",
+        help="one of the candidate's targets, or a folder instead of the inventory's",
+    )
+    command.add_argument(
+        "--runs", type=Path, default=Layout().runs, metavar="DIRECTORY", help="where run bundles go (runs)"
+    )
+    command.add_argument(
+        "--influx-url",
+        metavar="URL",
+        help="an InfluxDB of your own, instead of the bench's on 127.0.0.1 (docs/telemetry.md)",
+    )
+    command.add_argument(
+        "--challenge",
+        type=challenge,
+        metavar="NONCE",
+        help="a buyer's nonce, sealed with the run: it was not made before",
+    )
+    command.add_argument(
+        "--candidates",
+        type=name_list,
+        metavar="A,B",
+        help="several candidates, each in a process of its own; --jobs says how many at once",
+    )
+    add_jobs(command)
+    command.add_argument(
+        "--together", action="store_true", help="with --candidates: their bursts begin at the same moment"
+    )
+    command.add_argument(
+        "--wait",
+        type=positive,
+        default=3600.0,
+        metavar="SECONDS",
+        help="for the others, once one is ready for its burst (3600)",
+    )
+    command.add_argument("--keep-tuning", action="store_true", help="leave the candidate tuned at the end")
+    add_json(command, "each run's outcome, reasons and bundle")
+
+
+def qualify(options: argparse.Namespace) -> int:
+    """One run for each target of the candidate, or for the one that was asked for."""
+    console = Console(stderr=True)
+    if options.candidates:
+        return _several(options, console)
+    if options.together:
+        raise BenchError("TOGETHER needs candidates. Name them: CANDIDATES=a,b TOGETHER=1")
+    names, directory = chosen_targets(options)
+    runs: list[dict[str, Any]] = []
+    for number, name in enumerate(names, start=1):
+        if len(names) > 1:
+            console.print(f"target {name} ({number} of {len(names)})", highlight=False)
+        request = replace(
+            request_of_options(options, name),
+            scale=options.scale,
+            duration_s=options.duration,
+            runs=options.runs.resolve(),
+            target_directory=directory,
+            influx_url=options.influx_url,
+            keep_tuning=options.keep_tuning,
+            challenge=options.challenge,
+        )
+        runs.append(_run(options, request, console))
+        if runs[-1]["exit_status"] == INTERRUPTED:
+            break
+    print_document(options, runs)
+    statuses = [run["exit_status"] for run in runs]
+    return next((status for status in WORST_FIRST if status in statuses), 0)
+
+
+def _several(options: argparse.Namespace, console: Console) -> int:
+    """Runs of several candidates, each a process of its own; the worst of their outcomes as exit status, as of a night."""
+    inventory = (options.inventory or Layout().inventory / "lab.yml").resolve()
+    jobs = [
+        Job(name, options.scenario, options.requirement, options.target, options.scale, options.duration)
+        for name in options.candidates
+    ]
+    more = ["--keep-tuning"] if options.keep_tuning else []
+    more += [f"--challenge={options.challenge}"] if options.challenge else []
+    where = Where(inventory, options.runs.resolve(), options.influx_url, tuple(more))
+    # A misspelt name ends the command before the first run begins.
+    scenarios = [load_profiles(request_of_job(job, inventory), Layout()).scenario for job in jobs]
+    meeting = None
+    if options.together:
+        require_together(jobs, scenarios, inventory)
+        meeting = Meeting(options.candidates, options.wait)
+    logs = Layout().build / "logs" / f"qualify-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    at_once = len(jobs) if meeting else options.jobs
+    entries = Fleet(jobs, where, logs, console, at_once, Stop(), meeting).execute("the command")
+    for entry in entries:
+        say(options, f"{entry.job.name}: {entry.worst}{f': {entry.reason}' if entry.reason else ''}")
+        if entry.night:
+            say(options, f"  {shown(entry.night.path)}")
+    print_document(
+        options,
+        [
+            {
+                "candidate": entry.job.name,
+                "outcome": entry.worst,
+                "reason": entry.reason,
+                "run": str(entry.night.path) if entry.night else None,
+            }
+            for entry in entries
+        ],
+    )
+    if meeting and not account(entries, logs, lambda line: say(options, line)):
+        say(options, "The bursts did not begin together: what was to be shown by that is not shown (docs/fleet.md)")
+        return status_of(entries) or EXIT[INADMISSIBLE]
+    return status_of(entries)
+
+
+def _run(options: argparse.Namespace, request: Request, console: Console) -> dict[str, Any]:
+    """One run, what it ends with, and the exit status that follows."""
+    bundle, verdict = Qualification(request, Layout(), console).execute()
+    say(options, closing_words(bundle, verdict))
+    telemetry = bundle.run.telemetry
+    if telemetry:
+        for run in replay_earlier(Layout().agent, request.runs or Layout().runs, _with_rights(influx_of(telemetry))):
+            say(options, f"InfluxDB now also holds the telemetry of {run}")
+    return {
+        "run": shown(bundle.path),
+        "candidate": bundle.run.candidate.name,
+        "target": request.target,
+        "outcome": verdict.outcome,
+        "declared_rehearsal": verdict.declared_rehearsal,
+        "reasons": list(verdict.reasons),
+        "exit_status": exit_status(bundle, verdict),
+    }
+
+
+def _add_resume(command: argparse.ArgumentParser) -> None:
+    command.add_argument("run", type=Path, help="runs/<run-id> of the interrupted run")
+    command.add_argument("--influx-url", metavar="URL", help="another InfluxDB than the interrupted run's")
+    add_json(command, "the run's outcome, reasons and bundle")
+
+
+def resume(options: argparse.Namespace) -> int:
+    request = request_of(Bundle.open(options.run))
+    if options.influx_url:
+        request = replace(request, influx_url=options.influx_url)
+    console = Console(stderr=True)
+    console.print(f"resuming {request.resumes}", highlight=False)
+    run = _run(options, request, console)
+    print_document(options, run)
+    status: int = run["exit_status"]
+    return status
+
+
+def chosen_targets(options: argparse.Namespace) -> tuple[list[str], Path | None]:
+    """Names of the targets to run on, and the folder that replaces the inventory's. Raises BenchError."""
+    profiles = load_profiles(request_of_options(options), Layout())
+    candidate, compared = profiles.candidate, compared_names(profiles.scenario)
+    known = [target.name for target in candidate.targets if target.name]
+    if compared:
+        if options.target not in (None, compared[0]):
+            raise BenchError(
+                f"scenario {profiles.scenario.id!r} measures its targets in one run ({', '.join(compared)}), so that TARGET="
+                f"{options.target} chooses nothing. Leave it out, or change the scenario's `reference` and `sets`"
+            )
+        return compared[:1], None
+    if options.target is None:
+        return candidate.own_run_targets, None
+    if options.target in known:
+        return [options.target], None
+    if len(known) > 1 or candidate.connection != "local":
+        raise BenchError(f"candidate {candidate.name!r} has no target {options.target!r}. Known: {', '.join(known)}")
+    if "/" not in options.target and not Path(options.target).is_dir():
+        raise BenchError(
+            f"candidate {candidate.name!r} has no target {options.target!r} ({', '.join(known) or 'its only target has no name'}), "
+            f"and there is no folder of that name. Correct TARGET, or write TARGET=./{options.target} for a folder that shall be made"
+        )
+    return candidate.own_run_targets, Path(options.target).resolve()
+
+
+def exit_status(bundle: Bundle, verdict: Verdict) -> int:
+    """A declared rehearsal in which nothing mandatory was missed did what was asked of it, so it is no failure of the command."""
+    if bundle.run.state == "interrupted":
+        return INTERRUPTED
+    return 0 if verdict.declared_rehearsal else EXIT[verdict.outcome]
+
+
+def closing_words(bundle: Bundle, verdict: Verdict) -> str:
+    """Outcome, reasons and paths, as `make qualify` prints them last."""
+    lines = ["", f"Outcome: {verdict.outcome}", *(f"  - {reason}" for reason in verdict.reasons)]
+    if verdict.declared_rehearsal:
+        lines.append(
+            "This was a rehearsal: nothing mandatory was missed, but its evidence does not count as a qualification."
+        )
+    names = ("report.pdf", "report.html", "verdict.json", "robot/log.html")
+    lines += ["", *(f"{name:<15} {shown(bundle.path / name)}" for name in names if (bundle.path / name).exists())]
+    if bundle.run.state == "interrupted":
+        lines.append(f"`make resume RUN={shown(bundle.path)}` starts it again")
+    events = bundle.events() if bundle.events_file.exists() else []
+    if any((event.kind, event.source) == ("error", "clean-up") for event in events):
+        name = bundle.run.candidate.name
+        lines.append(
+            f"Not everything could be given back. `make restore CANDIDATE={name}` does it once the cause is removed"
+        )
+    if not (bundle.path / "report.pdf").exists():
+        lines.append(f"No report was rendered; `make report RUN={shown(bundle.path)}` renders one from what there is")
+    return "\n".join(lines)
+
+
+def _with_rights(influx: Influx) -> Influx:
+    """A token is for the server that somebody named, never for the bench's own."""
+    return with_tokens(influx) if influx.configured else influx
+
+
+COMMANDS = {
+    "qualify": Command("qualify a candidate", _add_qualify, qualify, needs_checkout=True),
+    "resume": Command(
+        "start an interrupted run again, with what it was asked for", _add_resume, resume, needs_checkout=True
+    ),
+}

@@ -1,0 +1,119 @@
+"""Chooses each task's baseline: the run that somebody set, else the last known good; and the bundles that may be deleted."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
+from daq_bench.bench_model.bundle.provenance import MANIFEST, digest_of
+from daq_bench.bench_model.documents.nights import Baseline
+from daq_bench.bench_model.documents.nights import Baselines as Stored
+from daq_bench.bench_model.documents.struct import checked, read
+from daq_bench.bench_model.nights.night import FINISHED, Night, read_night
+from daq_bench.rig.base.bundle import Bundle, now_utc, to_json, write_text_atomically
+from daq_bench.rig.checking.sealing import altered_evidence, sealed
+
+FILE, LOCK = "baselines.json", ".baselines.lock"
+
+
+class Baselines:
+    """`<folder>/baselines.json`: a run for each task, with its manifest's hash, so that an altered one is noticed.
+
+    A night takes hours, in which somebody may set another: the file is read whenever it is asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / FILE
+        _read(self._file)  # a damaged file ends the command before its first run
+
+    def choose(self, path: Path) -> str:
+        """Makes the run at `path` the baseline of what it did; returns its id. Raises RefusedError when it is none to compare with."""
+        bundle = Bundle.open(path)
+        changes = [change.text for change in altered_evidence(bundle.path)]
+        if changes:
+            raise RefusedError(f"{path} was altered since its run ({'; '.join(changes[:3])}): it cannot be a baseline")
+        night = read_night(bundle.path, warm=False)  # refuses what others may not rest on
+        if night.state != FINISHED or not night.good:
+            raise RefusedError(
+                f"{path} ended {night.state} with {night.outcome}: only a run that missed nothing can be a baseline"
+            )
+        chosen = Baseline(str(bundle.path), night.id, digest_of(bundle.path / MANIFEST), now_utc())
+        with _alone(self._file.with_name(LOCK)):
+            known = _read(self._file) | {task_key(night): chosen}
+            write_text_atomically(self._file, to_json(checked(Stored(1, known))))
+        return night.id
+
+    def of(self, night: Night, earlier: Sequence[Night]) -> Night | None:
+        """The baseline of `night`'s task: the one that was set, else the newest good one of `earlier`; None where there is neither.
+
+        Raises BenchError when the one that was set is gone or altered, or was never one of this task."""
+        known = _read(self._file).get(task_key(night))
+        if known is None:
+            return next((one for one in reversed(earlier) if one.good and one.task == night.task), None)
+        path = Path(known.run)
+        if not (path / MANIFEST).is_file() or digest_of(path / MANIFEST) != known.manifest_sha256:
+            raise BenchError(
+                f"the baseline {known.run_id} is gone or altered ({path}); set another: make baseline RUN=runs/<id>"
+            )
+        found = read_night(path, warm=False)
+        if (found.id, task_key(found)) != (known.run_id, task_key(night)) or found.state != FINISHED or not found.good:
+            raise BenchError(
+                f"{self._file} names {path} as the baseline of {task_key(night)}, and it is a run of {task_key(found)} that ended "
+                f"{found.state} with {found.outcome}; set another: make baseline RUN=runs/<id>"
+            )
+        return found
+
+    def paths(self) -> set[Path]:
+        return {Path(known.run).resolve() for known in _read(self._file).values()}
+
+
+def task_key(night: Night) -> str:
+    """Returns a run's task as a key of the file."""
+    parts = (night.candidate, night.target, night.scenario, f"scale {night.scale:g}", f"{night.duration_s or 0:g} s")
+    return " | ".join(parts)
+
+
+def prune(
+    runs: Path, keep: int, baselines: Baselines, nights: Sequence[Night], tonight: Sequence[Path] = ()
+) -> list[str]:
+    """Deletes bundles of PASS beyond the newest `keep` of each task; returns their names.
+
+    It never deletes one that did not pass, a baseline, one of `tonight`, the one that `latest` names, or one that differs from its
+    manifest. One that seems to begin after now is not the newest: a clock jumped. It stays, and is not counted."""
+    protected = {*baselines.paths(), (runs / "latest").resolve(), *(path.resolve() for path in tonight)}
+    passed: dict[str, list[Night]] = {}
+    now = datetime.now(UTC)
+    for night in sorted(nights, key=lambda one: one.started):
+        if night.outcome == "PASS" and night.path.resolve().parent == runs.resolve() and night.started <= now:
+            passed.setdefault(task_key(night), []).append(night)
+    gone = []
+    for group in passed.values():
+        for night in group[: max(0, len(group) - keep)]:
+            path = night.path.resolve()
+            if path not in protected and sealed(path) and not altered_evidence(path):
+                shutil.rmtree(path)
+                gone.append(path.name)
+    return gone
+
+
+@contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    """Two that set a baseline at once: neither loses the other's."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def _read(file: Path) -> dict[str, Baseline]:
+    if not file.exists():
+        return {}
+    try:
+        return read(json.loads(file.read_text(encoding="utf-8")), Stored, str(file)).baselines
+    except (OSError, ValueError, BenchError) as error:
+        raise BenchError(f"{file} cannot be read ({in_words(error)}). Remove it, and set the baselines again") from None

@@ -1,0 +1,181 @@
+"""One job of a night: `python -m daq_bench.rig qualify` in a process of its own, and its outcome.
+
+Each job has a process, so that a fault in one run cannot end the night, and so that a stop has the effect of an operator's Ctrl-C:
+SIGTERM, upon which the run restores the machine and seals its bundle as interrupted."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from daq_bench.bench_model.base.errors import BenchError, ProfileError, RefusedError, in_words
+from daq_bench.bench_model.documents.nights import Job
+from daq_bench.bench_model.nights.night import Night, read_night, read_run
+from daq_bench.bench_model.nights.outcome import ERROR, INTERRUPTED, SKIPPED, STATUS, Entry, outcome_of
+from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.rig.base.shell import UNTIL_PARENT_DIES
+from daq_bench.rig.candidate.lock import all_exclusive
+from daq_bench.rig.candidate.trigger import VARIABLE
+
+POLL_S = 0.2
+CLEAN_UP_S_MAX = 1800.0  # a run that was told to stop restores BIOS settings too, which may take a reboot
+LAST_BYTES = 16384
+CLOCK_STEP = timedelta(minutes=2)  # [P] by so much the clock may be set back between the process and its run
+# What opens files is done for one candidate at a time: a fleet of hundreds may begin, or end, at one moment, and ask for thousands at once.
+_one_at_a_time = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Where:
+    """Folders and options that all runs share. `more`: further words of their command lines."""
+
+    inventory: Path
+    runs: Path
+    influx_url: str | None = None
+    more: tuple[str, ...] = ()
+    meeting: str = ""  # the address of a common trigger
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Describes how a run's process ended. `stopped`: why it was told to, empty when it was not."""
+
+    status: int
+    seconds: float
+    stopped: str
+
+
+def run_job(job: Job, where: Where, log: Path, stop: Callable[[], str]) -> list[Entry]:
+    """Runs the job to its end; one entry per target. `stop` is asked again and again: its text, when not empty, ends the run."""
+    try:
+        with (
+            _one_at_a_time,
+            all_exclusive(load_candidate(where.inventory, job.candidate), "looking whether it is free"),
+        ):
+            pass
+    except ProfileError:
+        pass  # the run itself names the fault of the entry
+    except RefusedError as error:
+        return [Entry(job, SKIPPED, str(error))]
+    with _one_at_a_time:
+        before = _bundles(where.runs, job.candidate)
+    since = datetime.now(UTC)
+    ended = _execute(command(job, where), log, stop, {VARIABLE: where.meeting} if where.meeting else {})
+    with _one_at_a_time:
+        made = sorted(path for path in _bundles(where.runs, job.candidate) - before if _is_of(path, job, since))
+        found = [_entry(job, path, ended, len(made)) for path in made]
+        return [*found, *_unexplained(job, found, ended, log)] if found else [_without_bundle(job, ended, log)]
+
+
+def command(job: Job, where: Where) -> list[str]:
+    """The run's command line."""
+    options = {
+        "--candidate": job.candidate, "--scenario": job.scenario, "--requirement": job.requirement, "--target": job.target,
+        "--scale": job.scale, "--duration": job.duration_s, "--inventory": where.inventory, "--runs": where.runs,
+        "--influx-url": where.influx_url,
+    }  # fmt: skip
+    chosen = [str(word) for pair in options.items() if pair[1] is not None for word in pair]
+    return [*UNTIL_PARENT_DIES, sys.executable, "-m", "daq_bench.rig", "qualify", *chosen, *where.more]
+
+
+def _execute(argv: Sequence[str], log: Path, stop: Callable[[], str], more: Mapping[str, str]) -> Ended:
+    since, stopped, told_at = time.monotonic(), "", 0.0
+    with (
+        _one_at_a_time,
+        log.open("ab") as output,
+    ):  # the run's own from here on: a fleet of hundreds holds no file open for each
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **more},
+        )  # fmt: skip
+    while process.poll() is None:
+        if not stopped and (stopped := stop()):
+            process.send_signal(signal.SIGTERM)
+            told_at = time.monotonic()
+        if stopped and time.monotonic() - told_at > CLEAN_UP_S_MAX:
+            os.killpg(process.pid, signal.SIGKILL)
+        time.sleep(POLL_S)
+    return Ended(process.returncode, time.monotonic() - since, stopped)
+
+
+def _bundles(runs: Path, candidate: str) -> set[Path]:
+    """Returns the candidate's bundles by the names that `Bundle.create` gives: a fleet asks this of a folder of thousands for each run."""
+    found = runs.glob(f"*-{glob.escape(candidate)}-*/run.json") if runs.is_dir() else ()
+    return {file.parent for file in found if not file.parent.is_symlink()}
+
+
+def _is_of(bundle: Path, job: Job, since: datetime) -> bool:
+    """Says whether the job's process made a new bundle: others may be copied into the folder while it runs, even of its own candidate. Of
+    one that cannot be read nobody can tell when it began: it counts, as an error."""
+    try:
+        if json.loads((bundle / "run.json").read_text(encoding="utf-8"))["candidate"]["name"] != job.candidate:
+            return False
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    try:
+        return since - CLOCK_STEP <= read_run(bundle).started <= datetime.now(UTC) + CLOCK_STEP
+    except (OSError, ValueError, TypeError):
+        return True
+
+
+def _unexplained(job: Job, entries: Sequence[Entry], ended: Ended, log: Path) -> list[Entry]:
+    """A process that ended worse than its bundles say left something undone: a target without a run, a restoration, a report."""
+    told = [entry.outcome for entry in entries]
+    if ended.status == 0 or ended.status in {STATUS[word] for word in told} or {ERROR, INTERRUPTED} & set(told):
+        return []
+    if ended.stopped:
+        return [Entry(job, INTERRUPTED, f"stopped before all its targets were measured: {ended.stopped}")]
+    reason = f"its process ended with exit status {ended.status}, of which its bundles say nothing: not all was done that was asked"
+    return [Entry(job, ERROR, f"{reason}: {_last_words(log)}")]
+
+
+def _without_bundle(job: Job, ended: Ended, log: Path) -> Entry:
+    if ended.stopped:
+        return Entry(job, INTERRUPTED, f"stopped before its run began: {ended.stopped}", seconds=ended.seconds)
+    return Entry(job, ERROR, f"no run began (exit status {ended.status}): {_last_words(log)}", seconds=ended.seconds)
+
+
+def _last_words(log: Path) -> str:
+    """Returns the last error that the run printed, else its last line."""
+    said = log.read_bytes()[-LAST_BYTES:].decode("utf-8", "replace").strip().splitlines()
+    told = next(
+        (line for line in reversed(said) if line.startswith("error: ")), said[-1] if said else "it said nothing"
+    )
+    return told.removeprefix("error: ")
+
+
+def _entry(job: Job, path: Path, ended: Ended, of: int) -> Entry:
+    seconds = ended.seconds / of
+    try:
+        night = read_night(path, warm=False)
+    except (OSError, ValueError, KeyError, TypeError, BenchError) as error:
+        return Entry(
+            job,
+            ERROR,
+            f"{path.name} came to no verdict that counts (exit status {ended.status}): {in_words(error)}",
+            seconds=seconds,
+        )
+    outcome, reason = outcome_of(night), _reason(night)
+    if outcome == INTERRUPTED and ended.stopped:
+        reason = f"{ended.stopped}; the run put the machine back and sealed its bundle as interrupted"
+    return Entry(job, outcome, reason, night, seconds=seconds)
+
+
+def _reason(night: Night) -> str:
+    """Returns why the run did not finish, else its verdict's first reason."""
+    broke = json.loads((night.path / "run.json").read_text(encoding="utf-8")).get("state_reason")
+    if broke:
+        return str(broke)
+    reasons = night.verdict.reasons
+    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    return f"{reasons[0]}{more}" if reasons else ""

@@ -1,0 +1,258 @@
+"""A night of acceptance runs: one after another or several candidates at once, each compared with its baseline, documents after every run.
+
+However one run ends, the next is started. SIGTERM or Ctrl-C ends the running one politely and skips the others; `--resume` goes on."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.console import Console
+
+from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
+from daq_bench.bench_model.documents.nights import Job, NightDocument, NightRun, NightState
+from daq_bench.bench_model.documents.struct import checked, read
+from daq_bench.bench_model.nights import ocp_tv
+from daq_bench.bench_model.nights.baseline import compare
+from daq_bench.bench_model.nights.night import FINISHED, Night, read_night
+from daq_bench.bench_model.nights.outcome import (
+    ERROR,
+    REGRESSION,
+    Entry,
+    document,
+    outcome_of,
+    status_of,
+    summary,
+    unfinished,
+    worse,
+)
+from daq_bench.bench_model.nights.run_history import read_all, without_duplicates
+from daq_bench.bench_model.nights.xunit import xunit
+from daq_bench.rig.base.bundle import now_utc, point_latest, to_json, write_text_atomically
+from daq_bench.rig.base.shell import LocalShell
+from daq_bench.rig.nightly.baselines import Baselines, prune
+from daq_bench.rig.nightly.fleet import Fleet
+from daq_bench.rig.nightly.job import Where
+from daq_bench.rig.nightly.lanes import Stop
+from daq_bench.rig.nightly.plan import Plan
+
+DOCUMENT, SUMMARY, XUNIT, OCP = "nightly.json", "summary.txt", "xunit.xml", "ocp"
+LOCK = ".lock"
+REPORT_S_MAX = 600.0
+DONE = ("finished", "interrupted")
+
+
+class Nightly:
+    """One night. `execute` returns the exit status."""
+
+    def __init__(self, plan: Plan, where: Where, folder: Path, console: Console, at_once: int = 1) -> None:
+        """`folder`: the night's own, which may hold what an interrupted one left. `at_once`: candidates at the same time."""
+        self._plan, self._where, self._folder, self._console = plan, where, folder, console
+        self._started = now_utc()
+        self._baselines = Baselines(folder.parent)
+        self._at_once = at_once
+        self._entries: list[Entry] = []
+        self._stop = Stop("the night's time limit was reached")
+        self._resumed: dict[Job, list[Entry]] = {}
+        self._regressed: set[str] = set()
+
+    def carry_out(self, goes_on: bool) -> int:
+        """Executes the night, or resumes it, while no other command is at it. Raises RefusedError where one is."""
+        if goes_on:
+            self._stored()  # names a folder that is no night, before anything is written into it
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with self._alone():
+            if goes_on:
+                self.resume()
+            return self.execute()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with (self._folder / LOCK).open("a") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RefusedError(f"{self._folder} is a night that still runs. Wait until it has ended") from None
+            yield
+
+    def resume(self) -> None:
+        """Keeps what an interrupted night had finished. Raises RefusedError when there is nothing left to do."""
+        found = self._stored()
+        kept: dict[Job, list[Entry]] = {}
+        for one in found.runs:
+            entry = _entry_of(one)
+            kept.setdefault(entry.job, []).append(entry)
+        again = {job for job, entries in kept.items() if any(unfinished(entry) for entry in entries)}
+        self._resumed = {job: entries for job, entries in kept.items() if job not in again}
+        self._started = found.started_utc
+        self._plan = replace(self._plan, jobs=tuple(found.plan))
+        if all(job in self._resumed for job in self._plan.jobs):
+            raise RefusedError(f"{self._folder} is finished: there is nothing to resume. `make nightly` begins another")
+
+    def _stored(self) -> NightDocument:
+        try:
+            found = json.loads((self._folder / DOCUMENT).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise BenchError(
+                f"{self._folder} holds no night ({in_words(error)}). Name one with RESUME=nightly/<id>"
+            ) from None
+        return read(found, NightDocument, str(self._folder / DOCUMENT))
+
+    def execute(self) -> int:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        point_latest(self._folder.parent, self._folder.name)
+        if self._plan.time_limit_s is not None:
+            self._stop.deadline = time.monotonic() + self._plan.time_limit_s
+        self._regressed = regressed_runs(self._folder.parent, self._say)
+        fleet = Fleet(self._plan.jobs, self._where, self._folder, self._console, self._at_once, self._stop)
+        self._entries = fleet.execute("the night", self._resumed, self._compared, self._goes_on)
+        return self._conclude()
+
+    def _goes_on(self, entries: list[Entry]) -> None:
+        self._entries = entries
+        self._write("running")
+
+    def _compared(self, entry: Entry) -> Entry:
+        """The entry with its comparison; a run that did not finish has none."""
+        night = entry.night
+        if night is None or night.state != FINISHED:
+            return entry
+        try:
+            earlier = self._earlier(night)
+            baseline = self._baselines.of(night, earlier)
+        except BenchError as error:
+            return replace(entry, outcome=worse(entry.outcome, ERROR), reason=str(error))
+        if baseline is None:
+            return replace(entry, reason=f"{entry.reason}; no baseline yet".removeprefix("; "))
+        others = [one for one in earlier if one.task == night.task]
+        return replace(entry, baseline=baseline.id, comparisons=tuple(compare(night, baseline, others)))
+
+    def _earlier(self, night: Night) -> list[Night]:
+        """Known good runs of the candidate that began before, in order: none that a night found worse than its baseline.
+
+        Raises BenchError where the clock jumped, so that nobody can tell which run is the last one."""
+        found, _ = read_all([self._where.runs], night.candidate)
+        good = [
+            one for one in without_duplicates(found)[0]
+            if one.state == FINISHED and one.good and one.id not in {night.id, *self._regressed}
+        ]  # fmt: skip
+        now = datetime.now(UTC)
+        if ahead := [one.id for one in good if one.started > now and one.task == night.task]:
+            raise BenchError(
+                f"the control node's clock jumped: {ahead[0]} seems to begin after now, so that nobody can tell which run was the last "
+                f"good one. Set the clock right; move a run with a wrong date out of {self._where.runs}"
+            )
+        return sorted((one for one in good if one.started < night.started), key=lambda one: one.started)
+
+    def _conclude(self) -> int:
+        interrupted = any(unfinished(entry) for entry in self._entries)
+        gone: list[str] = []
+        if self._plan.keep_passes is not None and not interrupted:
+            gone = self._prune(self._plan.keep_passes)
+        self._write("interrupted" if interrupted else "finished", gone)
+        self._write_ocp()
+        self._render()
+        print((self._folder / SUMMARY).read_text(encoding="utf-8"), end="")
+        return status_of(self._entries)
+
+    def _prune(self, keep: int) -> list[str]:
+        nights, _ = read_all([self._where.runs])
+        tonight = [entry.night.path for entry in self._entries if entry.night]
+        try:
+            gone = prune(self._where.runs, keep, self._baselines, nights, tonight)
+        except BenchError as error:
+            self._say(f"warning: housekeeping deleted nothing: {error}")
+            return []
+        self._say(f"housekeeping: {len(gone)} bundles of PASS deleted")
+        return gone
+
+    def _write(self, state: NightState, deleted: Sequence[str] = ()) -> None:
+        times = (self._started, now_utc() if state in DONE else None)
+        found = document(self._entries, self._plan.jobs, state, self._folder.name, times, _versions(), deleted)
+        write_text_atomically(self._folder / DOCUMENT, to_json(checked(found)))
+        write_text_atomically(self._folder / SUMMARY, summary(self._entries, self._started, str(self._folder)))
+        write_text_atomically(self._folder / XUNIT, xunit(self._entries, self._folder.name))
+
+    def _write_ocp(self) -> None:
+        for night in (entry.night for entry in self._entries if entry.night):
+            try:
+                lines = ocp_tv.lines(night.path, night)
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                self._say(f"warning: {night.id} gives no OCP output ({error!r})")
+                continue
+            write_text_atomically(self._folder / OCP / f"{night.id}.jsonl", "\n".join(lines) + "\n")
+
+    def _render(self) -> None:
+        """nightly.html and a trend per task; without them the night's outcome stands all the same."""
+        commands: list[list[str | Path]] = [["nightly", self._folder]]
+        for task in {
+            (n.candidate, n.scenario) for entry in self._entries if (n := entry.night) and n.state == FINISHED
+        }:
+            folder = self._folder / "trend" / "-".join(task)
+            commands.append(
+                ["trend", self._where.runs, "--candidate", task[0], "--scenario", task[1], "--output", folder]
+            )
+        for words in commands:
+            try:
+                LocalShell().run([sys.executable, "-m", "daq_bench.bench_report", *words], REPORT_S_MAX).check(
+                    f"rendering the {words[0]} report"
+                )
+            except BenchError as error:
+                self._say(f"warning: {error}")
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+
+def regressed_runs(nights: Path, say: Callable[[str], None]) -> set[str]:
+    """Returns the runs that a night found worse than their baseline: none is the last known good one of those after it. `make baseline`
+    accepts what changed."""
+    found: set[str] = set()
+    for file in nights.glob(f"*/{DOCUMENT}"):
+        if file.parent.is_symlink():
+            continue
+        try:
+            stored = read(json.loads(file.read_text(encoding="utf-8")), NightDocument, str(file))
+        except (OSError, ValueError, BenchError) as error:
+            say(f"warning: {file} cannot be read ({in_words(error)}): what that night found is not known")
+            continue
+        found |= {run.run_id for run in stored.runs if run.run_id and run.worst == REGRESSION}
+    return found
+
+
+def _entry_of(stored: NightRun) -> Entry:
+    """An entry of an earlier nightly.json. Its comparison stands; the run is read and judged again from its bundle."""
+    outcome, reason, night = stored.outcome, stored.reason, None
+    if stored.run:
+        try:
+            night = read_night(Path(stored.run), warm=False)
+            if (night.id, night.candidate) != (stored.run_id, stored.job.candidate):
+                raise BenchError(f"{stored.run} is now run {night.id} of {night.candidate}")
+            outcome = worse(outcome, outcome_of(night))
+        except (OSError, ValueError, KeyError, TypeError, BenchError) as error:
+            outcome, reason, night = worse(outcome, ERROR), f"{stored.run_id} does not count: {in_words(error)}", None
+    return Entry(stored.job, outcome, reason, night, stored.baseline, tuple(stored.comparisons), stored.seconds)
+
+
+def _versions() -> dict[str, str]:
+    return {"daq-storage-bench": version("daq-storage-bench"), "python": sys.version.split()[0]}
+
+
+def new_folder(parent: Path) -> Path:
+    """`<parent>/20260131T020000Z-nightly`, made here: of two nights that begin in one second each has its own."""
+    while True:
+        folder = parent / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-nightly"
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            time.sleep(0.1)
+        else:
+            return folder

@@ -1,0 +1,70 @@
+"""The plan of a night: `all.vars.bench_nightly` of the inventory, narrowed or replaced by the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from msgspec import structs
+
+from daq_bench.bench_model.documents.nights import Job
+from daq_bench.bench_model.profiles.common import plain
+from daq_bench.bench_model.profiles.yaml_source import check, read_yaml
+from daq_bench.rig.base.settings import Layout, Request, load_profiles
+
+KEY = ("all", "vars", "bench_nightly")
+DEFAULT = Job("this-machine")  # the smoke run of this machine: what `make qualify` does
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Jobs in order. None: no limit, nothing deleted."""
+
+    jobs: tuple[Job, ...]
+    time_limit_s: float | None = None
+    keep_passes: int | None = None
+
+
+def load_plan(inventory: Path, candidates: Sequence[str] = (), scenario: str | None = None) -> Plan:
+    """The inventory's plan. `candidates`: only these; one that the plan does not name runs its own scenario. `scenario`: instead of
+    the plan's. Every profile is loaded before the first run begins, so that a misspelt name does not show at four in the morning.
+
+    Raises ProfileError or BenchError that names file, line and remedy."""
+    declared = _declared(inventory)
+    jobs = list(declared.jobs)
+    if candidates:
+        jobs = [job for job in jobs if job.candidate in candidates]
+        jobs += [Job(name) for name in candidates if name not in {job.candidate for job in jobs}]
+    if scenario:
+        jobs = list(dict.fromkeys(structs.replace(job, scenario=scenario, requirement=None) for job in jobs))
+    for job in jobs:
+        load_profiles(request_of_job(job, inventory), Layout())
+    return replace(declared, jobs=tuple(jobs))
+
+
+def request_of_job(job: Job, inventory: Path) -> Request:
+    return Request(job.candidate, job.target, job.scenario, job.requirement, job.scale, job.duration_s, inventory)
+
+
+def _declared(inventory: Path) -> Plan:
+    source = read_yaml(inventory)
+    node = source.data
+    for key in KEY:
+        node = node.get(key) if isinstance(node, dict) else None
+    if node is None:
+        return Plan((DEFAULT,))
+    check(source, "nightly-plan", KEY)
+    document = plain(node)
+    jobs = tuple(Job(**entry) for entry in document["runs"])
+    for place, job in enumerate(jobs):
+        if job in jobs[:place]:
+            first = source.line_of((*KEY, "runs", jobs.index(job)))
+            at = (*KEY, "runs", place)
+            raise source.error(at, f"is the same as the run of line {first}", "Remove one: a night runs each once")
+    hours = document.get("time_limit_h")
+    return Plan(
+        jobs,
+        None if hours is None else 3600.0 * hours,
+        document.get("keep_passes"),
+    )

@@ -1,0 +1,201 @@
+"""Refuses a run that cannot succeed, before anything is provisioned or written: space, O_DIRECT, memory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.base.units import decimal_label
+from daq_bench.bench_model.evidence.admissibility import CLOCK_DIFFERENCE_S_MAX
+from daq_bench.bench_model.profiles.candidates import Candidate
+from daq_bench.bench_model.profiles.scenarios import Scenario
+from daq_bench.bench_model.workloads.raid_vs_3dxp.facts import DATA_DRIVES
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.host import Survey, Target, check_identity, differences
+from daq_bench.rig.candidate.load_target import RawDevice
+from daq_bench.rig.candidate.machine import Machine
+from daq_bench.rig.workloads.registry import workloads_of
+from daq_bench.rig.workloads.shared.base import RESERVE_BYTES, Need
+
+MEMORY_FILESYSTEMS = {"tmpfs", "ramfs", "overlay"}
+
+
+def space_needs(scenario: Scenario) -> list[Need]:
+    """Returns each workload's need on the target; the workloads follow one another and each removes its file."""
+    return [workload.need(scenario) for workload in workloads_of(scenario)]
+
+
+def check_space(scenario: Scenario, directory: Path, free: int, reserve: int = RESERVE_BYTES) -> None:
+    """Raises RefusedError, with the arithmetic, when the `free` B of the target cannot hold the largest workload.
+
+    `reserve`: what is left free; nothing on a raw drive."""
+    need = max(space_needs(scenario), key=lambda need: need.size_bytes)
+    if need.size_bytes + reserve <= free:
+        return
+    share = max(0, free - reserve) / need.size_bytes
+    remedy = f"smaller sizes in {scenario.file}"
+    if scenario.duration_s and need.size_bytes == scenario.demand.record_bytes:
+        remedy = (
+            f"DURATION={scenario.duration_s * share:.3g} or SCALE={scenario.scale * share:.3g} at most "
+            "(both scale the verdict down)"
+        )
+    room = f"plus {decimal_label(reserve)} kept free, against {decimal_label(free)} ({free} B) free"
+    if not reserve:
+        room = f"against a drive of {decimal_label(free)} ({free} B)"
+    raise RefusedError(
+        f"target {directory} is too small: {need.arithmetic}, {room}. Nothing was written. Use a larger target, or {remedy}"
+    )
+
+
+def reserve_of(candidate: Candidate, free: int) -> int:
+    """Returns the room to leave free on a file system that others use too; at most a tenth of drives that are the bench's own."""
+    return min(RESERVE_BYTES, free // 10) if candidate.target.storage is not None else RESERVE_BYTES
+
+
+def check_capacity(scenario: Scenario, candidate: Candidate, found: Survey, directory: Path) -> None:
+    """Checks a target that provisioning is yet to build: raises RefusedError while nothing on its drives has been erased.
+
+    An upper bound, without what a file system keeps for itself; the built target is looked at again. Drives that are not
+    there are left to the identity check and the storage role's guard."""
+    storage = candidate.target.storage or {}
+    sizes = [
+        one.description.size_bytes or 0 for one in found.devices if one.description.serial in candidate.target.serials
+    ]
+    if not sizes:
+        return
+    level = storage.get("raid", {}).get("level")
+    drives = DATA_DRIVES[level](len(candidate.target.serials)) if level is not None else 1
+    room = int(min(sizes) * drives)
+    check_space(scenario, directory, room, reserve_of(candidate, room))
+
+
+def check_drives(candidate: Candidate, found: Survey) -> None:
+    """Raises RefusedError when a drive of any of the candidate's targets is not there, before the machine is tuned or rebooted."""
+    there = {name for one in found.devices for name in (one.description.serial, one.description.wwn) if name}
+    for target in candidate.targets:
+        missing = [serial for serial in target.serials if serial not in there]
+        if missing:
+            name = f"targets.{target.name}" if target.name else "target"
+            key = "storage.drives" if target.storage else "drive_serial"
+            raise RefusedError(
+                f"{name}: {candidate.name} has no drive {', '.join(missing)}. Nothing was changed, nothing was erased. Put it in, "
+                f"correct {name}.{key} in the inventory, or leave the target out"
+            )
+
+
+def check_direct_io(directory: Path, filesystem: str | None, machine: Machine, daqwriter: Path) -> None:
+    """Raises RefusedError when the target's file system keeps data in memory or does no direct I/O.
+
+    daqwriter itself is asked, by a dry run: some file systems accept O_DIRECT and then write through the page cache."""
+    if filesystem in MEMORY_FILESYSTEMS:
+        raise RefusedError(
+            f"target {directory} is on {filesystem}, which does not lead to a drive: its speed says nothing about one. "
+            "Set target.directory in the inventory to a folder on ext4 or xfs"
+        )
+    least = ["--duration=0.01", "--links=1", "--ring-size=1MiB", "--block-size=4KiB"]
+    target = directory / f".dry-run-{os.getpid()}"
+    asked = machine.run([daqwriter, "minidaq", "--dry-run", f"--target={target}", *least], timeout_s=30)
+    if asked.returncode != 0:
+        raise RefusedError(
+            f"target {directory} on {filesystem} cannot hold a record: {asked.stderr.strip()}. "
+            "Set target.directory in the inventory to a folder on ext4 or xfs"
+        )
+
+
+def check_candidate(candidate: Candidate, found: Survey, inventory: Path) -> None:
+    """Raises RefusedError when this is not the machine that the inventory declares: it is neither tuned nor written to."""
+    # A target that provisioning builds is not there yet; the storage role's own guard looks at its drives.
+    wrong = differences(check_identity(candidate, found, directory_is_there=candidate.target.storage is None))
+    if wrong:
+        raise RefusedError(
+            f"this machine is not the candidate {candidate.name!r} that {inventory} declares: {wrong}. Nothing was changed. "
+            "Run on the right machine, or correct bench_candidate.identity"
+        )
+
+
+def check_target(candidate: Candidate, found: Survey, directory: Path) -> Target:
+    """The target's facts. Raises RefusedError when its folder is not there."""
+    if found.target is None and candidate.target.is_raw:
+        raise RefusedError(f"target {directory} is no drive of {candidate.name} any more. Nothing was written")
+    if found.target is None:
+        raise RefusedError(
+            f"target directory {directory} is not there on {candidate.name}. Mount the drives under test there, correct "
+            "target.directory in the inventory, or let provisioning build it (target.storage, docs/own-hardware.md)"
+        )
+    return found.target
+
+
+def check_clock(found: Survey, before_s: float, after_s: float) -> float:
+    """The candidate's clock minus ours, s. Raises RefusedError when telemetry and events could not be brought together."""
+    difference = found.clock_s - (before_s + after_s) / 2
+    uncertainty = (after_s - before_s) / 2
+    if abs(difference) > CLOCK_DIFFERENCE_S_MAX + uncertainty:
+        raise RefusedError(
+            f"the candidate's clock is {difference:+.1f} s off ours: its telemetry would not lie beside the bench's events. "
+            "Let both machines follow the same time server (chrony, systemd-timesyncd)"
+        )
+    return difference
+
+
+def check_memory(candidate: Candidate, scenario: Scenario, memory_bytes: int) -> None:
+    """Raises RefusedError when a workload's buffers exceed the declared transient buffer or half of the RAM."""
+    limit = min(candidate.transient_buffer_bytes, memory_bytes // 2)
+    for workload in workloads_of(scenario):
+        wanted = workload.memory(scenario)
+        if wanted.size_bytes > limit:
+            raise RefusedError(
+                f"{scenario.file}: workloads.{workload.name}.{wanted.arithmetic}, but "
+                f"the candidate has {limit} B for them (the lesser of its declared transient_buffer and half of its RAM). "
+                "Make them smaller, or declare more in inventory/lab.yml"
+            )
+
+
+def raw_path(candidate: Candidate, found: Survey) -> Path:
+    """Device node of the raw drive that the inventory names. Raises RefusedError when it is not there."""
+    serial = candidate.target.drive_serial or ""
+    path = found.path_of(serial)
+    if path is None:
+        drives = [node for node in found.devices if node.type == "disk" and node.description.serial]
+        there = ", ".join(f"{node.path} {node.description.serial}" for node in drives)
+        raise RefusedError(
+            f"candidate {candidate.name} has no drive with the serial {serial}; it has: {there or 'none with a serial'}. "
+            "Nothing was written. Correct drive_serial in the inventory"
+        )
+    return path
+
+
+def check_raw(candidate: Candidate, machine: Machine, path: Path, daqwriter: Path, is_there: bool) -> RawDevice:
+    """The raw drive, which the guard has just let pass. Raises RefusedError with its objection. `is_there`: daqwriter is a file of
+    the candidate; ours is lent to it otherwise."""
+    target = candidate.target
+    drive = RawDevice(machine, target.drive_serial or "", path, target.destroy, daqwriter)
+    try:
+        drive.size_bytes(machine.run if is_there else machine.run_from_here)
+    except BenchError as error:
+        name = f"target {target.name}: " if target.name else ""
+        raise RefusedError(f"{name}{error}. Nothing was written") from None
+    return drive
+
+
+def check_programs(scenario: Scenario, layout: Layout) -> None:
+    """Raises RefusedError for a program that a workload needs and nobody has built, and for an agent of other sources."""
+    if (stale := layout.stale_archive()) is not None:
+        raise RefusedError(f"{stale} is not there, or not made of the sources beside it. `make agent` makes it")
+    for workload in workloads_of(scenario):
+        file = layout.programs[workload.program] if workload.program else layout.daqwriter
+        if not file.is_file():
+            raise RefusedError(
+                f"{scenario.file}: workloads.{workload.name} needs {file}, which is not built. `make build` does it, or says what this system lacks for it"
+            )
+
+
+def check_workloads(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
+    """Raises RefusedError for a demand that a workload cannot meet on this candidate."""
+    for workload in workloads_of(scenario):
+        if candidate.target.is_raw and not workload.raw:
+            raise RefusedError(
+                f"{scenario.file}: workloads.{workload.name} needs a file system, but the target of {candidate.name} is a raw drive. "
+                "Choose a target of kind filesystem, or leave the workload out"
+            )
+        workload.check(scenario, candidate, found)

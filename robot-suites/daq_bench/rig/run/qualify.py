@@ -1,0 +1,147 @@
+"""One qualification from lock to report. Whatever happens, the agent is stopped, scratch files are removed, the tuning is
+put back, and the bundle says in which state the run ended."""
+
+from __future__ import annotations
+
+import traceback
+from contextlib import suppress
+from pathlib import Path
+
+from rich.console import Console
+
+from daq_bench.bench_model.base.errors import BenchError, InterruptedRunError
+from daq_bench.bench_model.documents.verdict import Verdict
+from daq_bench.rig.base.bundle import Bundle, now_utc, write_text_atomically
+from daq_bench.rig.base.influx import INVENTORY_KEY, check, chosen
+from daq_bench.rig.base.settings import Layout, Profiles, Request, load_profiles, target_directory
+from daq_bench.rig.candidate.connection import variables_of
+from daq_bench.rig.candidate.host import Survey
+from daq_bench.rig.candidate.lock import all_exclusive
+from daq_bench.rig.candidate.machine_lock import machine_locked
+from daq_bench.rig.checking.reporting import signing_for
+from daq_bench.rig.checking.signing import Signer
+from daq_bench.rig.on_candidate.scratch import PREFIX as SCRATCH_PREFIX
+from daq_bench.rig.run.candidate_session import CandidateSession, connected, reboot_s
+from daq_bench.rig.run.clean_up import CleanUp, interrupts_as_exceptions, signals_ignored
+from daq_bench.rig.run.conclusion import conclude, derive
+from daq_bench.rig.run.facilities import described_targets
+from daq_bench.rig.run.left_behind import take_back
+from daq_bench.rig.run.measuring import measure
+from daq_bench.rig.run.progress import Observer, Plan, ProgressDisplay
+from daq_bench.rig.run.record import copy_profiles, first_run
+from daq_bench.rig.run.resume import asked_for
+from daq_bench.rig.run.suites import suite_files
+from daq_bench.rig.run.targets import Targets
+from daq_bench.rig.run.watch import Watch
+from daq_bench.rig.workloads.registry import workloads_of
+
+PLAYBOOK_S = 12.0  # a playbook's duration on the machines seen so far; only for the display
+
+
+class Qualification:
+    """One run on one target of one candidate. `execute` returns the verdict."""
+
+    def __init__(self, request: Request, layout: Layout, console: Console) -> None:
+        self._request, self._layout, self._console = request, layout, console
+        self._profiles: Profiles = load_profiles(request, layout)
+        suite_files(layout.repository, self._profiles.scenario)
+        self._runs = request.runs or layout.runs
+        candidate = self._profiles.candidate.name
+        asked = variables_of(self._profiles.inventory_file, candidate, (INVENTORY_KEY,)).get(INVENTORY_KEY)
+        self._influx = chosen(request.influx_url, asked)
+        self._signer = Signer.of(signing_for(self._profiles.inventory_file, candidate).key)
+
+    def execute(self) -> tuple[Bundle, Verdict]:
+        """Runs everything under the candidate's lock. Raises BenchError only for what stops a run before it began."""
+        candidate = self._profiles.candidate
+        directory = target_directory(self._layout, candidate, self._request.target_directory)
+        influx_problem = check(self._influx) if self._influx is not None else None
+        what = f"make qualify SCENARIO={self._profiles.scenario.id} in {self._layout.repository}"
+        with (
+            all_exclusive(candidate, what),
+            connected(self._profiles.inventory_file, candidate.name, self._layout) as machine,
+            machine_locked(machine, candidate.name, what, reboot_s(candidate)) as left_behind,
+        ):
+            if left_behind:
+                self._say(left_behind)
+            session = CandidateSession(self._layout, self._profiles, machine, directory)
+            session.find_raw_drive()
+            targets = Targets(session)
+            targets.remove_stale(self._say)
+            take_back(machine, self._runs, self._say)
+            found = targets.preflight()
+            bundle = Bundle.create(self._runs, candidate.name, candidate.target.name, self._profiles.scenario.id)
+            self._say(f"run {bundle.id}")
+            with interrupts_as_exceptions():
+                watch = Watch(session, bundle, self._influx, influx_problem, self._say)
+                try:
+                    return bundle, self._run(targets, watch, bundle, found)
+                except OSError as error:  # everything was given back on the way here; what could not be is named above
+                    raise BenchError(_not_written(bundle, candidate.name, error)) from None
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, highlight=False, soft_wrap=True)
+
+    def _run(self, targets: Targets, watch: Watch, bundle: Bundle, found: Survey) -> Verdict:
+        plan, session = self._plan(), targets.first
+        raw = self._profiles.candidate.target.is_raw
+        folder = session.directory if raw else session.directory / f"{SCRATCH_PREFIX}{bundle.id}"
+        bundle.begin(first_run(bundle, self._profiles, found, folder, session.directory))
+        bundle.save_run(
+            request=asked_for(self._request), challenge=self._request.challenge, resumes=self._request.resumes
+        )
+        if self._request.resumes:
+            bundle.event("resumption", "qualify", f"goes on from the interrupted run {self._request.resumes}")
+        copy_profiles(bundle, self._profiles)
+        bundle.workload_file.touch()
+        is_local = session.machine.is_local
+        with (
+            ProgressDisplay(Observer(bundle, plan, live=is_local), self._console),
+            CleanUp(bundle, self._say, is_local=is_local) as clean_up,
+        ):
+            state, reason = self._measured(targets, watch, bundle, folder, clean_up, plan)
+            with signals_ignored():
+                if reason:
+                    bundle.event("interruption" if state == "interrupted" else "error", "qualify", reason)
+                clean_up.close()
+            bundle.save_run(
+                state=state, state_reason=reason, finished_utc=now_utc(), further_targets=described_targets(bundle)
+            )
+            if watch.has_begun:  # a run that was never watched has no telemetry to derive anything from
+                derive(bundle)
+            return conclude(bundle, self._signer, watch.influx, self._say)
+
+    def _measured(
+        self, targets: Targets, watch: Watch, bundle: Bundle, folder: Path, clean_up: CleanUp, plan: Plan
+    ) -> tuple[str, str | None]:
+        """The state in which the measurement ended, and why if it broke."""
+        try:
+            measure(targets, watch, bundle, folder, clean_up, keep_tuning=self._request.keep_tuning)
+        except (KeyboardInterrupt, InterruptedRunError):
+            return "interrupted", f"The run was interrupted during {plan.current()}"
+        except BenchError as error:
+            return "error", str(error)
+        except (
+            Exception
+        ) as error:  # a fault in the bench itself must not leave a tuned machine or a scratch file behind
+            with suppress(OSError):  # of a full disk, on which the next write ends the run
+                write_text_atomically(bundle.path / "error.txt", traceback.format_exc())
+            return "error", f"a fault of the bench: {error!r}; its traceback is in error.txt"
+        return "finished", None
+
+    def _plan(self) -> Plan:
+        scenario = self._profiles.scenario
+        phases = [("provision", 2 * PLAYBOOK_S), ("identity", 2.0)]
+        phases += [(workload.name, workload.seconds(scenario)) for workload in workloads_of(scenario)]
+        return Plan(
+            [*phases, ("verify", PLAYBOOK_S), ("restore", PLAYBOOK_S / 2), ("telemetry", 2.0), ("report", 10.0)]
+        )
+
+
+def _not_written(bundle: Bundle, candidate: str, error: OSError) -> str:
+    where = error.filename or bundle.path
+    return (
+        f"run {bundle.id} could not be written to its end: {where}: {error.strerror or error}. It is no evidence and has no verdict. "
+        f"Make room, then `make resume RUN={bundle.path}` starts it again; if a warning above says that something could not be cleaned "
+        f"up, `make restore CANDIDATE={candidate}` does it"
+    )

@@ -1,0 +1,249 @@
+"""The history in InfluxDB: verdicts, runs and events, and the delivery of data that an outage kept back. The bundles stay the record.
+
+It lies in a retention policy of its own, which outlives the raw telemetry by years: nightly acceptance runs are compared by it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from influxdb_client import InfluxDBClient, Point  # type: ignore[attr-defined]
+from influxdb_client.rest import ApiException
+from msgspec import structs
+from urllib3.exceptions import HTTPError
+
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.bundle.files import find_document
+from daq_bench.bench_model.bundle.telemetry_files import CURSOR_FILE, POINTS_FILE, spool_folders
+from daq_bench.bench_model.documents.run import TelemetryOfRun
+from daq_bench.bench_model.documents.telemetry import InfluxCounts, TelemetryAccount
+from daq_bench.bench_model.evidence import telemetry_account
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.influx import DATABASE, HISTORY, Influx, InfluxError
+from daq_bench.rig.candidate.lock import exclusive
+from daq_bench.rig.telemetry.agent import replay
+from daq_bench.rig.telemetry.aligned_lines import aligned_lines, busy_lines
+from daq_bench.rig.telemetry.influx_counts import counts_document
+
+TIMEOUT_MS = 5000
+DELIVERED = "verdict-delivered"  # file in telemetry/, outside of the sealed evidence
+REPLAYED_ACCOUNT = "telemetry/account-after-replay.json"  # outside of it, too
+REPORT = "report.html"
+EVENTS_PER_WRITE = 5000
+
+
+def server_version(influx: Influx) -> str | None:
+    """The server's version; None when it does not answer."""
+    try:
+        with InfluxDBClient(url=influx.url, token=influx.token, org=influx.organisation, timeout=TIMEOUT_MS) as client:
+            version: str = client.version()
+            return version
+    except (ApiException, HTTPError, OSError):
+        return None
+
+
+def verdict_points(bundle: Bundle) -> list[Point]:
+    """The run's verdict and each requirement's as points `bench_verdict`, timed at the end of the run."""
+    verdict = bundle.read("verdict.json")
+    if verdict is None:
+        return []
+    points = [_point(bundle, "bench_verdict", requirement="overall").field("outcome", verdict["outcome"])]
+    for requirement in verdict["requirements"]:
+        point = _point(bundle, "bench_verdict", requirement=requirement["id"]).field("outcome", requirement["outcome"])
+        values = {name: requirement.get(name) for name in ("measured", "margin_percent")}
+        for name, value in {**values, "bound": requirement.get("scaled_bound")}.items():
+            if value is not None:
+                point.field(name, float(value))
+        for name in ("decision", "text", "unit"):
+            if requirement.get(name):
+                point.field(name, requirement[name])
+        points.append(point)
+    if (bundle.path / REPORT).exists():
+        for point in points:
+            point.field("report", report_path(bundle))
+    return points
+
+
+def run_point(bundle: Bundle) -> Point | None:
+    """The run itself as a point `bench_run`; None before its verdict."""
+    verdict = bundle.read("verdict.json")
+    if verdict is None:
+        return None
+    started, finished = bundle.run.started, _end(bundle)
+    point = _point(bundle, "bench_run", profile=bundle.run.requirement.id)
+    point.field("started_ns", nanoseconds(started)).field("outcome", verdict["outcome"])
+    point.field("duration_s", (finished - started).total_seconds())
+    trigger = trigger_ns(bundle)
+    if trigger is not None:
+        point.field("trigger_ns", trigger)
+    if (bundle.path / REPORT).exists():
+        point.field("report", report_path(bundle))
+    return point
+
+
+def _point(bundle: Bundle, measurement: str, **tags: str) -> Point:
+    """Returns a point of this run, timed at its end, with the tags by which runs are compared."""
+    run = bundle.run
+    first = next(iter(run.target.drives), None)
+    known = {
+        "host": run.candidate.name,
+        "run": bundle.id,
+        "scenario": run.scenario.id,
+        "model": first and first.model,
+        "firmware": first and first.firmware,
+        **tags,
+    }
+    point: Point = Point(measurement).time(_end(bundle))
+    for key, value in known.items():
+        if value:
+            point.tag(key, value)
+    return point
+
+
+def _end(bundle: Bundle) -> datetime:
+    if bundle.run.finished is None:
+        raise BenchError(
+            f"{bundle.path}/run.json: finished_utc is null: the run did not end, and has no place in the history"
+        )
+    return bundle.run.finished
+
+
+def report_path(bundle: Bundle) -> str:
+    """Returns the report's path below the folder of the runs, wherever that is served from."""
+    return f"{bundle.id}/{REPORT}"
+
+
+def nanoseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1e6) * 1000
+
+
+def trigger_ns(bundle: Bundle) -> int | None:
+    """Returns when the run's first record began, on the candidate's clock: two runs are aligned there. None: nothing was loaded."""
+    record: dict[str, Any] = bundle.read("results/snb_record.json") or {}
+    for repetition in record.get("repetitions", []):
+        return nanoseconds(datetime.fromisoformat(repetition["minidaq"]["started_utc"]))
+    starts = []
+    for file in sorted((bundle.path / "results").glob("*.json")):
+        document = bundle.read(f"results/{file.name}") or {}
+        starts += [float(one["start_utc_s"]) for one in document.get("sustained", [])]
+    return int(min(starts) * 1e6) * 1000 if starts else None
+
+
+def event_lines(bundle: Bundle) -> list[str]:
+    """The run's events in line protocol, of the same series as the agent's, with those from after the agent's end."""
+    if not bundle.workload_file.exists():
+        return []
+    host = re.sub(r"([,= ])", r"\\\1", bundle.run.candidate.name)
+    text = bundle.workload_file.read_text(encoding="utf-8")
+    return [
+        line.replace("bench_event,", f"bench_event,host={host},", 1)
+        for line in text.split("\n")
+        if line.startswith("bench_event,")
+    ]
+
+
+def publish(path: Path, influx: Influx) -> str | None:
+    """Writes verdict, run, events and aligned series into the history; returns why InfluxDB did not take them, or None.
+
+    Doing it again changes nothing."""
+    bundle = Bundle.open(path)
+    run = run_point(bundle)
+    points = [*verdict_points(bundle), *([run] if run else [])]
+    events = [*event_lines(bundle), *busy_lines(bundle), *aligned_lines(bundle)]
+    batches = ["\n".join(point.to_line_protocol() for point in points)]
+    batches += ["\n".join(events[at : at + EVENTS_PER_WRITE]) for at in range(0, len(events), EVENTS_PER_WRITE)]
+    try:
+        for batch in batches:
+            influx.write(influx.history, batch)
+    except InfluxError as error:
+        return f"{error}{_remedy(influx, error)}"
+    (path / "telemetry" / DELIVERED).touch()
+    return None
+
+
+def _remedy(influx: Influx, error: InfluxError) -> str:
+    if HISTORY not in str(error):
+        return ""
+    create = f'CREATE RETENTION POLICY "{HISTORY}" ON "{influx.database}" DURATION INF REPLICATION 1'
+    return f". `make observability` creates it; by hand, on 1.8: {create}; on 2.x: a bucket named {influx.history}"
+
+
+def undelivered(path: Path) -> bool:
+    """Says whether the finished run in `path` holds telemetry or a verdict that InfluxDB has not got."""
+    folders = spool_folders(path)
+    if not folders or not (path / "verdict.json").exists():
+        return False
+    return any(map(_is_behind, folders)) or not (path / "telemetry" / DELIVERED).exists()
+
+
+def _is_behind(folder: Path) -> bool:
+    cursor = find_document(folder, CURSOR_FILE) or {"delivered_bytes_offset": 0}
+    return bool(cursor["delivered_bytes_offset"] < (folder / POINTS_FILE).stat().st_size)
+
+
+def replay_run(agent: Path, path: Path, influx: Influx) -> str | None:
+    """Delivers all that InfluxDB lacks of one run, and accounts for it again; returns why something was kept back, or None."""
+    for folder in spool_folders(path):
+        replayed = replay(agent, folder, influx)
+        if replayed.returncode != 0:
+            return replayed.stderr.strip() or f"the replay ended with status {replayed.returncode}"
+    problem = publish(path, influx)
+    account_again(Bundle.open(path), influx)
+    return problem
+
+
+def forget_delivery(path: Path) -> None:
+    """Lets the next replay deliver the run from its begin. Points that InfluxDB has are overwritten by equal ones."""
+    for name in ("cursor.json", DELIVERED):
+        (path / "telemetry" / name).unlink(missing_ok=True)
+
+
+def account_again(bundle: Bundle, influx: Influx) -> TelemetryAccount | None:
+    """The account as it stands now, beside the sealed one of the run's end; None for a run without an agent's account."""
+    before = bundle.find(telemetry_account.COUNTS, InfluxCounts)
+    if before is None:
+        return None
+    counts = structs.replace(counts_document(influx, bundle, before.stopped_utc), workload_bytes=before.workload_bytes)
+    account = telemetry_account.of_counts(bundle.path, counts)
+    if account is not None:
+        bundle.write(REPLAYED_ACCOUNT, account)
+    return account
+
+
+def replay_earlier(agent: Path, runs: Path, influx: Influx) -> Iterator[str]:
+    """Delivers what outages kept back, run by run; yields the id of each run that is now complete.
+
+    A run whose candidate is being qualified is left alone: it may be that very run, which delivers for itself."""
+    for file in sorted(runs.glob("*/run.json")):
+        candidate = (find_document(file.parent, file.name) or {}).get("candidate", {}).get("name")
+        if file.parent.is_symlink() or not candidate or not _is_due(file.parent):
+            continue
+        try:
+            with exclusive(candidate, "delivering what an outage kept back"):
+                kept_back = replay_run(agent, file.parent, influx)
+        except RefusedError:
+            continue
+        if kept_back:
+            return
+        yield file.parent.name
+
+
+def _is_due(path: Path) -> bool:
+    """Says whether a run has undelivered telemetry; False for a damaged one, which `make replay` reports."""
+    try:
+        return undelivered(path)
+    except BenchError:
+        return False
+
+
+def influx_of(telemetry: TelemetryOfRun) -> Influx:
+    """Returns the server that a run used, by its run.json; without its tokens."""
+    return Influx(
+        url=telemetry.influx_url,
+        database=telemetry.database or DATABASE,
+        organisation=telemetry.organisation,
+        configured=telemetry.configured,
+    )

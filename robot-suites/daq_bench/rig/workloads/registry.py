@@ -1,0 +1,33 @@
+"""Every workload that a scenario may name: `rig.workloads.<name>`, or its module `workload` where it is a room, has it as WORKLOAD."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+
+from daq_bench.bench_model.profiles.scenarios import Scenario, workload_names
+from daq_bench.rig.workloads.shared.base import Workload
+
+
+def _workload(name: str) -> Workload:
+    room = f"daq_bench.rig.workloads.{name}"
+    module = import_module(room)
+    if hasattr(module, "__path__") and find_spec(f"{room}.workload"):
+        module = import_module(f"{room}.workload")
+    found: Workload = module.WORKLOAD
+    if found.name != name:
+        raise TypeError(f"{module.__name__} holds the workload {found.name!r}, which a scenario calls {name!r}")
+    return found
+
+
+WORKLOADS: dict[str, Workload] = {name: _workload(name) for name in workload_names()}
+
+
+def workloads_of(scenario: Scenario) -> list[Workload]:
+    """The scenario's workloads in the order of its file."""
+    return [WORKLOADS[name] for name in scenario.workloads]
+
+
+def declared_limits(scenario: Scenario) -> list[str]:
+    """Returns the respects in which the scenario, as it was asked for, is no real measurement."""
+    return [text for workload in workloads_of(scenario) for text in workload.limits(scenario)]

@@ -1,0 +1,369 @@
+"""The saturation run: a fresh target is written once from its begin to its end, as often as the scenario repeats it.
+
+Where the rate falls, against bytes written, follows from the samples (bench_model.workloads.saturation.analysis). Every pass is reserved
+in the account of the scenario's write budget before its first byte (ADR 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.base.units import decimal_label
+from daq_bench.bench_model.documents.struct import as_document, read
+from daq_bench.bench_model.documents.tools.synthetic import Write
+from daq_bench.bench_model.profiles.candidates import Candidate
+from daq_bench.bench_model.profiles.scenarios import Scenario
+from daq_bench.bench_model.workloads.saturation import passes as saturation_passes
+from daq_bench.bench_model.workloads.saturation.analysis import FILE as RESULT
+from daq_bench.bench_model.workloads.saturation.document import Saturation
+from daq_bench.rig.candidate.context import RunContext
+from daq_bench.rig.candidate.host import Survey
+from daq_bench.rig.candidate.load_target import LoadTarget, RawDevice
+from daq_bench.rig.candidate.machine import Machine
+from daq_bench.rig.workloads.shared.base import RESERVE_BYTES, Need, Report, Workload
+from daq_bench.rig.workloads.shared.conditioning import FRESH, Conditioner
+from daq_bench.rig.workloads.shared.site import Site
+from daq_bench.rig.workloads.shared.wear_account import (
+    Wear,
+    Worn,
+    account_of,
+    drives_of,
+    lock_drives,
+    open_ledger,
+    others_wrote,
+    require_left,
+    reserved_bytes,
+    worn_by,
+)
+from daq_bench.rig.workloads.shared.wear_ledger import Counters, Experiment, WearLedger
+from daq_bench.rig.workloads.shared.write_point import WRITE_BYTES_PER_S_MIN, version_of
+
+NAME, FILE = "saturation", "saturation.bin"
+WRITE_BYTES_PER_S = 1.5e9  # for the display only
+UNKNOWN_CAPACITY_BYTES = 10**12  # for the display only
+DEVICE_SHARE_MIN = 0.95  # a pass whose bytes the drives' own counters do not confirm does not count
+
+
+@dataclass(frozen=True)
+class SaturationPlan:
+    """The workload's plan for a run.
+
+    `dedicated`: the drive holds nothing but the bench's file system."""
+
+    parameters: dict[str, Any]
+    repetitions: int
+    seed: int
+    target: LoadTarget
+    site: Site
+    worn: Worn
+    dedicated: bool
+    line_protocol: Path
+    tags: dict[str, str]
+
+    @property
+    def raw_drive(self) -> bool:
+        return isinstance(self.target, RawDevice)
+
+
+def asked_bytes(parameters: dict[str, Any], capacity_bytes: int) -> int:
+    """Bytes that one pass writes of a drive of `capacity_bytes`, or of so much free room: whole blocks."""
+    block: int = parameters["block_size"]
+    asked = parameters.get("span_size", int(capacity_bytes * parameters.get("free_share", 1)))
+    return int(asked) // block * block
+
+
+def estimated_s(scenario: Scenario) -> float:
+    """Expected duration in s, for the progress display."""
+    span = scenario.workloads[NAME].get("span_size", UNKNOWN_CAPACITY_BYTES)
+    return float(scenario.repetitions * (span / WRITE_BYTES_PER_S + 5))
+
+
+def _need(scenario: Scenario) -> Need:
+    span = scenario.workloads[NAME].get("span_size")
+    if span is None:
+        return Need(0, "the saturation run takes the whole drive, or a share of what is free")
+    return Need(span, f"the saturation run's span_size of {decimal_label(span)} ({span} B)")
+
+
+def _memory(scenario: Scenario) -> Need:
+    parameters = scenario.workloads[NAME]
+    size = parameters["io_depth"] * parameters["block_size"]
+    return Need(size, f"io_depth: the blocks in flight need {size} B")
+
+
+def _reserve(raw_drive: bool, dedicated: bool, room: int) -> int:
+    """Returns the room that stays free: none on a raw drive, at most a tenth of a file system that is the bench's own."""
+    if raw_drive:
+        return 0
+    return min(RESERVE_BYTES, room // 10) if dedicated else RESERVE_BYTES
+
+
+def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
+    """Refuses, before anything is written, a pass that has no size, fills somebody's file system, or exceeds the write budget."""
+    parameters, at = scenario.workloads[NAME], f"{scenario.file}: workloads.{NAME}"
+    if parameters["block_size"] % 4096:
+        raise RefusedError(
+            f"{at}.block_size: {parameters['block_size']} B is no multiple of 4 KiB, which O_DIRECT needs. Correct it"
+        )
+    if not candidate.target.is_raw and not parameters.keys() & {"span_size", "free_share"}:
+        raise RefusedError(
+            f"{at} has neither span_size nor free_share, so that it takes a whole drive, but the target of {candidate.name} is a folder. "
+            "Give one of them, or choose a raw-device target"
+        )
+    if candidate.target.is_raw and "free_share" in parameters:
+        raise RefusedError(
+            f"{at}.free_share is of a file system, and the target of {candidate.name} is a raw drive. Leave it out"
+        )
+    serials, copies = drives_of(candidate, found)
+    if found.target is None and "span_size" not in parameters:
+        return  # provisioning is yet to build it: each pass looks again
+    room = found.target.free_bytes if found.target else None
+    asked = asked_bytes(parameters, room or 0)
+    if room is not None:
+        reserve = _reserve(candidate.target.is_raw, candidate.target.storage is not None, room)
+        asked = _room_for(parameters, room, reserve)
+    need, arithmetic = _needed(asked, scenario.repetitions, copies)
+    account = account_of(Experiment(candidate.name, scenario.id, candidate.target.name, serials))
+    require_left(scenario, NAME, account, parameters["write_budget"], need, arithmetic)
+
+
+def _needed(asked: int, repetitions: int, copies: int) -> tuple[int, str]:
+    """Returns the passes' need of the write budget, with the arithmetic."""
+    need = repetitions * reserved_bytes(asked, copies)
+    return (
+        need,
+        f"{repetitions} passes of {decimal_label(asked)} and what a file system adds need {decimal_label(need)} ({need} B)",
+    )
+
+
+def _room_for(parameters: dict[str, Any], capacity: int, reserve: int) -> int:
+    """Bytes of one pass. Raises RefusedError where they are none, or more than there is room for."""
+    asked = asked_bytes(parameters, capacity)
+    if not 0 < asked <= capacity - reserve:
+        raise RefusedError(
+            f"a saturation pass of {asked} B does not fit a target with {capacity} B, of which {reserve} B are to stay free. "
+            "Nothing was written. Give span_size or free_share another value"
+        )
+    return asked
+
+
+def run(context: RunContext, report: Report) -> dict[str, Any]:
+    """results/saturation.json of this run, which is kept up to date as it goes."""
+    worn = worn_by(context, NAME)
+    target = context.load_target(FILE)
+    plan = SaturationPlan(
+        parameters=context.scenario.workloads[NAME],
+        repetitions=context.scenario.repetitions,
+        seed=context.scenario.seed,
+        target=target,
+        site=Site(
+            context.machine, context.daqwriter, target.path.parent, context.places.raw, context.raw, context.device
+        ),
+        worn=worn,
+        dedicated=context.candidate.target.storage is not None,
+        line_protocol=context.places.workload_file,
+        tags={"host": context.bundle.run.candidate.name, "run": context.bundle.id},
+    )
+
+    def keep(document: dict[str, Any]) -> None:
+        read(document, Saturation, RESULT)
+        context.bundle.write(RESULT, document)
+
+    with ExitStack() as locks:
+        context.machine.observe("the drives' locks", lambda: lock_drives(locks, worn, context.bundle.id))
+        asked, _ = _sizes(plan)
+        need = _needed(asked, plan.repetitions, worn.copies)
+        ledger = open_ledger(context, worn, plan.parameters["write_budget"], need)
+        return run_saturation(context.machine, plan, ledger, report, keep)
+
+
+def every_sample_should_be_accounted_for(context: RunContext, saturation: dict[str, Any]) -> None:
+    """Fails when the samples of a pass do not add up to what it wrote, or contradict one another."""
+    for one in saturation["repetitions"]:
+        wrong = list(saturation_passes.contradictions(one))
+        if wrong:
+            raise AssertionError(f"pass {one['number']}: {'; '.join(wrong)}")
+
+
+def every_pass_should_be_charged_to_the_write_budget(context: RunContext, saturation: dict[str, Any]) -> None:
+    """Fails when a pass is reserved and not settled, or the account charges less than what was written."""
+    entries = [entry for entry in saturation["ledger"] if entry["run"] == context.bundle.id]
+    unsettled = [entry["number"] for entry in saturation["ledger"] if entry["charged_bytes"] is None]
+    written = sum(one["written_bytes"] for one in saturation["repetitions"])
+    charged = sum(entry["charged_bytes"] or 0 for entry in entries)
+    if unsettled or charged < written:
+        raise AssertionError(f"{written} B were written, {charged} B charged; not settled: {unsettled}")
+
+
+WORKLOAD = Workload(
+    NAME,
+    estimated_s,
+    _need,
+    run,
+    memory=_memory,
+    check=check,
+    raw=True,
+    checks=(every_sample_should_be_accounted_for, every_pass_should_be_charged_to_the_write_budget),
+)
+
+
+def _capacity(plan: SaturationPlan) -> int:
+    """Returns the capacity that the drive reports now; for a file, its file system's free room."""
+    if isinstance(plan.target, RawDevice):
+        return plan.target.size_bytes()
+    argv: list[str | Path] = ["df", "--output=avail", "--block-size=1", plan.target.path.parent]
+    said = plan.target.machine.run(argv, timeout_s=30).check("df").stdout
+    return int(said.split()[-1])
+
+
+def _sizes(plan: SaturationPlan) -> tuple[int, int]:
+    """(bytes of a pass, capacity) of the target as it is now."""
+    capacity = _capacity(plan)
+    return _room_for(plan.parameters, capacity, _reserve(plan.raw_drive, plan.dedicated, capacity)), capacity
+
+
+def run_saturation(
+    machine: Machine,
+    plan: SaturationPlan,
+    ledger: WearLedger,
+    report: Report,
+    keep: Callable[[dict[str, Any]], None],
+) -> dict[str, Any]:
+    """Every pass; `keep` gets the document after each. Returns results/saturation.json. The written data is removed."""
+    version = version_of(plan.site)
+    wear = Wear(machine, plan.worn.drives, plan.worn.experiment.candidate)
+    before, health = wear.read()
+    if left_over := ledger.open_entry():
+        ledger.settle_interrupted(left_over, before)
+    ledger.open_with(before.epoch, health)
+    rows: list[dict[str, Any]] = []
+    try:
+        for number in range(1, plan.repetitions + 1):
+            rows.append(_pass(plan, wear, ledger, number, report))
+            keep(document(version, plan, ledger, [*rows]))
+    finally:
+        plan.target.remove()
+    return document(version, plan, ledger, rows)
+
+
+def _pass(plan: SaturationPlan, wear: Wear, ledger: WearLedger, number: int, report: Report) -> dict[str, Any]:
+    """One pass over the purged target, charged to the account however it ends."""
+    plan.target.remove()
+    asked, capacity = _sizes(plan)
+
+    def announce(text: str, seconds: float) -> None:
+        report(f"before pass {number}: {text}", number, plan.repetitions, seconds)
+
+    purge = plan.parameters["purge"]
+    conditioner = Conditioner(plan.target, asked, capacity, purge, plan.site.raw, announce, plan.dedicated)
+    conditioning = conditioner.bring_to(FRESH, f"{NAME}-{number}")
+    before, _ = wear.read()
+    entry = ledger.reserve("pass", asked, reserved_bytes(asked, plan.worn.copies), before)
+    report(
+        f"pass {number} of {plan.repetitions}: {decimal_label(asked)}",
+        number,
+        plan.repetitions,
+        asked / WRITE_BYTES_PER_S,
+    )
+    try:
+        written = plan.site.run_daqwriter(
+            "write",
+            options(plan, asked, number),
+            f"{NAME}-{number}",
+            Write,
+            300 + asked / WRITE_BYTES_PER_S_MIN,
+        )
+    except BaseException:  # a Ctrl-C, a lost candidate: the drives' counts now are better than the reservation
+        with suppress(BenchError):
+            ledger.settle_interrupted(entry, wear.read()[0])
+        raise
+    after: Counters = wear.read()[0]
+    ledger.settle(entry, written.written_bytes, after)
+    return row(number, plan.raw_drive, capacity, asked, conditioning, written, entry["counted_bytes"])
+
+
+def options(plan: SaturationPlan, asked: int, number: int) -> list[str]:
+    """daqwriter's options for pass `number`. It removes its file, and it stops at `asked` bytes."""
+    parameters = plan.parameters
+    return [
+        f"--target={plan.target.path}",
+        *plan.target.daqwriter_options,
+        f"--bytes={asked}",
+        f"--span={asked}",
+        f"--block-size={parameters['block_size']}",
+        "--threads=1",
+        f"--io-depth={parameters['io_depth']}",
+        "--pattern=sequential",
+        "--condition=fresh",
+        f"--interval={parameters['sample_s']:g}",
+        f"--seed={plan.seed + number}",
+        f"--line-protocol={plan.line_protocol}",
+        *(f"--tag={key}={value}" for key, value in plan.tags.items()),
+    ]
+
+
+def row(
+    number: int,
+    raw_drive: bool,
+    capacity: int,
+    asked: int,
+    conditioning: dict[str, Any],
+    written: Write,
+    counted: int | None,
+) -> dict[str, Any]:
+    """One pass of results/saturation.json from daqwriter's answer. `counted`: B by the drives' own counters."""
+    reason = None
+    if written.written_bytes < asked:
+        reason = f"{written.written_bytes} B of {asked} B were written"
+    elif counted is None:
+        reason = "the drives' counts before and after the pass cannot be compared"
+    elif counted < DEVICE_SHARE_MIN * asked:
+        reason = f"the drives counted {counted} B of the {asked} B that daqwriter says it wrote"
+    return {
+        "number": number,
+        "target_kind": "raw-device" if raw_drive else "scratch-file",
+        "capacity_bytes": capacity,
+        "asked_bytes": asked,
+        "conditioning": conditioning,
+        "condition": written.parameters.condition,
+        "status": written.status,
+        "error": written.error,
+        "ended_by": written.ended_by,
+        "written_bytes": written.written_bytes,
+        "write_s": written.time.write_s,
+        "flush_s": written.time.flush_s,
+        "device_bytes_written": counted,
+        "series": as_document(written.series),
+        "admissible": reason is None,
+        "reason": reason,
+    }
+
+
+def document(version: str, plan: SaturationPlan, ledger: WearLedger, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """results/saturation.json of the passes so far."""
+    parameters = plan.parameters
+    limits = [text for one in rows for text in one["conditioning"]["limits"]]
+    overrun = -ledger.left_bytes
+    return {
+        "schema_version": 1,
+        "tool": "daqwriter",
+        "tool_version": version,
+        "block_bytes": parameters["block_size"],
+        "io_depth": parameters["io_depth"],
+        "sample_s": parameters["sample_s"],
+        "purge": parameters["purge"],
+        "cliff_free_bytes": parameters["cliff_free_size"],
+        "repetitions": rows,
+        "limits": list(dict.fromkeys(limits)),
+        "invalid": others_wrote(ledger, overrun) if overrun > 0 else [],
+        "experiment": ledger.document["experiment"],
+        "write_budget_bytes": ledger.document["write_budget_bytes"],
+        "spent_before_bytes": ledger.spent_before_bytes,
+        "spent_bytes": ledger.spent_bytes,
+        "left_bytes": ledger.left_bytes,
+        "ledger": ledger.entries,
+    }

@@ -1,0 +1,31 @@
+"""The one way in which a workload says that its target failed: evidence about the candidate, not a broken bench."""
+
+from __future__ import annotations
+
+from msgspec import convert
+
+from daq_bench.bench_model.base.errors import BenchError, InterruptedRunError
+from daq_bench.bench_model.documents.struct import Document, as_document
+from daq_bench.bench_model.evidence.target_failures import TargetFailure
+
+
+class TargetFailedError(BenchError):
+    """The target answered a tool's request with an errno by which a failed drive is known (bench_model.evidence.target_failures)."""
+
+    def __init__(self, tool: str, during: str, errno: str, raw_drive: bool, said: str) -> None:
+        super().__init__(f"{during}: the target failed ({errno}): {said}")
+        self.told = {"tool": tool, "during": during, "errno": errno, "raw_drive": raw_drive, "said": said}
+
+    def document(self, workload: str) -> Document:
+        return as_document(convert({"schema_version": 1, "workload": workload, **self.told}, TargetFailure))
+
+
+def failure_behind(error: BenchError) -> TargetFailedError | None:
+    """The target's failure that `error` is, or that came before it: a clean-up that the failed target refused hides it. An interruption
+    stays one."""
+    behind: BaseException | None = error
+    while behind is not None and not isinstance(behind, InterruptedRunError):
+        if isinstance(behind, TargetFailedError):
+            return behind
+        behind = behind.__context__
+    return None

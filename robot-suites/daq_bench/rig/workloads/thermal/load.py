@@ -1,0 +1,128 @@
+"""The load of the thermal soak: fio, overwriting one file for as long as the caller lets it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.load import Demand
+from daq_bench.rig.base.shell import Completed
+from daq_bench.rig.candidate.machine import Machine
+from daq_bench.rig.workloads.shared import fio
+from daq_bench.rig.workloads.thermal.watch import Rule
+
+FILE = "thermal.bin"
+WINDOW_MS = 1000  # of fio's log of bandwidth
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that the soak needs of its run. `work` is on the candidate, `raw` and `points` in the bundle."""
+
+    parameters: dict[str, Any]
+    demand: Demand
+    scratch: Path
+    work: Path
+    raw: Path
+    points: Sequence[Path]
+    run: dict[str, Any]
+
+    @property
+    def drives(self) -> list[str]:
+        return [drive["name"] for drive in self.run["target"]["drives"]]
+
+    def rule(self, min_s: float, max_s: float) -> Rule:
+        level = self.parameters["equilibrium"]
+        hold = float(self.parameters["soak"]["hold_s"])
+        return Rule(level["window_s"], level["slope_max_k_per_min"], min_s, max_s, hold)
+
+
+class Load:
+    """fio, from `start` to `stop`, while the caller looks on."""
+
+    def __init__(self, machine: Machine, plan: Plan, name: str, max_s: float) -> None:
+        self._machine, self._plan, self._name = machine, plan, name
+        self._stem = "thermal-" + "".join(letter if letter.isalnum() else "-" for letter in name)
+        self._trigger = plan.work / f"{self._stem}.stop"
+        self._max_s = max_s
+        self._done: Completed | BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name=self._stem, daemon=True)
+
+    def arguments(self) -> list[str]:
+        parameters = self._plan.parameters
+        cap = parameters.get("rate_size")
+        return [
+            *fio.writing(self._plan.scratch / FILE),
+            f"--name={self._stem}",
+            f"--bs={parameters['block_size']}",
+            f"--size={parameters['file_size'] // parameters['block_size'] * parameters['block_size']}",
+            f"--iodepth={parameters['io_depth']}",
+            *([f"--rate={cap}"] if cap else []),
+            "--overwrite=1",
+            "--time_based",
+            f"--runtime={self._max_s:g}s",
+            f"--trigger-file={self._trigger}",
+            f"--aux-path={self._plan.work}",  # where the trigger leaves its state, which nobody wants
+            f"--write_bw_log={self._plan.work / self._stem}",
+            f"--log_avg_msec={WINDOW_MS}",
+            "--log_unix_epoch=1",
+        ]
+
+    def _run(self) -> None:
+        try:
+            self._done = self._machine.run(self.arguments(), timeout_s=self._max_s + 300)
+        except BaseException as error:  # handed to whoever waits in `stop`
+            self._done = error
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def running(self) -> bool:
+        return self._thread.is_alive()
+
+    def _ask_to_end(self) -> bool:
+        if running := self.running():
+            self._machine.run(["touch", "--", self._trigger], timeout_s=60).check("asking fio to end")
+        return running
+
+    def stop(self) -> dict[str, Any]:
+        """Ends fio if it still runs; returns its window, bytes and rate. Raises BenchError for what went wrong with it."""
+        try:
+            self._machine.observe(f"{self._name} asked to end", self._ask_to_end)
+            self._thread.join(120)
+        finally:
+            self._machine.remove(self._trigger)
+        if isinstance(self._done, BaseException):
+            raise self._done
+        if self._done is None:
+            raise BenchError(f"fio ({self._name}) did not end within 120 s of being asked to")
+        return self._result(fio.ended_well(self._done, f"fio ({self._name})"))
+
+    def _result(self, done: Completed) -> dict[str, Any]:
+        (self._plan.raw / f"{self._stem}.json").write_text(done.stdout, encoding="utf-8")
+        log = self._plan.raw / f"{self._stem}_bw.1.log"
+        self._machine.fetch(self._plan.work / f"{self._stem}_bw.1.log", log)
+        logged = fio.bandwidth_rows(log.read_text(encoding="ascii"))
+        with fio.readable(self._name):
+            job = fio.document_of(done.stdout, self._name, ["bw_bytes"])["jobs"][0]
+            write = {name: fio.number(job["write"], name) for name in ("io_bytes", "runtime", "bw_bytes")}
+        if job["error"] or not write["io_bytes"] or len(logged) != 1 or len(logged[0]) < 2:
+            raise BenchError(f"fio ({self._name}) ended with error {job['error']} after {write['io_bytes']} B")
+        # A line of the log is the end of its second; the first second, in which fio starts, is left out. A second without a
+        # line is one in which the drive completed nothing: the soak looks for exactly those.
+        began_ms = logged[0][0][0] - WINDOW_MS
+        windows = fio.Windows(logged, WINDOW_MS, began_ms, write["runtime"], write["io_bytes"])
+        rows = windows.filled(logged[0])
+        times = [end_ms / 1000 for end_ms, _ in rows]
+        return {
+            "name": self._name,
+            "start_utc_s": times[0],
+            "end_utc_s": times[-1],
+            "bytes_written": write["io_bytes"],
+            "throughput_bytes_per_s": write["bw_bytes"],
+            "own": [[end_ms / 1000, rate] for end_ms, rate in rows],
+        }

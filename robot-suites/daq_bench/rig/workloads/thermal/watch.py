@@ -1,0 +1,119 @@
+"""The rules that end a load of the thermal soak, applied to the run's telemetry as it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from daq_bench.bench_model.behaviour import dips, equilibrium, throttling
+from daq_bench.bench_model.behaviour.load_windows import STEP_S, target_counter
+from daq_bench.bench_model.bundle import telemetry_tracks
+from daq_bench.bench_model.bundle.line_protocol import Point, parse_line
+from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
+
+TELEMETRY_LATE_S_MAX = 15.0  # of the mirrored spool; a sensor that is silent for longer says nothing of equilibrium
+DANGER_K = 2.0  # [P] below its own critical temperature a drive that we made hot is relieved
+BMC_CRITICAL = 2  # severity of a BMC's sensor: critical
+WATCHED = ("temperature,", "smart,", "smart_ocp,", "smart_temperature,", "block_device,", "ipmi_sensor,")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule that ends a load."""
+
+    window_s: float
+    slope_max_k_per_min: float
+    min_s: float
+    max_s: float
+    hold_s: float
+
+    def as_document(self) -> dict[str, Any]:
+        return {**vars(self), "text": equilibrium.rule(self.window_s, self.slope_max_k_per_min)}
+
+
+class Watch:
+    """The run's telemetry as it grows: only whole lines, only what a soak is decided by."""
+
+    def __init__(self, *files: Path) -> None:
+        self._offsets = dict.fromkeys(files, 0)
+        self._points: list[Point] = []
+
+    def forget(self) -> None:
+        """Ignores samples from before the load that begins now."""
+        self._points.clear()
+
+    def tracks(self) -> Tracks:
+        for file, offset in self._offsets.items():
+            if file.exists():
+                self._offsets[file] += self._read(file, offset)
+        return telemetry_tracks.from_points(self._points)
+
+    def _read(self, file: Path, offset: int) -> int:
+        """The bytes that were new."""
+        with file.open("rb") as stream:
+            stream.seek(offset)
+            text = stream.read()
+        whole = text[: text.rfind(b"\n") + 1]
+        lines = whole.decode("utf-8").splitlines()
+        self._points += [parse_line(line) for line in lines if line.startswith(WATCHED)]
+        return len(whole)
+
+
+def decide(
+    tracks: Tracks, run: dict[str, Any], rule: Rule, start_s: float, now_s: float, by_us: bool = False
+) -> str | None:
+    """Why a load that began at `start_s` should end now; None: it goes on. Times on the candidate's clock.
+
+    `by_us`: the fans are at a speed that we chose, so that heat is our doing and danger a reason to end at once."""
+    drives = [drive["name"] for drive in run["target"]["drives"]]
+    if by_us and in_danger(tracks, drives, now_s):
+        return "danger"
+    elapsed = now_s - start_s
+    if elapsed < rule.min_s:
+        return None
+    if elapsed >= rule.max_s:
+        return "time limit"
+    onset = _onset_s(tracks, run, drives, start_s, now_s)
+    if onset is not None:
+        return "throttling" if elapsed - onset >= rule.hold_s else None
+    settled = []
+    for drive in drives:
+        track = tracks.get("temperature", drive, "temperature_degc")
+        # The telemetry of a candidate behind SSH arrives seconds late: its last sample is "now", unless the sensor fell silent.
+        last_s = min(now_s, float(track.times_s[-1])) if track else now_s
+        heard = track is not None and now_s - last_s <= TELEMETRY_LATE_S_MAX
+        settled.append(track is not None and heard and _settled(track, rule, start_s, last_s, len(drives)))
+    return "equilibrium" if settled and all(settled) else None
+
+
+def _settled(track: Track, rule: Rule, start_s: float, last_s: float, drives: int) -> bool:
+    """Level by the rule, and the temperature that it is heading for is known: a slow approach looks level long before its end."""
+    if not equilibrium.settled(equilibrium.level_at(track, last_s, rule.window_s, start_s), rule.slope_max_k_per_min):
+        return False
+    confidence = 1 - (1 - equilibrium.CONFIDENCE) / drives
+    return equilibrium.asymptote(track, start_s, last_s, confidence).interval is not None
+
+
+def _onset_s(tracks: Tracks, run: dict[str, Any], drives: Sequence[str], start_s: float, now_s: float) -> float | None:
+    """Says when throttling began by the rate, or by the drives' own word."""
+    told = [one.since_utc_s for one in throttling.signals_between(tracks, drives, start_s, now_s)]
+    onsets = [max(0.0, since - start_s) for since in told if since is not None]
+    counter, _ = target_counter(run, tracks)
+    series = telemetry_tracks.rates(counter, start_s, now_s, STEP_S) if counter is not None else []
+    for dip in dips.analyse(series, STEP_S).dips:
+        if throttling.judge_dip(tracks, drives, dip, start_s).throttling:
+            onsets.append(dip.start_s)
+    return min(onsets, default=None)
+
+
+def in_danger(tracks: Tracks, drives: Sequence[str], now_s: float) -> bool:
+    """A drive near its own critical temperature, or a sensor that the BMC calls critical, within the last seconds."""
+    for drive in drives:
+        degrees, limit = (tracks.get("temperature", drive, name) for name in ("temperature_degc", "critical_degc"))
+        hottest = degrees.max(now_s - 10, now_s + 10) if degrees else None
+        if hottest is not None and limit is not None and hottest >= float(limit.values.min()) - DANGER_K:
+            return True
+    severities = tracks.of("ipmi_sensor", "severity").values()
+    return any((track.max(now_s - 15, now_s + 15) or 0) >= BMC_CRITICAL for track in severities)

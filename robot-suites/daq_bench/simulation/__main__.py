@@ -1,0 +1,115 @@
+"""`make self-qualify`: the canary, the campaign, the mutants, and the page that says what they showed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.places import REPOSITORY
+from daq_bench.rig.base.bundle import write_text_atomically
+from daq_bench.simulation.campaign import Campaign, canary
+from daq_bench.simulation.document import Measured, text_of
+from daq_bench.simulation.mutants import cases_of, chosen_specs, trial
+from daq_bench.simulation.physics.drawing import spec_of
+from daq_bench.simulation.run import simulate
+from daq_bench.simulation.sample import finish_sample
+
+FOLDER = REPOSITORY / "build" / "self-qualification"
+PAGES = REPOSITORY / "docs"
+PAGE_OF = {"thermal": "self-qualification-thermal.md"}  # the others have one page
+RUNS, EACH = 1000, 2
+INTERRUPTED, WRONG = 130, 1
+
+
+def main() -> int:
+    options = _options()
+    try:
+        return _sample(options) if options.sample else _qualify(options)
+    except BenchError as error:
+        print(f"self-qualify: {error}", file=sys.stderr)
+        return WRONG
+    except KeyboardInterrupt:
+        print("self-qualify: interrupted; the same command goes on from here", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="self-qualify", description=__doc__)
+    parser.add_argument("--runs", type=_positive, default=RUNS, help=f"simulated runs (default {RUNS})")
+    parser.add_argument("--seed", type=int, default=0, help="the first run's seed (default 0)")
+    parser.add_argument(
+        "--jobs", type=_positive, default=os.cpu_count() or 1, help="processes (default: one for each core)"
+    )
+    parser.add_argument(
+        "--scenario",
+        choices=("record", "snb-100s", "thermal"),
+        default="record",
+        help="snb-100s has the block scan, too",
+    )
+    parser.add_argument("--page", type=Path, help="the page to write (default: the scenario's, in docs/)")
+    parser.add_argument(
+        "--sample", type=Path, help="instead of a campaign: one whole bundle with its report, in this folder"
+    )
+    return parser.parse_args()
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text}: 1 or more was expected")
+    return number
+
+
+def _qualify(options: argparse.Namespace) -> int:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="canary-", dir=FOLDER) as folder:
+        found_canary = canary(Path(folder), options.scenario)
+    seeds = range(options.seed, options.seed + options.runs)
+    campaign = Campaign(seeds, options.scenario, FOLDER / f"rows-{options.scenario}.jsonl", options.jobs)
+    rows = campaign.run(_Progress())
+    print("\nmutants of the bench", file=sys.stderr)
+    with tempfile.TemporaryDirectory(prefix="mutants-", dir=FOLDER) as folder:
+        cases = list(cases_of(chosen_specs(EACH, options.scenario), Path(folder), options.scenario))
+    measured = Measured(rows, options.seed, options.scenario, found_canary, trial(cases), len(cases))
+    page = options.page or PAGES / PAGE_OF.get(options.scenario, "self-qualification.md")
+    write_text_atomically(page, text_of(measured))
+    wrong = [row.seed for row in rows if row.wrong_pass]
+    right = sum(row.is_right for row in rows)
+    print(f"{len(rows)} runs, {right} right, {len(wrong)} wrong PASS{f': seeds {wrong}' if wrong else ''}; {page}")
+    blind = [one.name for one in measured.mutants if not one.is_explained]
+    if blind:
+        print(f"self-qualify: no run shows what these are good for: {', '.join(blind)}", file=sys.stderr)
+    return WRONG if wrong or blind else 0
+
+
+def _sample(options: argparse.Namespace) -> int:
+    """One run with everything that a real one has."""
+    options.sample.mkdir(parents=True, exist_ok=True)
+    run = simulate(spec_of(options.seed, options.scenario), options.sample, options.scenario)
+    if run.bundle is None:
+        raise BenchError(f"seed {options.seed} is refused before there is a bundle: {run.reasons[0]}")
+    print(finish_sample(run.bundle))
+    return 0
+
+
+class _Progress:
+    """Describes how many runs are made, and how long the others will take at the pace of those that this command made."""
+
+    def __init__(self) -> None:
+        self._began_s, self._first = time.monotonic(), -1
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._first < 0:
+            self._first = done
+        made, took_s = done - self._first, time.monotonic() - self._began_s
+        left = f", about {took_s * (total - done) / made / 60:.1f} min left" if made else ""
+        print(f"\r{done} of {total} runs{left}   ", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,316 @@
+"""The modelled server behind the interface by which the bench reaches a candidate: commands, questions, files. It runs no program."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.rig.base.shell import Completed
+from daq_bench.rig.candidate.machine import CALL_S_MAX, PROGRAMS, STATE, Machine, Places
+from daq_bench.rig.on_candidate.reading.firmware import part
+from daq_bench.simulation.physics.drive import DriveSpec
+from daq_bench.simulation.physics.server import Server
+from daq_bench.simulation.tools import daqwriter, fio
+
+DIRECTORY = Path("/srv/daq-bench/array")
+GONE = {
+    "network_cut": "ssh: connection to simulated lost: Connection timed out",
+    "power_cut": "ssh: connection to simulated lost: Connection reset by peer",
+}
+CPU, HOSTNAME = "SIM EPYC 7302 16-Core Processor", "simulated"
+START_S = 0.3  # of a tool
+OBSERVED = ("a rest", "the hazards that were commanded")
+HANDSHAKE_S_MAX = 600.0  # real time between the thread of a load and the one that looks on
+
+
+class SimulatedMachine(Machine):
+    """`workload_file`: the bundle's, where daqwriter's records go; set when the run has a bundle."""
+
+    is_local = False
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.workload_file: Path | None = None
+        self._files: dict[str, str] = {}
+        self._records: list[str] = []
+        self._record: daqwriter.Stored | None = None
+        self._block = 0
+        self._load: fio.Soak | None = None  # the one under way
+        self._begun = threading.Event()  # a load is under way, or could not be started
+        self.soaks: dict[str, int] = {}  # bytes that each load wrote, by its name
+
+    # A workload asks for these
+
+    def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
+        words = [str(word) for word in argv]
+        if "trigger-file" in daqwriter.options_of(words):
+            return self._soaked(words)
+        self._demand_reachable()
+        tool = f"_{Path(words[0]).name}"
+        if not hasattr(self, tool):
+            return Completed(tuple(words), 127, "", f"{words[0]}: command not found")
+        status, out, said = getattr(self, tool)(words)
+        self._demand_reachable()
+        if self._load is None:  # beside a load a tool takes no time
+            self.server.idle(START_S)
+        return Completed(tuple(words), status, out, said)
+
+    # A load that goes on while somebody looks on: its thread waits, and the one that looks on lets the time pass
+
+    def _soaked(self, words: list[str]) -> Completed:
+        try:
+            self._demand_reachable()
+            load = self._load = fio.Soak(self.server, words)
+        finally:
+            self._begun.set()
+        if not load.ended.wait(HANDSHAKE_S_MAX):
+            raise BenchError("the modelled load was left alone")
+        if load.lost:
+            raise load.lost
+        return Completed(tuple(words), *load.answer())
+
+    def wait(self, seconds: float) -> None:
+        load = self._load
+        if load is None:
+            self.server.idle(seconds)
+            return
+        for _ in range(round(seconds)):
+            goes_on = load.second()
+            try:
+                self._demand_reachable()
+            except BenchError as error:
+                load.lost, goes_on = error, False
+            if not goes_on:
+                self._end_load()
+                return
+
+    def stopwatch_s(self) -> float:
+        return self.server.now_s
+
+    def _end_load(self) -> None:
+        load, self._load = self._load, None
+        if load is not None:
+            self._begun.clear()
+            self.server.end_record()
+            self._files[f"{load.log_stem}_bw.1.log"] = load.log
+            self.soaks[load.told["name"]] = load.bytes_written
+            load.ended.set()
+            load.thread.join(HANDSHAKE_S_MAX)
+
+    def _touch(self, words: list[str]) -> tuple[int, str, str]:
+        if self._load is not None and words[-1] == self._load.trigger:
+            self._end_load()
+        return 0, "", ""
+
+    def _date(self, words: list[str]) -> tuple[int, str, str]:
+        return 0, f"{self.server.clock_s:.9f}\n", ""
+
+    def _demand_reachable(self) -> None:
+        """Raises BenchError where the candidate cannot be reached any more."""
+        for kind, text in GONE.items():
+            if self.server.has_struck(kind):
+                self.server.harms[kind] = text
+                raise BenchError(text)
+
+    def _daqwriter(self, words: list[str]) -> tuple[int, str, str]:
+        status, said = self._wrote(words)
+        if self.workload_file is not None:
+            with self.workload_file.open("a", encoding="utf-8") as file:
+                file.write("".join(f"{line}\n" for line in self._records))
+        self._records.clear()
+        return status, "", said
+
+    def _wrote(self, words: list[str]) -> tuple[int, str]:
+        """Exit status and words of one daqwriter."""
+        document: dict[str, Any] | None
+        if words[1] == "minidaq":
+            recording = daqwriter.Recording(self.server, words, self._records.append)
+            recording.run()
+            self._note_losses(recording)
+            document, self._record = recording.result()
+            self._block = recording.block
+            daqwriter.damage(self.server, self._record, self._block)
+            self._count(recording, self._record)
+            status, said = (daqwriter.FAILED, f"daqwriter: {recording.error}") if recording.error else (0, "")
+        else:
+            document, status, said = daqwriter.verify(self.server, self._record, words, self._records.append)
+        if document is not None:
+            self._files[daqwriter.options_of(words)["json"]] = json.dumps(document)
+        return status, said
+
+    def _count(self, recording: daqwriter.Recording, kept: daqwriter.Stored) -> None:
+        offered = kept.superchunks + kept.lost + recording.abandoned
+        damaged = 0 if recording.error else sum(kept.damage.values())  # of a drive that failed nothing is read back
+        counts = (offered, kept.superchunks, kept.lost, damaged)
+        self.server.counted[self.server.records_made] = counts
+
+    def _note_losses(self, recording: daqwriter.Recording) -> None:
+        harms, number = self.server.harms, self.server.records_made
+        if recording.lost >= 1:
+            harms["lost"] = f"record {number} lost superchunks: the array did not keep the demand's pace"
+        if recording.episodes:
+            harms["busy"] = f"the rings were over their high watermark in record {number}"
+        due = recording.demand * recording.duration_s
+        self.server.not_offered_share = max(self.server.not_offered_share, recording.not_offered / due)
+        self.server.most_owed = max(self.server.most_owed, recording.most_owed)
+
+    def _fio(self, words: list[str]) -> tuple[int, str, str]:
+        if words[1:] == ["--version"]:
+            return 0, f"{fio.VERSION}\n", ""
+        out, log = fio.run(self.server, words)
+        if target := daqwriter.options_of(words).get("write_bw_log"):
+            self._files[f"{target}_bw.1.log"] = log
+        return 0, out, ""
+
+    def _findmnt(self, words: list[str]) -> tuple[int, str, str]:
+        return 0, f"{DIRECTORY}\n", ""
+
+    def _fstrim(self, words: list[str]) -> tuple[int, str, str]:
+        for drive in self.server.drives:
+            drive.purge()
+        return 0, f"{DIRECTORY}: 953.7 GiB (1023000000000 bytes) trimmed\n", ""
+
+    def call(self, program: str, *arguments: str | Path, timeout_s: float = CALL_S_MAX) -> Any:
+        self._demand_reachable()
+        if program == "probe":
+            return self._probe()
+        if program == "firmware":
+            return self._firmware()
+        raise BenchError(f"the modelled server knows no program {program!r}")
+
+    def observe(self, what: str, make: Callable[[], Any]) -> Any:
+        """The time is the model's; a cost is counted from telemetry that is not written yet."""
+        if what == "the time":
+            return datetime.fromtimestamp(int(self.server.now_s), UTC).isoformat(timespec="seconds")
+        if what == "the clock":
+            return self.server.now_s
+        if what == "the cost so far":
+            return {"hours": 0.0, "written_bytes": None, "energy_kwh": None}
+        if what.startswith("what ended ") and not self._begun.wait(HANDSHAKE_S_MAX):
+            raise BenchError("the modelled load did not begin")
+        if what.startswith("what ended ") or what.endswith(" asked to end") or what in OBSERVED:
+            return make()
+        raise BenchError(f"the modelled server cannot observe {what!r}")
+
+    def places(self, candidate: str, bundle: Path) -> Places:
+        run = STATE / "runs" / bundle.name
+        return Places(programs=PROGRAMS, state=STATE / "state", raw=run / "raw", telemetry=run / "telemetry")
+
+    def read_text(self, path: Path) -> str:
+        self._demand_reachable()
+        if str(path) == f"/sys/block/{self.server.array_name}/stat":
+            sectors = int(self.server.array_written) // 512
+            return f" 0 0 0 0 {sectors // 2048} 0 {sectors} 0 0 0 0\n"
+        raise BenchError(f"{path}: No such file or directory")
+
+    def fetch(self, path: Path, local: Path) -> None:
+        self._demand_reachable()
+        if str(path) not in self._files:
+            raise BenchError(f"{path}: No such file or directory")
+        local.write_text(self._files[str(path)], encoding="utf-8")
+
+    def remove(self, path: Path) -> None:
+        """Gone at once: a record has no name in the model."""
+
+    def run_from_here(self, argv: Sequence[str | Path], timeout_s: float) -> Completed:
+        return self.run(argv, timeout_s)
+
+    def _python(self) -> list[str]:
+        return ["python3"]
+
+    # The candidate's account of itself
+
+    def _probe(self) -> dict[str, Any]:
+        nodes = [self._node(number) for number in range(len(self.server.drives))]
+        array, name = self._array(), self.server.array_name
+        extra = (
+            []
+            if len(nodes) == 1
+            else [{**nodes[0], "name": name, "kname": name, "path": f"/dev/{name}", "type": "raid0"}]
+        )
+        extra = [{**one, "description": array} for one in extra]
+        return {
+            "host": {
+                "hostname": HOSTNAME, "kernel": "6.1.0-sim", "os": "Debian GNU/Linux 12 (bookworm)", "architecture": "x86_64",
+                "cpu_model": CPU, "cpus": 32, "memory_bytes": self.server.spec.memory_bytes, "numa_nodes": 2,
+            },
+            "devices": [*nodes, *extra],
+            "target": {"filesystem": "xfs", "free_bytes": int(0.985 * array["size_bytes"]), "device": array},
+            "clock_s": self.server.clock_s,
+        }  # fmt: skip
+
+    def _node(self, number: int) -> dict[str, Any]:
+        description = self._described(self.told(number))
+        name = description["name"]
+        return {
+            "name": name,
+            "kname": name,
+            "path": f"/dev/{name}",
+            "type": "disk",
+            "pkname": None,
+            "description": description,
+        }
+
+    def told(self, number: int) -> DriveSpec:
+        """The drive as it presents itself now, which need not be the one that was declared."""
+        spec, server = self.server.drives[number].spec, self.server
+        for kind in ("swapped_drive", "swapped_after_preflight", "counterfeit_serial"):
+            hazard = server.spec.has(kind)
+            if (
+                hazard is None
+                or hazard.drive != number
+                or (kind == "swapped_after_preflight" and not server.provisioned)
+            ):
+                continue
+            server.note(kind)
+            server.harms[kind] = f"{spec.name} is not the declared drive"
+            if kind == "counterfeit_serial":
+                return DriveSpec(**{**asdict(spec), "model": "NOSUCH SSD"})
+            return DriveSpec(**{**asdict(spec), "serial": f"{spec.serial[:-1]}Z"})
+        return spec
+
+    @staticmethod
+    def _described(spec: DriveSpec) -> dict[str, Any]:
+        return {
+            "name": spec.name, "model": spec.model, "serial": spec.serial, "firmware": spec.firmware, "wwn": spec.wwn,
+            "size_bytes": spec.size_bytes, "numa_node": 0, "rotational": False, "transport": "nvme",
+            "pcie_link": "32.0 GT/s PCIe x4", "raid_level": None, "members": [],
+        }  # fmt: skip
+
+    def _array(self) -> dict[str, Any]:
+        drives = self.server.spec.drives
+        if len(drives) == 1:
+            return self._described(self.told(0))
+        return {
+            "name": self.server.array_name, "model": None, "serial": None, "firmware": None, "wwn": None,
+            "size_bytes": sum(one.size_bytes for one in drives), "numa_node": None, "rotational": False, "transport": None,
+            "pcie_link": None, "raid_level": "raid0", "members": self._members(),
+        }  # fmt: skip
+
+    def _members(self) -> list[str]:
+        server = self.server
+        if not server.spec.has("members_unknown"):
+            return [one.name for one in server.spec.drives]
+        server.note("members_unknown")
+        server.harms["members_unknown"] = "which drives carry the target is not known"
+        return []
+
+    def _firmware(self) -> list[dict[str, Any]]:
+        parts = []
+        for number, drive in enumerate(self.server.drives):
+            if not drive.present:
+                continue
+            spec, version = self.told(number), drive.spec.firmware
+            changed = self.server.spec.has("firmware_changed")
+            if changed and changed.drive == number and self.server.records_made:
+                self.server.note("firmware_changed")
+                self.server.harms["firmware_changed"] = f"the firmware of {spec.name} changed during the run"
+                version = f"{version}B"
+            parts.append(part("drive", spec.serial, version, "smartctl"))
+        return [*parts, part("bios", "system", "SIM 2.4 01/02/2026", "dmi"), part("bmc", "system", "1.73", "ipmitool")]

@@ -1,0 +1,149 @@
+"""fio on the modelled server: its JSON, and its log of bandwidth, as fio 3.33 writes them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from random import Random
+from typing import Any
+
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.simulation.physics.server import Server
+from daq_bench.simulation.tools.daqwriter import options_of
+
+VERSION = "fio-3.33"
+WINDOW_MS = 250
+PLATEAU_BYTES = 4 * 2**20  # blocks of this size and more reach the array's pace
+Windows = list[tuple[int, int]]  # (end in ms, KiB/s)
+
+
+SOAK_MS = 1000  # of a window in a soak's log
+IO_ERROR = (
+    "fio: io_u error on file {file}: Input/output error: write offset={offset}, buflen={block}\n"
+    "fio: pid=4242, err=5/file:io_u.c:1896, func=io_u error, error=Input/output error"
+)
+
+
+class Soak:
+    """One fio that writes until its run time is over or its trigger file is there. Whoever waits for it takes it through its seconds;
+    `thread` is that of the load, which waits for `ended`."""
+
+    def __init__(self, server: Server, argv: list[str]) -> None:
+        self.server, self.told = server, options_of(argv)
+        self.trigger, self.log_stem = self.told["trigger-file"], self.told["write_bw_log"]
+        self.thread, self.ended = threading.current_thread(), threading.Event()
+        self.lost: BenchError | None = None  # the way to the candidate
+        self.error = ""
+        self._runtime_s = round(float(self.told["runtime"].removesuffix("s")) * self._share_of_time())
+        self._cap, self._block = float(self.told.get("rate", "inf")), int(self.told["bs"])
+        self._random = Random(f"soak {server.spec.seed} {self.told['name']}")
+        self._began_ms = int(
+            1000 * server.clock_s
+        )  # later ends are counted from it: a clock that steps moves none of them
+        self._written: list[int] = []
+        server.begin_record()
+
+    def _share_of_time(self) -> float:
+        short = self.server.spec.has("short_record")
+        if short is None or self.server.records_made:
+            return 1.0
+        self.server.note("short_record")
+        self.server.harms["short_soak"] = f"fio left out {short.strength:.1%} of its time, and called it complete"
+        return 1.0 - short.strength
+
+    def second(self) -> bool:
+        """Says whether it goes on."""
+        server = self.server
+        pace = min(server.pace(), self._cap) * (1.0 - self._random.random() * 0.01)
+        pulled = server.has_struck("drive_pulled")
+        if pulled:
+            server.harms["pulled"] = f"drive {pulled.drive} was pulled"
+            self.error = IO_ERROR.format(file=self.told["filename"], offset=sum(self._written), block=self._block)
+            return False
+        server.second(pace, 0.0)
+        server.note_soaked(pace)
+        self._written.append(round(pace))
+        return len(self._written) < self._runtime_s
+
+    def answer(self) -> tuple[int, str, str]:
+        """Exit status, JSON and complaint, once it has ended."""
+        seconds = len(self._written)
+        return (
+            (1 if self.error else 0),
+            _json(self.told, self._block, self.bytes_written, 1000 * seconds, self._random, 5 if self.error else 0),
+            self.error,
+        )
+
+    @property
+    def log(self) -> str:
+        """Fio writes no line for the last window of a run."""
+        ends = enumerate(self._written[:-1], start=1)
+        return "".join(f"{self._began_ms + SOAK_MS * end}, {rate // 1024}, 1, 0, 0\n" for end, rate in ends)
+
+    @property
+    def bytes_written(self) -> int:
+        return sum(self._written) // self._block * self._block
+
+
+def run(server: Server, argv: list[str]) -> tuple[str, str]:
+    """(JSON, log of bandwidth) of one command line."""
+    told = options_of(argv)
+    block = int(told["bs"])
+    random = Random(f"fio {server.spec.seed} {told['name']} {server.now_s}")
+    if "runtime" not in told:  # so many bytes, as fast as they go
+        size = int(told["size"]) * int(told.get("loops", "1"))
+        milliseconds, written = _so_many(server, size)
+        return _json(told, block, written, milliseconds, random), ""
+    ramp, runtime = (float(told[name].removesuffix("s")) for name in ("ramp_time", "runtime"))
+    for _ in range(round(ramp)):
+        server.second(_pace(server, block), 0.0)
+    windows: Windows = []
+    total = 0.0
+    for second in range(round(runtime)):
+        pace = _pace(server, block)
+        rates = [pace * random.gauss(1, 0.004) for _ in range(1000 // WINDOW_MS)]
+        windows += [(1000 * second + WINDOW_MS * (number + 1), round(rate / 1024)) for number, rate in enumerate(rates)]
+        taken = sum(rates) / len(rates)
+        total += taken
+        server.second(taken, 0.0)
+    log = "".join(f"{end}, {rate}, 1, 0, 0\n" for end, rate in windows)
+    return _json(told, block, int(total // block * block), round(runtime * 1000), random), log
+
+
+def _pace(server: Server, block: int) -> float:
+    """A block costs some time of its own, so that small ones are slower."""
+    share: float = min(1.0, 0.05 + 0.95 * (block / PLATEAU_BYTES) ** 0.5)
+    return server.pace() * share
+
+
+def _so_many(server: Server, size: int) -> tuple[int, int]:
+    left, seconds = float(size), 0
+    while left > 0:
+        taken = min(left, max(server.pace(), 1e6))
+        server.second(taken, 0.0)
+        left -= taken
+        seconds += 1
+    return 1000 * seconds, size
+
+
+def _json(told: dict[str, str], block: int, written: int, milliseconds: int, random: Random, error: int = 0) -> str:
+    rate = written / milliseconds * 1000 if milliseconds else 0.0
+    mean_ns = 8 * block / max(rate, 1.0) * 1e9 * random.uniform(0.95, 1.05)
+    percentile = {"50.000000": int(mean_ns), "99.000000": int(1.5 * mean_ns), "99.900000": int(2 * mean_ns)}
+    side = {
+        "io_bytes": written, "io_kbytes": written // 1024, "bw_bytes": round(rate), "bw": round(rate / 1024),
+        "iops": rate / block, "runtime": milliseconds, "total_ios": written // block,
+        "lat_ns": {
+            "min": int(mean_ns / 4), "max": int(3 * mean_ns), "mean": mean_ns, "stddev": mean_ns / 10, "N": written // block,
+            "percentile": percentile,
+        },
+    }  # fmt: skip
+    nothing: dict[str, Any] = {
+        **dict.fromkeys(("io_bytes", "io_kbytes", "bw_bytes", "bw", "iops", "runtime", "total_ios"), 0),
+        "lat_ns": {"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0},
+    }
+    job = {
+        "jobname": told["name"], "groupid": 0, "error": error, "elapsed": milliseconds // 1000 + 1, "job options": told,
+        "read": nothing, "write": side, "trim": nothing, "usr_cpu": 8.0, "sys_cpu": 12.0,
+    }  # fmt: skip
+    return json.dumps({"fio version": VERSION, "time": "simulated", "jobs": [job]})

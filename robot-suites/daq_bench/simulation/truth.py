@@ -1,0 +1,250 @@
+"""The right outcome of a simulated run and the cause that must be named: from what was injected and what it did to the model, never from
+the verdict's code.
+
+The rules restate what the documents promise (docs/adr/0002, docs/detection.md): a wrong machine is refused, or is no evidence; a bench that
+broke is an ERROR; evidence that cannot be trusted is INADMISSIBLE whatever the drive did; then the candidate's own harm is a FAIL; and
+a candidate that nothing harmed passes. Near the limit of a rule that has one, both outcomes are right (`EDGES`)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from daq_bench.bench_model.base.units import parse_size
+from daq_bench.simulation.physics.drawing import DEMAND
+from daq_bench.simulation.physics.server import STUCK, Server
+
+PASS, FAIL, ERROR, INADMISSIBLE, REFUSED = "PASS", "FAIL", "ERROR", "INADMISSIBLE", "REFUSED"
+# Hazard -> (harmless up to, harmful from), by its strength. In between the bench may decide either way.
+EDGES: dict[str, tuple[float, float]] = {
+    "clock_step": (0.9, 1.15),  # s
+    "agent_silent": (3.5, 7.0),  # s without any sample; five periods are no gap
+    "drive_sensor_silent": (8.5, 12.5),  # s without one drive's temperature
+    "bmc_hangs": (18.0, 32.0),  # s
+    "clock_offset": (0.9, 1.15),  # s
+    "short_record": (0.004, 0.016),  # share of a record's time
+    "short_soak": (0.025, 0.035),  # share of the least time of a soak
+    "source": (0.009, 0.011),  # share of a record that the source did not offer
+}
+HEADROOM_K_MIN = 1  # of a drive below its own warning temperature
+# A stuck reading hides how far its drive's temperature moved. Less than a degree is less than a sensor of whole degrees shows. The least
+# room that a drive is bought with (physics/drawing.py) is 8 K below its warning: a reading that hides as much says nothing of that room,
+# whatever the drive did with it, and no PASS can rest on it. It accuses nobody, either.
+HIDDEN_K = (1, 8)
+SOAK_HEADROOM_K_MIN = 5  # TH-03
+SOAK_S = 1830.0  # least time
+SOAK_SHORT = 0.1  # share of it whose lack the workload itself takes for a fault of the bench
+RECORD_S = 100.0  # the record that a soak is held against
+LOSS_EDGE = 0.003  # of the demand: about the loss of nothing at all the sampling of the counters decides
+INVALIDATING = ("sysctl_reset", "firmware_changed", "governor_reset")  # as harms: the model notes them when they last
+SYMPTOM = r"SNB-0[1-5]|TH-04|a record would have lost"
+# The words that must be said of each cause, by anybody whom the report quotes.
+NAMED: dict[str, str] = {
+    "swapped_drive": r"serial|no drive SIM",
+    "counterfeit_serial": r"model of SIM",
+    "swapped_after_preflight": r"[Ii]dentity",
+    "network_cut": r"connection to simulated lost",
+    "power_cut": r"connection to simulated lost",
+    "pulled": r"Input/output error|I/O error|controller is down",
+    "control_disk_full": r"spool's disk failed|No space left",
+    "clock_step": r"clock (was|stepped)",
+    "agent_silent": r"has a gap",
+    "bmc_hangs": r"Telemetry of ipmi has a gap",
+    "bmc_zero_watts": r"Telemetry of ipmi",
+    "sensor_stuck": r"never moved and is no evidence",
+    "drive_sensor_silent": r"temperature of drive \S+ was not read|has a gap",
+    "sysctl_reset": r"Tuning aio-max-nr",
+    "governor_reset": r"Tuning cpu-governor|source offered only",
+    "source": r"source offered only|counts .* where the scenario asked for",
+    "firmware_changed": r"Firmware: drive",
+    "hot": r"SNB-06|TH-03",
+    "hot, and its sensor lies": r"minutes above (its|the) warning temperature|SNB-06|TH-03|never moved and is no evidence",
+    "bit_flips": r"SNB-04",
+    "torn_writes": r"SNB-04",
+    "lost_writes": r"SNB-04",
+    "misplaced_writes": r"SNB-04",
+    "trailer_lost": r"not closed by its writer",
+    "clock_offset": r"clock was",
+    "short_record": r"counts .* where the scenario asked for",
+    "short_soak": r"the soak (wrote for|lasted) |counts .* where the scenario asked for",
+    "less_asked": r"The load is .* of one readout unit|are held at .* of one readout unit",
+    "unrecorded": r"did not record",
+    "mixed_up": r"drives and those whose temperature was watched differ",
+    "members_unknown": r"drives under the target folder|Which drives carry",
+    "lost": SYMPTOM,
+    "busy": SYMPTOM,
+    "buffer": SYMPTOM,
+    "throttle": r"throttling: |SNB-06|TH-01",
+    "fan_failure": r"throttling: |SNB-06|TH-0[134]",
+    "other_load": r"dip: host_contention|others wrote",
+}
+HEATING = ("hot_sensor_stuck", "throttle_once", "throttle_recurring", "throttle_creeping", "throttle_from_start")
+
+
+@dataclass(frozen=True)
+class Truth:
+    """`outcomes`: those that are right. `causes`: of each entry the harm and the pattern by which it must be named."""
+
+    outcomes: frozenset[str]
+    causes: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def passes(self) -> bool:
+        """A good candidate, of which there is good evidence."""
+        return self.outcomes == {PASS}
+
+    @property
+    def may_pass(self) -> bool:
+        return PASS in self.outcomes
+
+    def is_named(self, said: list[str]) -> bool:
+        """Every cause is named somewhere. Without a harm there is nothing to name."""
+        return all(any(re.search(pattern, text) for text in said) for _, pattern in self.causes)
+
+
+def truth_of(server: Server) -> Truth:
+    """The truth of a run that has ended."""
+    harms = server.harms
+    if harms.keys() & {"swapped_drive", "counterfeit_serial"}:
+        return _only(REFUSED, next(kind for kind in ("swapped_drive", "counterfeit_serial") if kind in harms))
+    for kind in ("swapped_after_preflight", "members_unknown"):
+        if kind in harms:
+            return _only(INADMISSIBLE, kind)
+    for kind in ("network_cut", "power_cut"):
+        if kind in harms:
+            return _only(ERROR, kind)
+    if "pulled" in harms:  # noted when the load met it: its tool's own answer is there (docs/adr/0002)
+        return _only(FAIL, "pulled")
+    if "short_soak" in harms:
+        return _short_soak(server)
+    return _of_evidence(server)
+
+
+def _short_soak(server: Server) -> Truth:
+    """A soak that ends long before its time has measured nothing, and breaks the run; a little before, it is no evidence."""
+    short = 1 - len(server.soaked) / SOAK_S
+    if abs(short - SOAK_SHORT) < 0.01:
+        return Truth(frozenset({ERROR, INADMISSIBLE}))
+    return _only(ERROR, "short_soak") if short > SOAK_SHORT else _of_evidence(server)
+
+
+def _only(outcome: str, kind: str) -> Truth:
+    return Truth(frozenset({outcome}), ((kind, NAMED[kind]),))
+
+
+def _of_evidence(server: Server) -> Truth:
+    """A run that came to its end: is it evidence, and of what?"""
+    harmed = candidates_harm(server)
+    invalid, doubtful = _invalidated(server)
+    base = {FAIL} if harmed else {PASS}
+    if harmed == ["hot, and its sensor lies"]:  # nobody has a reading that fails the drive: it must not pass
+        base = {FAIL, INADMISSIBLE}
+    causes = tuple((kind, NAMED[kind]) for kind in harmed)
+    if invalid:
+        return Truth(frozenset({INADMISSIBLE}), tuple((kind, NAMED[kind]) for kind in invalid))
+    if server.scenario == "thermal" and not harmed and soaks_record_loses(server, 1 - LOSS_EDGE):
+        base = {PASS, FAIL}
+    if not harmed and HIDDEN_K[0] < server.hidden_k < HIDDEN_K[1]:
+        doubtful = True
+    if limits := _limited(server):  # what fails, fails all the same
+        base = base if harmed else {INADMISSIBLE}
+        causes = causes or tuple((kind, NAMED[kind]) for kind in limits)
+    if (
+        "other_load" in server.fired and harmed
+    ):  # the bench cannot know who is to blame; it has to name the other writer
+        base |= {INADMISSIBLE}
+    if doubtful:
+        return Truth(frozenset(base | {INADMISSIBLE}), ())
+    return Truth(frozenset(base), causes)
+
+
+def _limited(server: Server) -> list[str]:
+    """Why a PASS would not count, though a FAIL does."""
+    stuck = ["sensor_stuck"] if server.hidden_k >= HIDDEN_K[1] else []
+    return [kind for kind in ("control_disk_full", "less_asked") if kind in server.harms] + stuck
+
+
+def candidates_harm(server: Server) -> list[str]:
+    """Returns what the server did to the data, or to itself, that its buyer must not accept; the deepest cause that a bench can see."""
+    if server.scenario == "thermal":
+        return _soaks_harm(server)
+    harms = server.harms
+    found: list[str] = [
+        kind
+        for kind in ("bit_flips", "torn_writes", "lost_writes", "misplaced_writes", "trailer_lost")
+        if kind in harms
+    ]
+    if server.least_headroom_k < HEADROOM_K_MIN:
+        lies = server.fired & set(STUCK)
+        found.append("hot, and its sensor lies" if lies else "hot")
+    slow: list[str] = [kind for kind in ("lost", "busy") if kind in harms]
+    if server.most_owed > parse_size(server.spec.transient_buffer):
+        slow.append("buffer")
+    if slow:
+        found.append(_why_slow(server, slow[0]))
+    return found
+
+
+def _soaks_harm(server: Server) -> list[str]:
+    """The same of a soak. No drive may slow itself down, nor come near its own warning temperature; and a record of 100 s anywhere in the
+    soak would have lost nothing."""
+    found: list[str] = []
+    if server.throttled:
+        found.append("throttle")
+    if min(server.soaked_headroom_k, default=999) < SOAK_HEADROOM_K_MIN:
+        found.append("hot, and its sensor lies" if server.fired & set(STUCK) else "hot")
+    if soaks_record_loses(server, 1 + LOSS_EDGE):
+        found.append(_why_slow(server, "lost"))
+    return list(dict.fromkeys(found))
+
+
+def soaks_record_loses(server: Server, factor: float = 1.0) -> bool:
+    """Says whether a record at the demand and `factor` would have lost data, begun in any second of the soak with an empty buffer."""
+    rates = np.array(server.soaked) if server.soaked else np.zeros(0)
+    length, buffer = round(RECORD_S), parse_size(server.spec.transient_buffer)
+    starts = len(rates) - length + 1
+    held, most = np.zeros(max(0, starts)), 0.0
+    for second in range(length if starts > 0 else 0):
+        held = np.maximum(0.0, held + server.scale * DEMAND / factor - rates[second : second + starts])
+        most = max(most, float(held.max()))
+    return most > buffer
+
+
+def _why_slow(server: Server, symptom: str) -> str:
+    """The hazard that took the pace of a server which had enough of it; else the symptom alone."""
+    if server.spec.pace in ("at", "below"):
+        return symptom
+    acted = [hazard for hazard in server.spec.hazards if hazard.kind in server.fired and hazard.strength > 0]
+    kinds = {hazard.kind for hazard in acted}
+    if kinds & {"slow_drive", "wrong_numa_node", "counterfeit_slow"}:
+        return symptom  # no sensor tells them from a drive that is slow by itself
+    if kinds & set(HEATING):
+        return "throttle"
+    return next((kind for kind in ("fan_failure", "other_load") if kind in kinds), symptom)
+
+
+def _invalidated(server: Server) -> tuple[list[str], bool]:
+    """The kinds that certainly spoil the evidence, and whether another one may."""
+    certain: list[str] = [kind for kind in INVALIDATING if kind in server.harms]
+    doubtful = False
+    sizes = {one.kind: abs(one.strength) for one in server.spec.hazards if one.kind in server.fired}
+    if "short_record" in sizes and server.scenario == "thermal":
+        sizes["short_record"] = 0.0
+        sizes["short_soak"] = max(0.0, 1 - len(server.soaked) / SOAK_S)
+    if server.not_offered_share:
+        sizes["source"] = server.not_offered_share
+    for kind, (harmless, harmful) in EDGES.items():
+        size = sizes.get(kind, 0.0)
+        if size >= harmful:
+            certain.append(kind)
+        elif size > harmless:
+            doubtful = True
+    if "bmc_zero_watts" in server.fired:
+        certain.append("bmc_zero_watts")
+    if "mixed_up" in server.harms:
+        certain.append("mixed_up")
+    if "unrecorded" in server.harms:  # and what it would have told cannot be named
+        certain = ["unrecorded"]
+    return certain, doubtful

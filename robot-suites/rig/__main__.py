@@ -1,7 +1,0 @@
-"""`python -m rig`: the commands behind the make targets."""
-
-import sys
-
-from rig.cli import main
-
-sys.exit(main())
