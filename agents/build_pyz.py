@@ -17,13 +17,15 @@ from pathlib import Path
 SHEBANG = b"#!/usr/bin/env python3\n"
 EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 FILE_MODE = 0o100644 << 16
-MAIN = "from {}.cli import main\n\nif __name__ == '__main__':\n    raise SystemExit(main())\n"
+IMPORT_ROOT = "daq_bench"
+MAIN = f"from {IMPORT_ROOT}.{{}}.cli import main\n\nif __name__ == '__main__':\n    raise SystemExit(main())\n"
 
 
 def members(package: Path) -> dict[str, bytes]:
     """Archive name -> content."""
-    found = {str(path.relative_to(package.parent)): path.read_bytes() for path in package.rglob("*.py")}
-    return {"__main__.py": MAIN.format(package.name).encode(), **found}
+    found = {f"{IMPORT_ROOT}/{path.relative_to(package.parent)}": path.read_bytes() for path in package.rglob("*.py")}
+    # With an `__init__.py` the root is this archive alone: Python 3.9 sees no namespace package in an archive.
+    return {"__main__.py": MAIN.format(package.name).encode(), f"{IMPORT_ROOT}/__init__.py": b"", **found}
 
 
 def archive(package: Path) -> bytes:
@@ -46,10 +48,9 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     output: Path = options.output
     output.parent.mkdir(parents=True, exist_ok=True)
-    new = output.with_name(
-        f"{output.name}.{os.getpid()}"
-    )  # renamed: two set-ups at once, or a full disk, leave no half of one
-    new.write_bytes(archive(Path(__file__).resolve().parent / options.package))
+    # Renamed into place: two set-ups at once, or a full disk, leave no half of one.
+    new = output.with_name(f"{output.name}.{os.getpid()}")
+    new.write_bytes(archive(Path(__file__).resolve().parent / IMPORT_ROOT / options.package))
     new.chmod(0o755)
     new.replace(output)
     return 0

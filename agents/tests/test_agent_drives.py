@@ -176,7 +176,7 @@ def test_a_drive_that_is_lost_is_a_fault_of_each_sample(bench: Bench) -> None:
         (("nvme_smart_health_information_log", "data_units_written"), 2**64, "data_units_written is '18446744073709551616'"),
         (("nvme_smart_health_information_log",), [], "nvme_smart_health_information_log is .*, expected an object"),
         (("temperature", "current"), "hot", "temperature.current is 'hot', which is no temperature"),
-        (("temperature", "current"), 65535, "temperature.current is '65535'"),
+        (("temperature", "current"), 65535, "temperature.current is 65535 degrees C"),
         (("smart_status", "passed"), "yes", "smart_status.passed is 'yes', neither true nor false"),
         (("smartctl", "messages"), "text", "messages is 'text', expected a list of objects"),
     ],
@@ -295,7 +295,7 @@ def test_no_drive_in_use_has_0_degrees(tmp_path: Path, monkeypatch: pytest.Monke
     reading = collector.read()
     points = points_of(collector, reading)
     assert [point.fields for point in points] == [{"grown_defects": 2}]
-    assert "sda: smartctl: temperature.current is 0 degrees C, which is no reading of a drive in use" in reading.faults
+    assert "sda: smartctl: temperature.current is 0 degrees C, which is no reading of what is in use" in reading.faults
     assert smartctl_json.limits({"scsi_temperature": {"drive_trip": 68}}) == {"critical_degc": 68.0}
 
 

@@ -105,7 +105,7 @@ def test_every_kind_of_sensor_has_its_unit_state_and_entity() -> None:
         ("Current 1", "10.1"): {"current_a": 1.0, "state": "ok", "severity": 0},
         ("PSU 1 Input", "10.1"): {"power_w": 0.0, "state": "ok", "severity": 0},
         ("Fan1 #2", "29.1"): {"speed_rpm": 6100.0, "state": "ok", "severity": 0},
-        ("Coolant Temp", "55.2"): {"temperature_degc": 0.0, "state": "ok", "severity": 0},
+        ("Coolant Temp", "55.2"): {"temperature_degc": 18.0, "state": "ok", "severity": 0},
     }
     kinds = by_tag(points_of(), "kind")
     assert sorted(kinds) == ["current", "fan", "power", "temperature", "voltage"]

@@ -86,8 +86,9 @@ def test_a_farm_reads_all_of_it_alone_and_together_and_leaves_nothing(disk: Path
     if len(cpus) < 2:
         pytest.skip("a farm of two nodes needs two CPUs")
     done = subprocess.run(
-        [sys.executable, "-m", "daq_bench.analysis_reader", *options, f"--cpus={cpus[0]},{cpus[1]}"], capture_output=True, text=True, timeout=600,
-        check=False, env={**os.environ, "PYTHONPATH": str(REPOSITORY / "agents"), "TMPDIR": str(disk)},
+        [sys.executable, "-m", "daq_bench.analysis_reader", *options, f"--cpus={cpus[0]},{cpus[1]}"],
+        capture_output=True, text=True, timeout=600, check=False,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "agents"), "TMPDIR": str(disk)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads((disk / "farm.json").read_text())

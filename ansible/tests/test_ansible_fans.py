@@ -305,6 +305,30 @@ def test_speeds_are_read_and_judged() -> None:
     assert not settled({"a": 8000.0}, {"a": 10000.0})
 
 
+@pytest.mark.parametrize(
+    ("printed", "status", "fans"),
+    [
+        ("FAN1,5400,RPM,ok\\n", 1, {"FAN1": 5400.0}),  # what ipmitool has read counts, whatever it failed at besides
+        ("FAN1,,,ns\\n", 1, None),
+        ("", 1, None),
+        ("FAN1,,,ns\\n", 0, {"FAN1": None}),
+    ],
+)
+def test_fans_that_were_read_count_beside_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: str, status: int, fans: dict[str, float | None] | None
+) -> None:
+    program = tmp_path / "ipmitool"
+    program.write_text(f"#!/bin/sh\nprintf '{printed}'\necho 'Get Device ID command failed: 0xc9' >&2\nexit {status}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    ipmi = Ipmi(Connection())
+    if fans is None:
+        with pytest.raises(BmcError, match="Get Device ID command failed: 0xc9"):
+            ipmi.fans()
+    else:
+        assert ipmi.fans() == fans
+
+
 def test_every_vendor_s_entry_is_complete() -> None:
     """Each entry has a source, and a way there and a way back, or the reason why there is none."""
     for key, data in VENDORS.items():

@@ -55,7 +55,7 @@ def test_a_workload_without_a_model_stops_at_import(
         text = "".join(f"{key} = {value!r}\n" for key, value in found.items())
         (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
     with pytest.raises(
-        ImportError, match=rf"workload '{name}' has no model: write bench_model\.workloads\.{name} with"
+        ImportError, match=rf"workload '{name}' has no model: write daq_bench\.bench_model\.workloads\.{name} with"
     ):
         model_of(name)
     sys.modules.pop(f"daq_bench.bench_model.workloads.{name}", None)
@@ -66,7 +66,7 @@ def test_a_room_without_a_model_stops_at_import(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
     (tmp_path / "a_room").mkdir()
     (tmp_path / "a_room" / "__init__.py").write_text("", encoding="utf-8")
-    with pytest.raises(ImportError, match=r"write bench_model\.workloads\.a_room\.model with"):
+    with pytest.raises(ImportError, match=r"write daq_bench\.bench_model\.workloads\.a_room\.model with"):
         model_of("a_room")
     sys.modules.pop("daq_bench.bench_model.workloads.a_room", None)
 

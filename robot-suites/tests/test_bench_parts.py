@@ -41,4 +41,7 @@ def test_a_wrong_table_is_one_line_and_exit_status_2(
         monkeypatch.undo()
         parts.known_parts.cache_clear()
     said = capsys.readouterr().err
-    assert said.startswith("bench: part streams: writer_bench.gone:PART cannot be loaded") and said.count("\n") == 1
+    assert (
+        said.startswith("bench: part streams: daq_bench.writer_bench.gone:PART cannot be loaded")
+        and said.count("\n") == 1
+    )

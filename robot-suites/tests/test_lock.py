@@ -11,7 +11,10 @@ import pytest
 from daq_bench.bench_model.base.errors import RefusedError
 from daq_bench.rig.candidate.lock import exclusive, lock_path
 
-HOLD = "import time; from daq_bench.rig.candidate.lock import exclusive\nwith exclusive('c', 'a test'): print('held', flush=True); time.sleep(60)"
+HOLD = (
+    "import time; from daq_bench.rig.candidate.lock import exclusive\n"
+    "with exclusive('c', 'a test'): print('held', flush=True); time.sleep(60)"
+)
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,8 @@ from daq_bench.rig.candidate.travelling import source_of
 from daq_bench.rig.on_candidate.machine_lock import NAME, began, machine_id
 
 HOLD = (
-    "import sys, time; from daq_bench.rig.candidate.machine import LocalMachine; from daq_bench.rig.candidate.machine_lock import machine_locked\n"
+    "import sys, time; from daq_bench.rig.candidate.machine import LocalMachine\n"
+    "from daq_bench.rig.candidate.machine_lock import machine_locked\n"
     "with machine_locked(LocalMachine(), 'first', 'make qualify', 900.0): print('held', flush=True); time.sleep(60)"
 )
 ENTRY = """

@@ -106,7 +106,8 @@ def test_a_command_that_takes_too_long_ends_on_the_candidate(
 
 def test_a_killed_bench_takes_its_load_with_it(virtual_machine: VirtualCandidate, inventory: Path) -> None:
     code = (
-        "from pathlib import Path; from daq_bench.rig.run.candidate_session import connected; from daq_bench.rig.base.settings import Layout\n"
+        "from pathlib import Path; from daq_bench.rig.run.candidate_session import connected\n"
+        "from daq_bench.rig.base.settings import Layout\n"
         f"with connected(Path({str(inventory)!r}), {virtual_machine.instance.name!r}, Layout()) as machine:\n"
         "    machine.run(['sleep', '602'], 900)\n"
     )

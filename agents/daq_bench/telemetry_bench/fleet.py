@@ -1,6 +1,6 @@
-"""Many telemetry agents on one machine: `python -m daq_bench.telemetry_bench.fleet CONFIG.json` runs each in a process of its own, with the agent's
-real encoder, spool, cursor and delivery; only the readings are replayed. It prints `started` with the monotonic time of the first
-sample, and at the end, as JSON, how the sums over all agents moved and what became of each agent.
+"""Many telemetry agents on one machine: `python -m daq_bench.telemetry_bench.fleet CONFIG.json` runs each in a process of its own,
+with the agent's real encoder, spool, cursor and delivery; only the readings are replayed. It prints `started` with the monotonic time of
+the first sample, and at the end, as JSON, how the sums over all agents moved and what became of each agent.
 
 Each has a process of its own, forked from one that has everything loaded: its memory can be measured, and the agents contend only
 for the server, as agents on different machines would, and for this machine's CPUs."""

@@ -1,4 +1,4 @@
-"""`python -m daq_bench.reporting_bench.history_trial WHAT RUNS`: does the work of a reader of all bundles; prints its seconds and its memory.
+"""`python -m daq_bench.reporting_bench.history_trial WHAT RUNS`: does the work of a reader of all bundles, prints seconds and memory.
 
 A process of its own for each trial, so that its peak memory is its own. Its helpers' is looked at while they run: the kernel's peak of a
 child that has ended holds its parent's too, from before it became another program."""

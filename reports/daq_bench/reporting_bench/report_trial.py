@@ -1,4 +1,4 @@
-"""`python -m daq_bench.reporting_bench.report_trial WHAT BUNDLE...`: does the work of a reader of bundles; prints its seconds and its memory.
+"""`python -m daq_bench.reporting_bench.report_trial WHAT BUNDLE...`: does the work of a reader of bundles, prints seconds and memory.
 
 A process of its own for each trial, so that its peak memory is its own; that of its largest helper is added."""
 

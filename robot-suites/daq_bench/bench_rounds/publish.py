@@ -1,5 +1,5 @@
-"""`python -m daq_bench.bench_rounds.publish --write FILE.md --parts agent,ingest`: puts these parts' last results between FILE's two marks, with
-date and machine; for a part with many points only its criteria. It refuses quick looks and measurements on a busy machine, since they
+"""`python -m daq_bench.bench_rounds.publish --write FILE.md --parts agent,ingest`: puts these parts' last results between FILE's two marks,
+with date and machine; for a part with many points only its criteria. It refuses quick looks and measurements on a busy machine, since they
 are no claim."""
 
 from __future__ import annotations

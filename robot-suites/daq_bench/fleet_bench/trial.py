@@ -1,4 +1,4 @@
-"""`python -m daq_bench.fleet_bench.trial CANDIDATES FOLDER STAGED`: that many simulated candidates at once, through `qualify`; prints what it cost.
+"""`python -m daq_bench.fleet_bench.trial CANDIDATES FOLDER STAGED`: as many simulated candidates at once, by `qualify`; prints the cost.
 
 A process that says a line now and then, and leaves the bundle that was simulated for it in STAGED, stands in the place of each run: the
 command's own work is measured (inventory, profiles, lanes, locks, waiting, the live table, each bundle read and judged), not what runs,

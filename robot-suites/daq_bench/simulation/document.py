@@ -25,8 +25,8 @@ This page is for who asks how often the bench itself errs. `make self-qualify` w
 A seed draws a server (its drives' pace against the demand, cache, garbage collection, heat, buffer) and the hazards that befall it, none
 of which the bench is told. A physical model writes what daqwriter, fio, smartctl, nvme, ipmitool and the telemetry agent would have
 written; from their texts on everything is the bench's own code: the workload, its journal, telemetry's account, all derived documents,
-the judge. The truth of a run follows from what was injected and what it did to the model (`robot-suites/daq_bench/simulation/truth.py`), never from
-the verdict's code. Hazards are drawn from harmless to severe, so that PASS is right for some of them.
+the judge. The truth of a run follows from what was injected and what it did to the model (`robot-suites/daq_bench/simulation/truth.py`),
+never from the verdict's code. Hazards are drawn from harmless to severe, so that PASS is right for some of them.
 """
 
 SOAK_HEAD = """# Self-qualification: the thermal soak

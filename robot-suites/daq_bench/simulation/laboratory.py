@@ -1,4 +1,4 @@
-"""`python -m daq_bench.simulation.laboratory FOLDER NUMBER`: a simulated run of each of NUMBER candidates, sealed, in FOLDER/server-0000 and so on.
+"""`python -m daq_bench.simulation.laboratory FOLDER NUMBER`: a simulated, sealed run of NUMBER candidates, FOLDER/server-0000 and on.
 
 They stand for what the runs of a fleet leave behind, where the fleet itself is what is looked at. Each is marked as simulated."""
 

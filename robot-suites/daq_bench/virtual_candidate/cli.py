@@ -1,4 +1,4 @@
-"""Command line: `python -m daq_bench.virtual_candidate up | down | status | hazard ...`. Exit status 0, 2 with a clear message, 130 after Ctrl-C."""
+"""Command line: `python -m daq_bench.virtual_candidate up | down | status | hazard ...`. Exit status 0; 2: a message; 130: Ctrl-C."""
 
 from __future__ import annotations
 

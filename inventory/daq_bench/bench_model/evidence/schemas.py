@@ -1,4 +1,4 @@
-"""`python -m daq_bench.bench_model.evidence.schemas FOLDER`: writes the JSON Schema of every typed document, as committed in inventory/schemas."""
+"""`python -m daq_bench.bench_model.evidence.schemas FOLDER` writes the JSON Schema of every typed document into inventory/schemas."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ COUNTS = "telemetry/influx-counts.json"
 WORKLOAD = "telemetry/workload.lp"
 METRICS = "profiles/metrics.yml"
 
-COLLECTOR_SOURCE = "agents/daq_bench/telemetry_agent/collectors/"
+COLLECTOR_SOURCE = "telemetry_agent/collectors/"  # also of bundles whose packages had no common root
 
 
 def of_bundle(bundle: Path, run: Document) -> TelemetryAccount | None:

@@ -18,7 +18,7 @@ def model_of(name: str) -> Model:
     found = getattr(import_module(module), "MODEL", None) if spec is not None else None
     if not isinstance(found, Model):
         raise ImportError(
-            f"workload {name!r} has no model: write {module} with a bench_model.workloads.model.Model called MODEL"
+            f"workload {name!r} has no model: write {module} with a daq_bench.bench_model.workloads.model.Model called MODEL"
         )
     return found
 

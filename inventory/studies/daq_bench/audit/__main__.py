@@ -1,7 +1,8 @@
 """`make audit`: wrong evidence of every scenario against the functions that judge; how much passes?
 
-`python -m daq_bench.audit [--most N] [--scenarios a,b] [--write docs/statistics.md]`. `--most`: mutants of each class and scenario. The exit status
-is 1 when one wrong piece of evidence passes, and when a mutant makes the judge fall over: a verdict is an outcome, never a traceback."""
+`python -m daq_bench.audit [--most N] [--scenarios a,b] [--write docs/statistics.md]`. `--most`: mutants of each class and scenario. The
+exit status is 1 when one wrong piece of evidence passes, and when a mutant makes the judge fall over: a verdict is an
+outcome, never a traceback."""
 
 from __future__ import annotations
 

@@ -11,11 +11,12 @@ from pathlib import Path
 
 from weasyprint.text.ffi import pango
 
+from daq_bench.bench_model.base.places import REPOSITORY
 from daq_bench.bench_report.reading.dataset.provenance import NOT_SEALED
 
 LIBRARIES = ("numpy", "scipy", "matplotlib", "jinja2", "markupsafe", "weasyprint", "pydyf", "fonttools")
 SOURCES = Path(__file__).resolve().parent.parent
-FOLDERS = (SOURCES, SOURCES.parent / "templates")
+FOLDERS = (SOURCES, REPOSITORY / "reports" / "templates")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""`python -m daq_bench.rig judge`, `check-bundle`, `replay`, `report` and `tables`: what is done with the bundle of a run that has ended."""
+"""`python -m daq_bench.rig judge`, `check-bundle`, `replay`, `report` and `tables`: what is done with the bundle of an ended run."""
 
 from __future__ import annotations
 

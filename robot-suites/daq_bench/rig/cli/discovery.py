@@ -1,4 +1,4 @@
-"""`python -m daq_bench.rig discover` and `doctor`: the inventory entry of a server that no inventory has yet, and what is missing for a run."""
+"""`python -m daq_bench.rig discover` and `doctor`: the inventory entry of a new server, and what is missing for a run."""
 
 from __future__ import annotations
 

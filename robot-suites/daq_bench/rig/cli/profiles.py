@@ -1,5 +1,5 @@
-"""The candidate and the profiles that several commands are told, and `python -m daq_bench.rig validate`, which checks them all: a colleague's typing
-error shows before the night."""
+"""The candidate and the profiles that several commands are told, and `python -m daq_bench.rig validate`, which checks all of them: a
+colleague's typing error shows before the night."""
 
 from __future__ import annotations
 

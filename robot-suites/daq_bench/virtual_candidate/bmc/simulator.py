@@ -24,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from daq_bench import bench_model
+from daq_bench import bench_model, virtual_candidate
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.virtual_candidate import processes, tls
 from daq_bench.virtual_candidate.bmc import ipmi_config, redfish_service
@@ -301,8 +301,8 @@ def require_free_port(port: int, what: str, option: str, kind: socket.SocketKind
 
 def python_path() -> str:
     """The folders from which our own processes import this package and `bench_model`."""
-    packages = Path(__file__).parent.parent, Path(str(bench_model.__file__)).parent
-    return os.pathsep.join(str(package.parent) for package in packages)
+    modules = virtual_candidate.__file__, bench_model.__file__  # each: folder/daq_bench/package/__init__.py
+    return os.pathsep.join(str(Path(str(module)).parents[2]) for module in modules)
 
 
 def _chassis_script(directory: Path) -> str:
