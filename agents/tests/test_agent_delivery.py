@@ -125,6 +125,42 @@ def test_what_each_status_means(status: int, kind: type[Exception], said: str) -
         InfluxWriter(Destination(url, "bench")).write(b"m x=1i 1\n", 2.0)
 
 
+CONFLICT = 'unexpected error writing points to database: partial write: field type conflict: input field "x" dropped=1'
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "said"),
+    [
+        # InfluxDB 2.0 answers so: retried for ever, nothing behind the line would be delivered
+        (500, CONFLICT, Rejected, "field type conflict"),
+        (500, "engine: disk full", Retryable, "disk full"),
+        # a set-up that blames the lines: none of them is at fault
+        (400, "Client sent an HTTP request to an HTTPS server.", Retryable, "https://"),
+        (400, '{"code":"invalid","message":"organization name \\"x\\" not found"}', Retryable, "--org"),
+        (400, "<html><body>Bad Request</body></html>", Retryable, "a proxy or web server"),
+        (413, "<!DOCTYPE html><title>too large</title>", Retryable, "a proxy or web server"),
+        (400, '{"error":"unable to parse: organ,tag=1 x=1: bad timestamp"}', Rejected, "unable to parse"),
+    ],
+)
+def test_what_the_words_of_an_answer_mean(status: int, body: str, kind: type[Exception], said: str) -> None:
+    with scripted_http(lambda _body, _path: (status, body)) as url, pytest.raises(kind, match=said):
+        InfluxWriter(Destination(url, "bench")).write(b"m x=1i 1\n", 2.0)
+
+
+def test_a_line_that_a_500_blames_is_set_aside_and_the_others_are_delivered(tmp_path: Path) -> None:
+    lines = [f"m x={n}i {n}\n" for n in range(20)]
+    write_spool(tmp_path, lines)
+    store = Store()
+
+    def answer(body: bytes, path: str) -> tuple[int, str]:
+        return (500, CONFLICT) if lines[7].encode() in body else store.answer(body, path)
+
+    with scripted_http(answer) as url:
+        make(tmp_path, url).drain(1.0)
+    assert store.stored == [line for line in lines if line != lines[7]]
+    assert lines[7] in (tmp_path / "rejected.lp").read_text()
+
+
 def test_a_refused_connection_and_a_silent_server_are_retryable() -> None:
     """Bounded by the timeout."""
     with pytest.raises(Retryable, match="refused"):

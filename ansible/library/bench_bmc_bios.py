@@ -81,6 +81,10 @@ options:
     description: Whether to go without verifying the BMC's certificate.
     type: bool
     default: false
+  system:
+    description: Which of several systems, as the last part of its path (System_0); empty for the only one, or the only one with a BIOS.
+    type: str
+    default: ""
   vendor:
     description: Key into O(vendors); empty to find it by the system's Manufacturer.
     type: str
@@ -180,6 +184,7 @@ OPTIONS = {
     "password_env": {"type": "str", "default": "", "no_log": False},
     "ca_file": {"type": "path", "default": ""},
     "insecure": {"type": "bool", "default": False},
+    "system": {"type": "str", "default": ""},
     "vendor": {"type": "str", "default": ""},
     "vendors": {"type": "dict", "required": True},
     "state_file": {"type": "path", "required": True},
@@ -200,6 +205,7 @@ def service_of(module: AnsibleModule) -> Service:
         "bench_bmc_password" if options["password"] else options["password_env"],
         options["ca_file"] or "",
         options["insecure"],
+        options["system"],
     )
 
 

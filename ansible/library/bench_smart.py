@@ -40,6 +40,7 @@ devices:
 
 import json
 import math
+import re
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -88,8 +89,12 @@ def rows_of(data: dict[str, Any], key: str) -> list[dict[str, Any]]:
 
 def entry(device: str, exit_status: int, output: str, error: str) -> dict[str, Any]:
     """Turn one run of smartctl into the record of its device."""
+    begin = re.search(r"^\s*\{", output, re.MULTILINE)
+    before = (
+        output[: begin.start()].strip().splitlines() if begin else []
+    )  # it says what is wrong with its own drive database
     try:
-        data = json.loads(output, parse_constant=number_of, parse_float=number_of)
+        data = json.loads(output[begin.start() :] if begin else output, parse_constant=number_of, parse_float=number_of)
     except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
@@ -103,7 +108,7 @@ def entry(device: str, exit_status: int, output: str, error: str) -> dict[str, A
     if is_volume(data, exit_status):
         return {"device": device, "status": "unsupported", "detail": VOLUME, "data": None}
     said = "; ".join(words for bit, words in MEANINGS.items() if exit_status & bit)
-    detail = f"smartctl's exit status {exit_status}: {said}" if said else ""
+    detail = "; ".join([*before, *([f"smartctl's exit status {exit_status}: {said}"] if said else [])])
     return {"device": device, "status": "read", "detail": detail, "data": data}
 
 

@@ -7,6 +7,7 @@ Knows nothing of Ansible. Runs on the candidate: Python 3.9, standard library on
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 from collections import Counter
@@ -164,9 +165,14 @@ def apply_one(setting: Setting, outcome: Outcome) -> None:
         write_value(outcome.path, setting.value)
     except OSError as error:
         outcome.status, outcome.detail = "refused", f"the kernel refused {setting.value}: {reason_of(error)}"
-        if setting.cpus_within:
+        full = error.errno == errno.ENOSPC
+        if setting.cpus_within and full:
+            outcome.detail += f" (no interrupt vector is left on CPUs {setting.value}: name more CPUs, or fewer queues)"
+        elif setting.cpus_within:
             outcome.detail += f" (managed: it stays with its queue's CPU; a writer on CPUs {setting.value} avoids it)"
-        accept_effect(outcome, "the kernel manages it and does not let it be moved")
+        accept_effect(
+            outcome, "no vector is left there" if full else "the kernel manages it and does not let it be moved"
+        )
         return
     outcome.applied = setting.value
     outcome.status, outcome.detail = "applied", ""

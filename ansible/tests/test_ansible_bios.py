@@ -18,12 +18,12 @@ import yaml
 from ansible.module_utils.bench_bmc.bios_control import Control, Run, Terms, note_of, recovered, vendor_key
 from ansible.module_utils.bench_bmc.errors import BmcError
 from ansible.module_utils.bench_bmc.first_values import FirstValues
-from ansible.module_utils.bench_bmc.redfish import Service, System, connect
-from bmc_runs import free_port
+from ansible.module_utils.bench_bmc.redfish import Service, Settings, System, chosen_system, connect, fault_of
 from playbook_runs import ANSIBLE
 
 from daq_bench.virtual_candidate import tls
 from daq_bench.virtual_candidate.bmc.simulator import Bmc
+from daq_bench.virtual_candidate.ports import free_ports
 
 VENDORS: dict[str, Any] = yaml.safe_load((ANSIBLE / "roles/bios/vars/main/vendors.yml").read_text())["__bios_vendors"]
 WHOLE = {"power_profile": "maximum-performance", "cstates": "off", "turbo": "on", "memory_speed": "maximum"}
@@ -127,10 +127,191 @@ def test_settings_wait_for_a_reboot_come_into_force_and_go_back(server: Server, 
     assert server.state_file.exists()
     assert not server.control(vendor).restore(NEVER).changed
     bmc.power.reset()
+    if bmc.vendor == "hpe":  # its profile takes attributes along and puts none of them back: that needs another reboot
+        again = server.control(vendor).restore(NEVER)
+        assert again.changed and again.waiting and server.state_file.exists()
+        bmc.power.reset()
     done = server.control(vendor).restore(NEVER)
     assert (done.changed, done.waiting, statuses(done)) == (False, False, {"unchanged"})
     assert bmc.bios.current() == factory
     assert not server.state_file.exists()
+
+
+@pytest.mark.parametrize("bmc", ["dell", "hpe"], indirect=True)
+@pytest.mark.parametrize("custom", [False, True])
+def test_a_restore_puts_back_what_a_profile_moved_and_no_table_lists(server: Server, bmc: Bmc, custom: bool) -> None:
+    """From the factory's profile and from an administrator's own choice; in one restore, with as many restarts as it takes."""
+    if custom:
+        own = {
+            "dell": {"SysProfile": "Custom", "WriteDataCrc": "Disabled", "MemPatrolScrub": "Disabled"},
+            "hpe": {"WorkloadProfile": "Custom", "Sriov": "Disabled", "AdvancedMemProtection": "MirroredMemory"},
+        }
+        bmc.bios.set(own[bmc.vendor], with_job=True)
+        bmc.power.reset()
+        assert own[bmc.vendor].items() <= bmc.bios.current().items()
+    before = bmc.bios.current()
+    server.control().apply({**KEEP, "power_profile": "maximum-performance"}, ALLOWED)
+    moved = {name for name, value in bmc.bios.current().items() if before[name] != value}
+    assert moved >= ({"MemPatrolScrub", "UncoreFrequency"} if bmc.vendor == "dell" else {"IntelProcVtd", "ProcX2Apic"})
+    back = server.control().restore(ALLOWED)
+    assert bmc.bios.current() == before and bmc.bios.waiting() == {}
+    assert moved <= {record["id"].removeprefix("bios-") for record in back.records}
+    assert statuses(back) <= {"applied", "unchanged"} and not server.state_file.exists()
+
+
+@pytest.mark.parametrize("bmc", ["dell", "hpe", "supermicro", "lenovo"], indirect=True)
+def test_a_restore_before_the_reboot_leaves_nothing_pending(server: Server, bmc: Bmc) -> None:
+    """iDRAC holds what is pending in a job: until that is deleted nothing else can be set, and it would come into force afterwards."""
+    before = bmc.bios.current()
+    assert server.control().apply(WHOLE, NEVER).waiting
+    back = server.control().restore(NEVER)
+    assert back.changed and not back.waiting
+    assert bmc.bios.waiting() == {} and bmc.bios.current() == before
+    assert not server.state_file.exists()
+    bmc.power.reset()
+    assert bmc.bios.current() == before
+
+
+@pytest.mark.parametrize("bmc", ["dell"], indirect=True)
+def test_a_setting_that_is_asked_later_joins_what_a_job_holds(server: Server, bmc: Bmc) -> None:
+    server.control().apply({**KEEP, "power_profile": "maximum-performance"}, NEVER)
+    monitor = {"attribute": "SysProfile", "values": {"maximum-performance": ["PerfWorkStationOptimized"]}}
+    control = server.control()
+    control.vendors = {**VENDORS, "dell": {**VENDORS["dell"], "settings": {"power_profile": [monitor]}}}
+    run = control.apply({**KEEP, "power_profile": "maximum-performance"}, NEVER)
+    assert by_id(run)["bios-power-profile"]["detail"].startswith("waiting for a reboot: SysProfile=PerfWorkStation")
+    assert bmc.bios.waiting() == {"SysProfile": "PerfWorkStationOptimized"}
+
+
+@pytest.mark.parametrize("bmc", ["hpe"], indirect=True)
+def test_what_the_firmware_does_not_take_back_is_named_and_remembered(
+    server: Server, bmc: Bmc, monkeypatch: Any
+) -> None:
+    server.control().apply({**KEEP, "power_profile": "maximum-performance"}, ALLOWED)
+    control = server.control()
+    send = control.system._patch
+
+    def stubborn(settings: Any, path: str, body: dict[str, Any]) -> None:
+        if "Sriov" in body["Attributes"]:
+            bad = {**body, "Attributes": {**body["Attributes"], "Sriov": "Sometimes"}}
+            send(settings, path, bad)
+        send(settings, path, body)
+
+    monkeypatch.setattr(control.system, "_patch", stubborn)
+    back = control.restore(ALLOWED)
+    refused = [record for record in back.records if record["status"] == "refused"]
+    assert [record["id"] for record in refused] == ["bios-Sriov"] and "Sometimes" in refused[0]["detail"]
+    assert server.state_file.exists()
+    assert bmc.bios.current()["IntelProcVtd"] == "Enabled"  # one that is refused costs the others nothing
+    assert statuses(server.control().restore(ALLOWED)) <= {"applied", "unchanged"}
+    assert bmc.bios.current()["Sriov"] == "Enabled" and not server.state_file.exists()
+
+
+class TakesOneTag:
+    """In place of the client's root: refuses a change that names another entity tag, or none."""
+
+    def __init__(self, taken: str, status: int) -> None:
+        self._conn, self.taken, self.status = self, taken, status
+        self.sent: list[str] = []
+
+    def _op(self, method: str, path: str, data: Any, headers: dict[str, str] | None) -> None:
+        self.sent.append((headers or {}).get("If-Match", ""))
+        if self.sent[-1] != self.taken:
+            sushy.exceptions.raise_for_response(method, path, Refusing(self.status))
+
+
+@pytest.mark.parametrize("status", [412, 428])
+@pytest.mark.parametrize("tag", ['W/"1234"', '"1234"', ""])
+def test_services_that_demand_an_entity_tag_are_given_the_one_that_they_take(status: int, tag: str) -> None:
+    """As given, strong, any, none: whichever of them the service takes (CG #6434, #11261; gofish #171)."""
+    for taken in ('W/"1234"', '"1234"', "*", ""):
+        link = TakesOneTag(taken, status)
+        system = System(Service("127.0.0.1", 1, "u", "p", "X"), link, None)
+        settings = Settings("/redfish/v1/Systems/Self/Bios/SD", {}, tag, {})
+        if taken in settings.tags():
+            system._patch(settings, "/redfish/v1/Systems/Self/Bios", {"Attributes": {"A": "B"}})
+            assert link.sent[-1] == taken and len(link.sent) <= 4
+        else:
+            with pytest.raises(sushy.exceptions.HTTPError):
+                system._patch(settings, "/redfish/v1/Systems/Self/Bios", {"Attributes": {"A": "B"}})
+
+
+class Answers:
+    """In place of the client's connection: documents by path; any other is not there."""
+
+    def __init__(self, documents: dict[str, Any]) -> None:
+        self._conn, self.documents = self, documents
+
+    def get(self, path: str) -> Any:
+        """Answer."""
+        if path not in self.documents:
+            sushy.exceptions.raise_for_response("GET", path, Refusing(404))
+        document = self.documents[path]
+        return type("Answer", (), {"json": lambda self: document, "headers": {"ETag": '"1"'}})()
+
+
+BIOS = "/redfish/v1/Systems/Self/Bios"
+
+
+@pytest.mark.parametrize(
+    ("bios", "others", "found"),
+    [
+        ({"@Redfish.Settings": {"SettingsObject": {"@odata.id": f"{BIOS}/Pending"}}}, [f"{BIOS}/Pending"], f"{BIOS}/Pending"),
+        # AMI: linked, and there only once a setting was made pending
+        ({"@Redfish.Settings": {"SettingsObject": {"@odata.id": f"{BIOS}/SD"}}}, [], f"{BIOS}/SD"),
+        # linked without a path (CG #6434), and not linked at all
+        ({"@Redfish.Settings": {"@odata.type": "#Settings.v1_2_1.Settings"}}, [f"{BIOS}/SD"], f"{BIOS}/SD"),
+        ({}, [f"{BIOS}/Settings"], f"{BIOS}/Settings"),
+        ({}, [], None),
+    ],
+)  # fmt: skip
+def test_the_resource_for_pending_settings_is_found_where_firmware_has_it(
+    bios: dict[str, Any], others: list[str], found: str | None
+) -> None:
+    root = Answers({path: {"Attributes": {"Knob": "Off"}} for path in others})
+    system = System(Service("127.0.0.1", 1, "u", "p", "X"), root, None)
+    settings = system._settings(type("Bios", (), {"json": bios, "path": BIOS})())
+    assert (settings.path if settings else None) == found
+
+
+@pytest.mark.parametrize(
+    ("wanted", "systems", "chosen"),
+    [
+        ("", {"Self": True}, "Self"),
+        ("", {"Self": False}, "Self"),
+        ("", {"System_0": True, "HGX_Baseboard_0": False}, "System_0"),
+        ("Node2", {"Node1": True, "Node2": True}, "Node2"),
+        ("", {"Node1": True, "Node2": True}, None),
+        ("Node3", {"Node1": True, "Node2": True}, None),
+        ("", {}, None),
+    ],
+)
+def test_one_of_several_systems_is_the_one_that_is_named_or_has_the_bios(
+    wanted: str, systems: dict[str, bool], chosen: str | None
+) -> None:
+    members = [
+        type("Member", (), {"path": f"/redfish/v1/Systems/{name}", "json": {"Bios": {}} if has else {}})()
+        for name, has in systems.items()
+    ]
+    service = dataclasses.replace(Service("127.0.0.1", 1, "u", "p", "X"), system=wanted)
+    if chosen is None:
+        with pytest.raises(BmcError, match=r"name one of them in bmc\.redfish_system"):
+            chosen_system(service, members)
+    else:
+        assert chosen_system(service, members).path.endswith(f"/{chosen}")
+
+
+def test_a_password_that_must_be_changed_is_said_in_the_bmcs_words() -> None:
+    said = {
+        "error": {
+            "@Message.ExtendedInfo": [{"MessageId": "Base.1.8.PasswordChangeRequired", "Message": "Change it first."}]
+        }
+    }
+    refusing = Refusing(403, said)
+    with pytest.raises(sushy.exceptions.AccessError) as caught:
+        sushy.exceptions.raise_for_response("GET", "/redfish/v1/Systems", refusing)
+    fault = str(fault_of(Service("127.0.0.1", 1, "root", "p", "BENCH_PASSWORD"), caught.value))
+    assert "Change it first. Remedy: log in once" in fault and "BENCH_PASSWORD" in fault
 
 
 @pytest.mark.parametrize("bmc", ["dell", "supermicro"], indirect=True)
@@ -292,6 +473,7 @@ def test_what_needs_a_reboot_and_what_does_not_are_set_in_one_run(server: Server
     system = connect(server.service)
     system.look_beside(VENDORS["dell"]["beside"])
     system.firmware()
+    bmc.bios.clear()  # a job would keep anything else from being set
     refused = system.set_attributes({"ThermalSettings.1.FanSpeedOffset": "Loud", "SysProfile": "Custom"})
     assert (
         list(refused) == ["ThermalSettings.1.FanSpeedOffset"] and "Loud" in refused["ThermalSettings.1.FanSpeedOffset"]
@@ -302,16 +484,17 @@ def test_what_needs_a_reboot_and_what_does_not_are_set_in_one_run(server: Server
 class Refusing:
     """In place of the client's root: every path is answered with one status."""
 
-    def __init__(self, status: int) -> None:
+    def __init__(self, status: int, document: dict[str, Any] | None = None) -> None:
         self._conn, self.status_code, self.content = self, status, b"{}"
+        self.document = document or {}
 
     def get(self, path: str) -> Any:
         """Refuse."""
         sushy.exceptions.raise_for_response("GET", path, self)
 
     def json(self) -> dict[str, Any]:
-        """Say nothing more."""
-        return {}
+        """Say what it was given to say."""
+        return self.document
 
 
 @pytest.mark.parametrize("status", [400, 404, 405, 501])
@@ -366,7 +549,7 @@ def test_what_the_bmc_refuses_is_recorded_with_its_words(server: Server, monkeyp
     read_only = {"attribute": "BMCFirmwareRevision", "values": {"on": ["1.0"], "off": ["2.0"]}}
     monkeypatch.setitem(VENDORS["supermicro"]["settings"], "turbo", [read_only])
     control = server.control()
-    monkeypatch.setattr("ansible.module_utils.bench_bmc.redfish.offered_by", lambda bios: {})
+    monkeypatch.setattr("ansible.module_utils.bench_bmc.redfish.registry_of", lambda bios: ({}, frozenset()))
     run = control.apply({**KEEP, "turbo": "off", "cstates": "off"}, NEVER)
     record = by_id(run)["bios-turbo"]
     assert record["status"] == "refused"
@@ -409,6 +592,6 @@ def test_another_ca_is_not_trusted_unless_that_is_written_down(server: Server, t
 
 def test_a_service_that_does_not_answer_is_refused_with_what_to_check(server: Server) -> None:
     """Here nothing listens on the port."""
-    server.service = dataclasses.replace(server.service, port=free_port())
+    server.service = dataclasses.replace(server.service, port=free_ports(1)[0])
     with pytest.raises(BmcError, match=r"it does not answer. Remedy: check bmc.address and bmc.redfish_port.*refused"):
         server.control()

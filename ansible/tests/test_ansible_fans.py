@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 import signal
-import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,11 @@ from ansible.module_utils.bench_bmc.fans import fallen, settled, speeds
 from ansible.module_utils.bench_bmc.first_values import FirstValues, FirstValuesError
 from ansible.module_utils.bench_bmc.ipmi import Bmc as Connection
 from ansible.module_utils.bench_bmc.ipmi import Ipmi, parse_fans
-from bmc_runs import GUARD, free_port
+from bmc_runs import GUARD
 from playbook_runs import ANSIBLE
 
 from daq_bench.virtual_candidate.bmc.simulator import Bmc
+from daq_bench.virtual_candidate.ports import free_ports
 from daq_bench.virtual_candidate.testing import fan_readings
 
 VENDORS: dict[str, Any] = yaml.safe_load((ANSIBLE / "roles/fans/vars/main/vendors.yml").read_text())["__fans_vendors"]
@@ -253,7 +253,7 @@ def test_a_bmc_that_cannot_be_entered_is_refused_with_cause_and_remedy(server: S
 
 def test_a_bmc_that_does_not_answer_is_refused_with_what_to_check(server: Server) -> None:
     """The cipher suite is hinted at, since some BMCs keep silent for a wrong one."""
-    port = free_port(socket.SOCK_DGRAM)
+    (port,) = free_ports(1)
     server.connection = dataclasses.replace(server.connection, port=port)
     with pytest.raises(BmcError, match=f"127.0.0.1 port {port}, user admin: it does not answer .*cipher_suite: 3"):
         server.fans("supermicro").apply(KEEP, pretend=False)
@@ -303,6 +303,30 @@ def test_speeds_are_read_and_judged() -> None:
     assert fallen({"a": 6000.0}, {"a": None}) == ["a fell from 6000 to 0 RPM"]
     assert settled({"a": 9900.0}, {"a": 10000.0})
     assert not settled({"a": 8000.0}, {"a": 10000.0})
+
+
+@pytest.mark.parametrize(
+    ("printed", "status", "fans"),
+    [
+        ("FAN1,5400,RPM,ok\\n", 1, {"FAN1": 5400.0}),  # what ipmitool has read counts, whatever it failed at besides
+        ("FAN1,,,ns\\n", 1, None),
+        ("", 1, None),
+        ("FAN1,,,ns\\n", 0, {"FAN1": None}),
+    ],
+)
+def test_fans_that_were_read_count_beside_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: str, status: int, fans: dict[str, float | None] | None
+) -> None:
+    program = tmp_path / "ipmitool"
+    program.write_text(f"#!/bin/sh\nprintf '{printed}'\necho 'Get Device ID command failed: 0xc9' >&2\nexit {status}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    ipmi = Ipmi(Connection())
+    if fans is None:
+        with pytest.raises(BmcError, match="Get Device ID command failed: 0xc9"):
+            ipmi.fans()
+    else:
+        assert ipmi.fans() == fans
 
 
 def test_every_vendor_s_entry_is_complete() -> None:

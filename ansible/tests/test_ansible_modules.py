@@ -137,6 +137,14 @@ def test_lsblk_rows_are_flattened_once_each() -> None:
     assert all("children" not in row for row in rows)
 
 
+def test_a_warning_before_smartctl_s_document_is_told() -> None:
+    """Its own drive database may have a fault, which says nothing about the drive."""
+    warning = "smartctl: /etc/smart_drivedb.h(12): Syntax error, preset rejected"
+    record = bench_smart.entry("/dev/sda", 0, warning + '\n{"temperature": {"current": 30}}', "")
+    assert (record["status"], record["data"]) == ("read", {"temperature": {"current": 30}})
+    assert record["detail"] == warning
+
+
 def test_smart_health_bits_come_with_data() -> None:
     """Exit status 64 (errors in the log) is the drive's condition, not a failed reading."""
     record = bench_smart.entry("/dev/sda", 64, json.dumps({"smartctl": {}, "x": 1}), "")

@@ -155,6 +155,21 @@ def test_a_managed_interrupt_counts_by_where_it_lies(
     )
 
 
+@pytest.mark.parametrize(("effective", "status"), [("1", "unchanged"), ("6", "refused")])
+def test_cpus_without_a_free_vector_are_not_called_managed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, effective: str, status: str
+) -> None:
+    irq(tmp_path, 50, "0-7", effective)
+
+    def refuse(path: str, value: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    monkeypatch.setattr(bench_kernel, "write_value", refuse)
+    record = record_of(irq_setting(tmp_path, "0-3"))
+    assert record["status"] == status
+    assert "manage" not in record["detail"] and "no " in record["detail"] and "vector is left" in record["detail"]
+
+
 def test_a_setting_that_an_earlier_one_moved_is_written_after_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

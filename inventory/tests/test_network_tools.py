@@ -141,3 +141,35 @@ def test_numbers_of_perftest_that_run_together_are_one_error_that_names_the_tool
 def test_a_bandwidth_is_no_latency() -> None:
     with pytest.raises(ValueError, match="a latency was asked for"):
         perftest.parse_latency(GOOD, 65536)
+
+
+def with_intervals(*intervals: tuple[float, float]) -> str:
+    """iperf3's document with intervals of (bits/s, seconds)."""
+    document = json.loads(text("iperf3.json"))
+    document["intervals"] = [
+        {"sum": {"bits_per_second": rate, "seconds": seconds, "omitted": False}} for rate, seconds in intervals
+    ]
+    return json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("fragment", "samples"),
+    [
+        ((0.0, 0.0001), (1e9 / 8, 1e9 / 8 * 1.0 / 1.0001)),  # iperf 3.7: 0.1 ms in which nothing was sent
+        ((18e9, 0.035), (1e9 / 8, (1e9 + 18e9 * 0.035) / 1.035 / 8)),  # 35 ms at 1.8 times the line
+        ((5e8, 0.6), (1e9 / 8, 1e9 / 8, 5e8 / 8)),  # most of an interval is one
+    ],
+)
+def test_what_is_left_at_the_end_belongs_to_the_interval_before(
+    fragment: tuple[float, float], samples: tuple[float, ...]
+) -> None:
+    flow = iperf3.parse(with_intervals((1e9, 1.0), (1e9, 1.0), fragment))
+    assert flow.samples_bytes_per_s == pytest.approx(samples)
+
+
+def test_two_documents_one_behind_the_other_are_named() -> None:
+    one = text("iperf3.json")
+    with pytest.raises(ValueError, match="printed 2 JSON documents"):
+        iperf3.parse(one + "\n" + one)
+    with pytest.raises(ValueError, match="no whole JSON document"):
+        iperf3.parse(one + "\n" + one[:-40])

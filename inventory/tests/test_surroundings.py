@@ -93,3 +93,13 @@ def test_an_older_bundle_has_no_such_document(tmp_path: Path) -> None:
 def test_the_inventory_declares_an_altitude_that_a_site_can_have(value: Any, sound: bool) -> None:
     form = load_schema("candidate")["properties"]["altitude_m"]
     assert Draft202012Validator(form).is_valid(value) == sound
+
+
+@pytest.mark.parametrize(
+    ("sensor", "entity"),
+    [("PSU1 Inlet Temp", "10.1"), ("Inlet Temp", "10.2"), ("PS2 Ambient", "7.1"), ("GPU Ambient", "11.3")],
+)
+def test_the_inlet_of_a_part_is_not_the_servers(sensor: str, entity: str) -> None:
+    document = made(air(21.0, "Inlet Temp", "7.1"), air(29.0, sensor, entity))
+    assert document["inlet_degC"] == {"min": 21, "median": 21, "max": 21}
+    assert document["inlet_sensors"] == {"Inlet Temp": 1}

@@ -315,7 +315,7 @@ def test_nothing_is_left_for_grafana_to_guess() -> None:
 
 def test_numbers_are_written_without_an_exponent() -> None:
     """InfluxQL knows none."""
-    assert (value("a") / 1e6).text == '("a" / 1000000)'
+    assert (value("a") / 1e6).text == '(("a" * 1.0) / 1000000.0)'
     assert (value("a") * 0.25 - value("b")).text == '(("a" * 0.25) - "b")'
 
 

@@ -24,6 +24,8 @@ from dashboard_trials import all_tried, unexcused
 from influx2_server import ORGANISATION, Influx2Server
 
 from daq_bench.bench_dashboards.boards.compare import DASHBOARD as COMPARE
+from daq_bench.bench_dashboards.boards.fleet import DASHBOARD as FLEET
+from daq_bench.bench_dashboards.boards.run_live import DASHBOARD as RUN_LIVE
 from daq_bench.bench_dashboards.catalogue import DASHBOARDS
 from daq_bench.bench_dashboards.declared import METRICS
 from daq_bench.bench_dashboards.interpolation import Choice, Every, Range, interpolated
@@ -167,6 +169,84 @@ def test_a_worst_of_tile_names_the_drive(server: LocalInflux, title: str, worst:
     shown = Range(now_ns // 10**6 - 3_600_000, now_ns // 10**6 + 1000)
     rows = Server(url, "worst").rows(interpolated(panel.targets[0].query.render(), choices, shown))
     assert [row[1:] for row in rows] == [worst]
+
+
+MINUTE_NS = 60 * 10**9
+SCENE = "daqwriter,host=h,run={run} backlog_bytes={backlog}i,buffer_bytes=10000i,lost_superchunks={lost}i {ns}"
+
+
+@pytest.mark.parametrize(
+    ("title", "values"),
+    [
+        ("Buffer in use", [0.5]),
+        (
+            "Fullest buffer",
+            [0.9991],
+        ),  # whole numbers, which a subquery would divide as such: green 0 % until the buffer is full
+        ("Lost superchunks", [0]),  # yesterday's run lost 169,682
+        ("Runs now", [0.25]),
+        ("Phase", ["record 1 of 6"]),
+    ],
+)
+def test_a_tile_of_run_live_shows_the_run_of_now(server: LocalInflux, title: str, values: list[Any]) -> None:
+    """Expected values, not rows: a full buffer, and a run of yesterday that lost data and announced phases."""
+    url, now_ns = server.running_url(), time.time_ns()
+    assert url is not None
+    yesterday_ns = now_ns - 24 * 60 * MINUTE_NS
+    lines = [
+        SCENE.format(run="r1", backlog=10000, lost=169682, ns=yesterday_ns),
+        f'bench_event,host=h,run=r1,kind=phase text="drain",end_ms=0i {yesterday_ns}',
+        f"telemetry_agent,host=h,run=r1,collector=cpu staleness_s=0.5 {yesterday_ns}",
+        SCENE.format(run="r2", backlog=9991, lost=0, ns=now_ns - 2 * MINUTE_NS),
+        SCENE.format(run="r2", backlog=5000, lost=0, ns=now_ns),
+        f'bench_event,host=h,run=r2,kind=phase text="record 1 of 6",end_ms=0i {now_ns - MINUTE_NS}',
+        f"telemetry_agent,host=h,run=r2,collector=cpu staleness_s=0.25 {now_ns}",
+    ]
+    database = "run_live_scene"
+    Server(url).rows(f"CREATE DATABASE {database}")
+    Influx(url, database=database).write(database, "\n".join(lines) + "\n")
+    panel = next(panel for panel in RUN_LIVE.panels() if panel.title == title)
+    now_ms = now_ns // 10**6
+    shown = Range(now_ms - (60_000 if panel.time_from == "1m" else 15 * 60_000), now_ms + 1000)
+    choices: dict[str, Choice] = {"host": "h", "run": Every.VALUE, "device": Every.VALUE}
+    rows = Server(url, database).rows(interpolated(panel.targets[0].query.render(), choices, shown))
+    assert [row[1] for row in rows] == pytest.approx(values) if title != "Phase" else [row[1] for row in rows] == values
+    # An hour later nothing of it is there: a tile without a value is grey.
+    later = Range(now_ms + 3_000_000, now_ms + 3_600_000)
+    assert Server(url, database).rows(interpolated(panel.targets[0].query.render(), choices, later)) == []
+
+
+def test_evidence_that_does_not_count_has_no_margin_and_ages_are_told(server: LocalInflux) -> None:
+    url, now_ns = server.running_url(), time.time_ns()
+    assert url is not None
+    day_ns = 24 * 60 * MINUTE_NS
+    verdicts = (("a", "FAIL", -3.5, 1), ("b", "INADMISSIBLE", -90.0, 1), ("c", "PASS", 12.0, 20))
+    lines = [
+        f'bench_verdict,host={host},run=r,scenario=s,requirement={requirement},model=m outcome="{outcome}",'
+        f"margin_percent={margin} {now_ns - days * day_ns}"
+        for host, outcome, margin, days in verdicts
+        for requirement in ("overall", "SNB-01")
+    ]
+    database = "fleet_scene"
+    Server(url).rows(f"CREATE DATABASE {database}")
+    Server(url).rows(f'CREATE RETENTION POLICY "history" ON "{database}" DURATION INF REPLICATION 1')
+    writer = urllib.request.Request(f"{url}/write?db={database}&rp=history", "\n".join(lines).encode())
+    with urllib.request.urlopen(writer, timeout=10) as answer:
+        assert answer.status == 204
+    choices: dict[str, Choice] = dict.fromkeys(("host", "scenario", "model", "requirement"), Every.VALUE)
+    shown = Range(now_ns // 10**6 - 30 * day_ns // 10**6, now_ns // 10**6)
+    panels = {panel.title: panel for panel in FLEET.panels()}
+
+    def rows(title: str) -> list[list[Any]]:
+        query = panels[title].targets[0].query.render()
+        return Server(url, database).rows(interpolated(query, choices, shown))
+
+    assert [row[1:] for row in rows("Smallest newest margin")] == [["a", "SNB-01", -3.5]]
+    newest = rows("Newest run of each candidate")
+    assert [row[1] for row in newest] == ["FAIL", "INADMISSIBLE", "PASS"]
+    assert [round((now_ns // 10**6 - row[0]) / 86_400_000) for row in newest] == [1, 1, 20]
+    custom = panels["Outcome of each candidate, night by night"].json(1, {})["fieldConfig"]["defaults"]["custom"]
+    assert custom["insertNulls"] == 36 * 3_600_000 and custom["spanNulls"] is False
 
 
 def test_a_query_that_influxdb_refuses_is_an_error(filled: Server) -> None:

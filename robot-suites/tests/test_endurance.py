@@ -20,7 +20,7 @@ from daq_bench.rig.base.shell import Completed
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.host import Target as FoundTarget
 from daq_bench.rig.candidate.machine import LocalMachine
-from daq_bench.rig.on_candidate.reading import drive_wear
+from daq_bench.rig.on_candidate.reading import disk_counters, drive_wear
 from daq_bench.rig.workloads.endurance import step as endurance_step
 from daq_bench.rig.workloads.endurance import workload as endurance
 from daq_bench.rig.workloads.shared import wear_account
@@ -304,6 +304,63 @@ def test_nand_writes_of_a_sata_drive_are_in_the_unit_of_their_name() -> None:
     found = drive_wear.nand_writes("sda", table("NAND_Writes_32MiB"), None)
     assert found == {"nand_bytes": 7 * 32 * 2**20, "nand_step_bytes": 32 * 2**20, "nand_source": "ATA attribute"}
     assert set(drive_wear.nand_writes("sda", {}, None).values()) == {None}
+
+
+@pytest.mark.parametrize(("units", "written"), [("123456", 123456), ({"n": 1, "s": "99"}, 99), (7.0, 7), (None, None)])
+def test_a_count_is_a_number_however_smartctl_writes_it(units: Any, written: int | None) -> None:
+    assert drive_wear.count(units, "data_units_written") == written
+
+
+@pytest.mark.parametrize("units", ["many", -1, True, 1.5, [1], {"n": "x"}, 2**63, "1e3"])
+def test_what_is_no_count_is_named(units: Any) -> None:
+    with pytest.raises(ValueError, match=r"data_units_written is .* no credible count"):
+        drive_wear.count(units, "data_units_written")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"ata_smart_attributes": None},
+        {"ata_smart_attributes": {"table": None}},
+        {"ata_smart_attributes": {"table": [None, 3, {"raw": {"value": 1}}, {"name": None}]}},
+        {"ata_smart_attributes": {"table": [{"name": "NAND_Writes_1GiB"}]}},
+        {"ata_smart_attributes": {"table": [{"name": "NAND_Writes_1GiB", "raw": {"value": None}}]}},
+    ],
+)
+def test_a_torn_answer_counts_nothing(document: dict[str, Any]) -> None:
+    assert drive_wear.ata_nand_bytes(document) is None
+
+
+def test_a_line_before_smartctls_document_costs_nothing() -> None:
+    warning = b"smartctl: /etc/smart_drivedb.h(12): Syntax error, preset rejected\n"
+    assert drive_wear.document_of(warning + b'{"temperature": {"current": 30}}') == {"temperature": {"current": 30}}
+    assert drive_wear.document_of(b"warning alone") == {}
+
+
+@pytest.mark.parametrize(
+    ("stats", "written"),
+    [
+        ({"nvme0n1": "0 0 0 0 0 0 0 0 0 0 0", "nvme0c0n1": "9 0 72 0 4 0 800 0 0 0 0", "nvme0c1n1": "1 0 8 0 1 0 200 0 0 0 0"}, 1000),
+        ({"nvme0n1": "9 0 72 0 4 0 800 0 0 0 0", "nvme0c0n1": "9 0 72 0 4 0 800 0 0 0 0"}, 800),
+        ({"nvme0n1": "0 0 0 0 0 0 0 0 0 0 0", "nvme1c0n1": "9 0 72 0 4 0 800 0 0 0 0"}, 0),
+        ({"nvme0n1": "0 0 0 0 0 0 0 0 0 0 0"}, 0),
+    ],
+)  # fmt: skip
+def test_a_multipath_drive_is_counted_at_its_paths_where_the_head_counts_nothing(
+    tmp_path: Path, stats: dict[str, str], written: int
+) -> None:
+    for name, text in stats.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "stat").write_text(text + "\n")
+    assert disk_counters.counters("nvme0n1", tmp_path)[disk_counters.WRITTEN_SECTORS] == written
+
+
+def test_counters_that_are_torn_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "sda").mkdir()
+    (tmp_path / "sda/stat").write_text("1 2 3\n")
+    with pytest.raises(ValueError, match="has 3 fields"):
+        disk_counters.counters("sda", tmp_path)
+    assert "cannot be read" in disk_counters.main(["nemo"])["error"]
 
 
 def test_this_machines_counters_can_be_read() -> None:

@@ -20,7 +20,8 @@ from daq_bench.rig.base.influx import Influx, check, chosen
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.telemetry.agent import Agent
 from daq_bench.rig.telemetry.history import influx_of
-from daq_bench.rig.telemetry.influx_server import LocalInflux, free_port
+from daq_bench.rig.telemetry.influx_server import LocalInflux
+from daq_bench.virtual_candidate.ports import free_ports
 
 URL = "http://metrics-01:8086"
 
@@ -72,7 +73,7 @@ def test_what_cannot_work_is_refused_naming_the_variable(
 
 
 def test_a_server_that_does_not_answer_is_no_refusal() -> None:
-    assert "does not answer" in str(check(Influx(f"http://127.0.0.1:{free_port(20500)}")))
+    assert "does not answer" in str(check(Influx(f"http://127.0.0.1:{free_ports(1)[0]}")))
 
 
 def test_a_database_that_is_missing_is_refused_with_the_variable(influx: LocalInflux) -> None:

@@ -32,7 +32,8 @@ from daq_bench.rig.base.influx import Influx
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.checking.check_bundle import check_seals
 from daq_bench.rig.telemetry.history import undelivered
-from daq_bench.rig.telemetry.influx_server import LocalInflux, free_port
+from daq_bench.rig.telemetry.influx_server import LocalInflux
+from daq_bench.virtual_candidate.ports import free_ports
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("own_lock")]
 
@@ -365,7 +366,7 @@ def test_influxdb_dying_during_the_run_costs_no_telemetry(
 
 
 def test_ctrl_c_cleans_up_and_a_second_run_is_refused_meanwhile(tmp_path: Path, disk: Path) -> None:
-    nowhere = f"http://127.0.0.1:{free_port(TEST_PORT + 100)}"  # no InfluxDB at all: the run goes on without
+    nowhere = f"http://127.0.0.1:{free_ports(1)[0]}"  # no InfluxDB at all: the run goes on without
     before = settings_now()
     argv = command(tmp_path, disk, nowhere, "--scale", "0.02", "--duration", "120")
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
@@ -406,7 +407,7 @@ def test_a_run_that_breaks_in_provisioning_is_an_error_with_its_cause_everywhere
     entry.setdefault("tuning", {})["fan_mode"] = "full"
     inventory = tmp_path / "lab.yml"
     YAML_SAFE.dump(lab, inventory)
-    nowhere = f"http://127.0.0.1:{free_port(TEST_PORT + 150)}"
+    nowhere = f"http://127.0.0.1:{free_ports(1)[0]}"
     argv = command(tmp_path, disk, nowhere, "--scale", "0.02", "--duration", "3", "--inventory", str(inventory))
     done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2, done.stdout + done.stderr

@@ -14,6 +14,12 @@ from typing import Any
 SETTINGS = ("power_profile", "cstates", "turbo", "memory_speed", "cooling")
 FIELDS = ("id", "role", "subject", "asked", "before", "applied", "read_back", "status", "detail")
 WAITING = "waiting for a reboot"
+# What a BIOS changes by itself, and what is nobody's to put back: clocks, the order of boot devices, which follows the devices that are
+# there, and passwords, which no service tells.
+VOLATILE = re.compile(
+    r"(?:Sys(?:tem)?|Current)?(?:Date|Time|DateTime)|.*(?:BootOrder|BootSeq|BootSources|BootSequence|HddSeq|OneTimeBoot).*|.*Password.*",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,8 @@ class Firmware:
     current: Mapping[str, Any]
     pending: Mapping[str, Any]
     offered: Mapping[str, list[str]] = field(default_factory=dict)  # by the attribute registry; empty: it does not say
+    fixed: frozenset[str] = frozenset()  # read-only by the attribute registry
+    settable: bool = True  # the service has a resource for pending settings
 
     def after_reboot(self, name: str) -> str:
         """Return the value that the attribute will have."""

@@ -17,6 +17,7 @@ from typing import Any
 from ansible.module_utils.bench_bmc.bios import (
     FIELDS,
     SETTINGS,
+    VOLATILE,
     WAITING,
     Firmware,
     Plan,
@@ -32,9 +33,12 @@ from ansible.module_utils.bench_bmc.bios import (
 )
 from ansible.module_utils.bench_bmc.errors import BmcError, BmcSilentError
 from ansible.module_utils.bench_bmc.first_values import FirstValues
-from ansible.module_utils.bench_bmc.redfish import GRACEFUL_S_MAX, System
+from ansible.module_utils.bench_bmc.redfish import GRACEFUL_S_MAX, NO_SETTINGS, System
 
 POLL_S = 3.0
+ROUNDS_MAX = (
+    4  # of restoring: in HPE's registry of the DL380a Gen11 one attribute waits for another that waits for the profile
+)
 NOTE = "restarting.json"  # of a machine that is being restarted: beside the values from before
 
 
@@ -156,12 +160,14 @@ class Control:
             return without(asked, "the Redfish service shows no BIOS attributes (no Bios resource)")
         plans, before = self._plans(asked, firmware), dict(firmware.current)
         written = to_write(plans, firmware)
+        if not firmware.settable and any(not self.system.is_at_once(name) for name in written):
+            return without(asked, NO_SETTINGS)
         if terms.pretend:
             return self._pretend(asked, plans, firmware, written)
         refusals: dict[str, str] = {}
         if written:
             self._remember(firmware)
-            refusals = self.system.set_attributes(written)
+            refusals = self.system.set_attributes(self._with_pending(written, firmware))
             firmware = self._read()
         run = Run(changed=len(refusals) < len(written))
         self._describe(run, asked, plans, before, firmware, written, refusals)
@@ -169,6 +175,16 @@ class Control:
             firmware = self._restart(run, plans, terms)
             self._describe(run, asked, plans, before, firmware, written, refusals)
         return run
+
+    def _with_pending(self, written: dict[str, str], firmware: Firmware) -> dict[str, str]:
+        """Return what is to be set together: where a job holds what is pending already, it is deleted, and its values are set anew."""
+        jobs = self.vendors[self.key].get("jobs", {})
+        pending = {
+            name: firmware.after_reboot(name)
+            for name, value in firmware.current.items()
+            if firmware.after_reboot(name) != text_of(value)
+        }
+        return {**pending, **written} if jobs and pending and self.system.clear_pending(jobs) else written
 
     def verify(self, asked: Mapping[str, str]) -> Run:
         """Read everything back; changes nothing."""
@@ -183,28 +199,103 @@ class Control:
         return run
 
     def restore(self, terms: Terms) -> Run:
-        """Put the remembered values back; forget them once all are in force."""
+        """Put every attribute back that differs from before, whoever moved it; forget the values once all are in force.
+
+        In rounds: first the profile and what the vendor's data names; then, after the restart, whatever still differs, as long as something
+        goes back. A profile holds other attributes, and takes some along that it does not put back; these may hold others."""
         firmware, first = self._read(), self._first()
-        before = dict(firmware.current)
-        run, refusals = Run(), dict[str, str]()
-        differing = {n: v for n, v in first.items() if n in firmware.current and firmware.after_reboot(n) != v}
-        if differing and terms.pretend:
-            run.changed = True
-        elif differing:
-            refusals, taken = self._put_back(differing, first)
-            run.changed = taken > 0
-        if not terms.pretend:
-            firmware = self._read()
-        self._describe_restore(run, first, before, firmware, refusals, terms)
-        if run.waiting and terms.restart and not terms.pretend:
-            held = self._held(first)
-            firmware = self._restart(run, [], terms, {n: v for n, v in first.items() if n not in held})
-            self._describe_restore(run, first, before, firmware, refusals, terms)
-        in_force = all(text_of(firmware.current.get(n)) == v for n, v in first.items() if n in firmware.current)
-        if in_force and not terms.pretend:
+        before, refusals, run = dict(firmware.current), dict[str, str](), Run()
+        if self._clears_pending(firmware, first, terms):
+            firmware, run.changed = self._read(), True
+        firmware = self._put_back_in_rounds(run, first, before, firmware, refusals, terms)
+        detour = self._detour(run, first, firmware, terms)
+        if detour and not self.system.set_attributes(detour):
+            firmware = self._restart(run, [], terms, detour)
+            firmware = self._put_back_in_rounds(run, first, before, firmware, refusals, terms)
+        run.changed = run.changed or dict(firmware.current) != before
+        left = self._left(first, firmware)
+        if not terms.pretend and not run.waiting and all(name in firmware.fixed for name in left):
             self.state.values = {}
             self.state.save()
         return run
+
+    def _put_back_in_rounds(
+        self,
+        run: Run,
+        first: dict[str, str],
+        before: Mapping[str, Any],
+        firmware: Firmware,
+        refusals: dict[str, str],
+        terms: Terms,
+    ) -> Firmware:
+        """Put back as long as something differs and a restart may bring it into force; `refusals` is brought up to date."""
+        for number in range(ROUNDS_MAX):
+            differing = self._differing(first, firmware)
+            if number and not differing and not run.waiting:
+                break
+            if differing and terms.pretend:
+                run.changed = True
+            elif differing:
+                refused, taken = self._put_back(differing, first)
+                for name in differing:
+                    refusals.pop(name, None)
+                refusals.update(refused)
+                run.changed = run.changed or taken > 0
+                firmware = self._read()
+            self._describe_restore(run, first, before, firmware, refusals, terms)
+            if terms.pretend or (run.waiting and not terms.restart):
+                break
+            if run.waiting:
+                held = self._held(first)
+                awaited = {n: v for n, v in differing.items() if n not in held and n not in refusals}
+                firmware = self._restart(run, [], terms, awaited)
+                self._describe_restore(run, first, before, firmware, refusals, terms)
+        return firmware
+
+    def _left(self, first: Mapping[str, str], firmware: Firmware) -> list[str]:
+        """Return the attributes that are not as they were."""
+        return [n for n, v in first.items() if n in firmware.current and text_of(firmware.current[n]) != v]
+
+    def _detour(self, run: Run, first: Mapping[str, str], firmware: Firmware, terms: Terms) -> dict[str, str]:
+        """Return what to set so that attributes which the first profile holds at other values go back all the same: the profile that sets
+        them free, and their values; the first profile follows afterwards. They were set before that profile was chosen."""
+        left = {name: first[name] for name in self._left(first, firmware)}
+        if not left or run.waiting or terms.pretend or not terms.restart:
+            return {}
+        known = holders(self.vendors, self.key, firmware.current)
+        free = dict(holder.split("=", 1) for holder in known.values() if holder)
+        free = {name: value for name, value in free.items() if name in first and first[name] != value}
+        return {**free, **left} if free and all(name in firmware.fixed for name in left) else {}
+
+    def _clears_pending(self, firmware: Firmware, first: Mapping[str, str], terms: Terms) -> bool:
+        """Take back what a provision without a reboot left pending: as a job (iDRAC) it would keep anything else from being set, and come
+        into force after the restore. Say whether that was done."""
+        foreign = [
+            name
+            for name, value in first.items()
+            if name in firmware.current
+            and text_of(firmware.current[name]) != firmware.after_reboot(name)
+            and firmware.after_reboot(name) != value
+        ]
+        if not foreign or terms.pretend:
+            return False
+        return self.system.clear_pending(self.vendors[self.key].get("jobs", {}))
+
+    def _differing(self, first: Mapping[str, str], firmware: Firmware) -> dict[str, str]:
+        """Return what is to be put back now; while a profile is still to go back, only what the vendor's data names."""
+        known = holders(self.vendors, self.key, firmware.current)
+        profiles = {holder.partition("=")[0] for holder in known.values() if holder}
+        found = {
+            name: value
+            for name, value in first.items()
+            if name in firmware.current
+            and firmware.after_reboot(name) != value
+            and (name in known or name not in firmware.fixed)
+        }
+        moving = any(
+            name in found or text_of(firmware.current.get(name)) != firmware.after_reboot(name) for name in profiles
+        )
+        return {name: value for name, value in found.items() if name in known} if moving else found
 
     # -- parts
 
@@ -220,10 +311,11 @@ class Control:
         return {name: text_of(value) for name, value in self.state.values.get("attributes", {}).items()}
 
     def _remember(self, firmware: Firmware) -> None:
-        """Keep the first value of all that the vendor's data names: a profile moves more than itself."""
+        """Keep the first value of every attribute: a profile moves many, and no table lists them all."""
         attributes = self.state.values.setdefault("attributes", {})
-        for name in holders(self.vendors, self.key, firmware.current):
-            attributes.setdefault(name, text_of(firmware.current[name]))
+        for name, value in firmware.current.items():
+            if not VOLATILE.fullmatch(name) and value is not None:
+                attributes.setdefault(name, text_of(value))
         self.state.values.setdefault("vendor", self.key)
         self.state.save()
 
@@ -253,6 +345,7 @@ class Control:
         self.note.save()
         run.restarted, run.changed = self.system.restart(min(GRACEFUL_S_MAX, terms.wait_s / 2)), True
         forget(self.note)
+        self.system.forget_registry()
         while True:
             try:
                 firmware = self._read()
@@ -319,22 +412,37 @@ class Control:
         terms: Terms,
     ) -> None:
         run.records = []
+        known = holders(self.vendors, self.key, {**first, **now.current})
+        moving = {holder.partition("=")[0] for holder in known.values() if holder}
+        follows = any(text_of(now.current.get(name)) != now.after_reboot(name) for name in moving)
         for name, value in first.items():
             current, later = text_of(now.current.get(name)), now.after_reboot(name)
+            if name not in known and current == value == text_of(before.get(name)) == later:
+                continue  # nobody has touched it
             status, detail = "unchanged", ""
             if name not in now.current:
                 status, detail = "unsupported", "the BIOS does not have it any more"
             elif name in refusals:
                 status, detail = "refused", refusals[name]
-            elif current == value:
+            elif current == value and later == value:
                 moved = text_of(before.get(name)) != current
                 status, detail = ("applied", run.restarted) if moved else ("unchanged", "")
             elif terms.pretend:
                 status, detail = "applied", f"check mode: {value} would be made pending"
             elif later == value:
                 status, detail = "mismatch", f"{WAITING}: {name}={value} is pending"
+            elif name in now.fixed and name not in known:
+                status, detail = "unsupported", f"read-only by the attribute registry: was {value}, reads {current}"
+            elif follows:
+                status, detail = (
+                    "mismatch",
+                    f"{WAITING}: the profile goes back first; then run restore again for {name}={value}",
+                )
             else:
-                status, detail = "mismatch", f"was {value}, reads {current}"
+                status, detail = (
+                    "mismatch",
+                    f"was {value}, reads {current}" + (f", {later} is pending" if later != current else ""),
+                )
             run.records.append(
                 dict.fromkeys(FIELDS, "")
                 | {"id": f"bios-{name}", "role": "bios", "subject": "BIOS attribute", "asked": value}

@@ -131,7 +131,9 @@ class Ipmi:
 
     def _run(self, *arguments: str) -> str:
         """Return what ipmitool prints. CommandRefusedError: the BMC said no. BmcError: it cannot be talked to."""
-        done = self._call([*self.command, *arguments])
+        return self._output(self._call([*self.command, *arguments]), arguments)
+
+    def _output(self, done: subprocess.CompletedProcess[str], arguments: tuple[str, ...]) -> str:
         if done.returncode == 0:
             return done.stdout
         said = " ".join(done.stderr.split())
@@ -169,8 +171,12 @@ class Ipmi:
         return int(found.group(1))
 
     def fans(self) -> dict[str, float | None]:
-        """Return each fan's speed in RPM, None for one without a reading."""
-        return parse_fans(self._run("-c", "sdr", "type", "Fan"))
+        """Return each fan's speed in RPM, None for one without a reading. ipmitool fails also where one sensor of many cannot be read: what
+        it has read counts, as it does for the agent."""
+        arguments = ("-c", "sdr", "type", "Fan")
+        done = self._call([*self.command, *arguments])
+        fans = parse_fans(done.stdout)
+        return fans if any(speed is not None for speed in fans.values()) else parse_fans(self._output(done, arguments))
 
 
 def parse_fans(text: str) -> dict[str, float | None]:

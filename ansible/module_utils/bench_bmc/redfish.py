@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,11 @@ CONNECT_S_MAX, READ_S_MAX = 10, 60
 TRIES, TRY_PAUSE_S = 2, 1  # of one request; what waits for a BMC tries on anyway
 POLL_S = 2.0
 NO_REDFISH = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+HTTP_NOT_FOUND, HTTP_NOT_ALLOWED = 404, 405
+TAG_REFUSED = (412, 428)  # an entity tag that does not match, and one that is missing
+APPLY_TIME_TYPE = "#Settings.v1_1_0.PreferredApplyTime"
+JOB_WAITS = ("Scheduled", "New", "Pending", "ReadyForExecution", "Scheduling", "Waiting")
+NO_SETTINGS = "the BMC offers no resource for pending BIOS settings (@Redfish.Settings, Bios/SD, Bios/Settings)"
 NOT_THERE = (400, 404, 405, 410, 501)  # what BMCs answer for a resource that they do not have
 AT_ONCE_S_MAX = 20.0  # until an attribute that needs no reset reads back; iDRAC takes some seconds
 POWER_OFF_S_MAX = 60.0
@@ -44,6 +50,9 @@ class Service:
     password_from: str  # what holds the password, for messages
     ca_file: str = ""  # empty: the certificates that Python's requests trusts
     insecure: bool = False
+    system: str = (
+        ""  # which of several systems: the last part of its path; empty: the only one, or the only one with a BIOS
+    )
 
     def __repr__(self) -> str:
         """Describe it without the password."""
@@ -61,9 +70,29 @@ class Service:
         return f"BMC {self.address} port {self.port}, user {self.user} (Redfish)"
 
 
+@dataclass(frozen=True)
+class Settings:
+    """The resource that takes pending settings: its path, what it shows, its entity tag and its actions."""
+
+    path: str
+    attributes: dict[str, Any]
+    tag: str
+    actions: dict[str, Any]
+
+    def tags(self) -> list[str]:
+        """Return the entity tags to try, in this order: as the service gave it, its strong form, any, none."""
+        strong = self.tag.removeprefix("W/")
+        return list(dict.fromkeys([*filter(None, (self.tag, strong)), *([] if self.tag else [""]), "*", ""]))
+
+
 def fault_of(service: Service, error: Exception) -> BmcError:
     """Turn a failure of the client into one message with cause and remedy."""
     text = " ".join(str(error).split())
+    if isinstance(error, exceptions.AccessError) and "PasswordChangeRequired" in text:
+        return BmcError(
+            f"{service.where}: {said_by(error)} Remedy: log in once to the BMC's web page as {service.user} and change the password, as it"
+            f" demands for one that was delivered with it; then put the new one into {service.password_from}"
+        )
     if isinstance(error, exceptions.AccessError):
         return BmcError(
             f"{service.where}: it refuses this user and password. Remedy: correct bmc.user or the password in"
@@ -130,10 +159,24 @@ def connect(service: Service) -> System:
         root = sushy.Sushy(
             service.url, auth=auth.BasicAuth(service.user, service.password), connector=link, server_side_retries=TRIES
         )
-        try:
-            return System(service, root, root.get_system())
-        except exceptions.UnknownDefaultError as error:
-            raise BmcError(f"{service.where}: it does not manage exactly one system ({error})") from error
+        return System(service, root, chosen_system(service, root.get_system_collection().get_members()))
+
+
+def chosen_system(service: Service, systems: Sequence[Any]) -> Any:
+    """Return the system that `service` names, else the only one, else the only one with a BIOS (an HGX baseboard has none)."""
+    if service.system:
+        named = [each for each in systems if each.path.rstrip("/").rpartition("/")[2] == service.system]
+        if named:
+            return named[0]
+    elif len(systems) == 1:
+        return systems[0]
+    else:
+        with_bios = [each for each in systems if "Bios" in (each.json or {})]
+        if len(with_bios) == 1:
+            return with_bios[0]
+    names = ", ".join(each.path.rstrip("/").rpartition("/")[2] for each in systems) or "none"
+    wanted = f"no system {service.system}" if service.system else "several systems, or none"
+    raise BmcError(f"{service.where}: it manages {wanted}: {names}. Remedy: name one of them in bmc.redfish_system")
 
 
 class System:
@@ -142,7 +185,7 @@ class System:
     def __init__(self, service: Service, root: Any, system: Any) -> None:
         """Keep the client's objects."""
         self.service, self.root, self.system = service, root, system
-        self._offered: dict[str, list[str]] | None = None  # a registry is large, and does not change
+        self._registry: tuple[dict[str, list[str]], frozenset[str]] | None = None  # large; changes with a restart alone
         self._beside: Sequence[str] = ()
         self._at_once: dict[str, str] = {}  # attribute -> path of the resource that holds it
 
@@ -154,6 +197,10 @@ class System:
     def close(self) -> None:
         """End the connection."""
         self.root._conn.close()
+
+    def is_at_once(self, name: str) -> bool:
+        """Say whether an attribute is of a resource beside the BIOS, in force at once."""
+        return name in self._at_once
 
     def look_beside(self, paths: Sequence[str]) -> None:
         """Name resources whose attributes count beside those of the BIOS, and are in force at once; the first that is there is taken."""
@@ -168,9 +215,13 @@ class System:
                 bios.refresh(force=True)
             except (exceptions.MissingAttributeError, exceptions.ResourceNotFoundError):
                 return Firmware(beside, {}, {}) if beside else None
-            if self._offered is None:
-                self._offered = offered_by(bios)
-            return Firmware({**beside, **(bios.attributes or {})}, self._pending(bios), self._offered)
+            if self._registry is None:
+                self._registry = registry_of(bios)
+            offered, fixed = self._registry
+            own = bios.attributes or {}
+            settings = self._settings(bios)
+            pending = {} if settings is None else settings.attributes
+            return Firmware({**beside, **own}, pending, offered, fixed, settings is not None)
 
     def _attributes_beside(self) -> dict[str, Any]:
         for path in self._beside:
@@ -184,13 +235,33 @@ class System:
             return found
         return {}
 
-    @staticmethod
-    def _pending(bios: Any) -> dict[str, Any]:
-        """Return what the settings resource shows; nothing where there is none, or only what differs."""
-        try:
-            return dict(bios.pending_attributes or {})
-        except (*NO_REDFISH, exceptions.MissingAttributeError, exceptions.ResourceNotFoundError):
-            return {}
+    def _settings(self, bios: Any) -> Settings | None:
+        """Return the resource that takes pending settings; None where the service has none.
+
+        Some services have one and do not link it (older AMI firmware), or link it without a path: it is looked for at its usual places."""
+        stated = (bios.json or {}).get("@Redfish.Settings")
+        link = stated.get("SettingsObject") if isinstance(stated, dict) else None
+        linked = link.get("@odata.id") if isinstance(link, dict) else None
+        for path in [linked] if linked else [f"{bios.path.rstrip('/')}/{name}" for name in ("SD", "Settings")]:
+            try:
+                answer = self.root._conn.get(path)
+                document = answer.json()
+            except exceptions.HTTPError as error:
+                # Some have the resource only once a setting was made pending (AMI): it is written to all the same where it is linked.
+                if linked and error.status_code == HTTP_NOT_FOUND:
+                    return Settings(path, {}, "", {})
+                if error.status_code in NOT_THERE:
+                    continue
+                raise
+            attributes, actions = document.get("Attributes"), document.get("Actions")
+            tag = answer.headers.get("ETag") or document.get("@odata.etag") or ""
+            return Settings(
+                path,
+                dict(attributes) if isinstance(attributes, dict) else {},
+                str(tag),
+                actions if isinstance(actions, dict) else {},
+            )
+        return None
 
     def set_attributes(self, attributes: dict[str, str]) -> dict[str, str]:
         """Make attributes pending; return the BMC's refusals by attribute. All at once, else one by one to find out."""
@@ -211,10 +282,89 @@ class System:
     def _try_to_set(self, attributes: dict[str, str]) -> str:
         with speaking_to(self.service):
             bios = self.system.bios
-            apply_times = bios.supported_apply_times or []
+            settings = self._settings(bios)
+            if settings is None:
+                return NO_SETTINGS
+            body: dict[str, Any] = {"Attributes": self._typed(bios, attributes)}
             # Where the service offers the choice (iDRAC makes its job of it), it must be told; else a reset is the rule.
-            at_reset = sushy.ApplyTime.ON_RESET if sushy.ApplyTime.ON_RESET in apply_times else None
-            return self._refusal(attributes, lambda: bios.set_attributes(attributes, apply_time=at_reset))
+            if sushy.ApplyTime.ON_RESET in (bios.supported_apply_times or []):
+                body["@Redfish.SettingsApplyTime"] = {"@odata.type": APPLY_TIME_TYPE, "ApplyTime": "OnReset"}
+            return self._refusal(attributes, lambda: self._patch(settings, bios.path, body))
+
+    @staticmethod
+    def _typed(bios: Any, attributes: dict[str, str]) -> dict[str, Any]:
+        """Return the values in the type that the BIOS has them in: a number and a truth value are no text."""
+        typed: dict[str, Any] = {}
+        for name, value in attributes.items():
+            now = (bios.attributes or {}).get(name)
+            if isinstance(now, bool) and value in ("true", "false"):
+                typed[name] = value == "true"
+            elif isinstance(now, int) and not isinstance(now, bool) and re.fullmatch(r"-?[0-9]{1,18}", value):
+                typed[name] = int(value)
+            else:
+                typed[name] = value
+        return typed
+
+    def _patch(self, settings: Settings, bios_path: str, body: dict[str, Any]) -> None:
+        """Send a change. Services differ in the entity tag: some demand one, some refuse a weak one, some take nothing but `*`; and some
+        take the change at the Bios resource itself."""
+        refused: exceptions.HTTPError | None = None
+        for path in (settings.path, bios_path):
+            for tag in settings.tags():
+                try:
+                    self.root._conn._op("PATCH", path, data=body, headers={"If-Match": tag} if tag else None)
+                except exceptions.HTTPError as error:
+                    refused = refused or error
+                    if error.status_code in TAG_REFUSED:
+                        continue
+                    if error.status_code == HTTP_NOT_ALLOWED and path != bios_path:
+                        break
+                    raise
+                else:
+                    return
+        if refused is not None:
+            raise refused
+
+    def clear_pending(self, jobs: Mapping[str, str]) -> bool:
+        """Take back what is pending and not in force yet; say whether the service has a way to. `jobs`: the vendor's paths, for a service
+        in which a job holds pending settings (iDRAC: nothing else can be set until it ran or was deleted)."""
+        with speaking_to(self.service):
+            settings = self._settings(self.system.bios)
+            done = False
+            for job in self._scheduled(jobs):
+                self.root._conn._op("POST", jobs["delete"], data={"JobID": job})
+                done = True
+            target = next(
+                (
+                    str(action["target"])
+                    for name, action in (settings.actions if settings else {}).items()
+                    if name.endswith("ClearPending") and isinstance(action, dict) and action.get("target")
+                ),
+                "",
+            )
+            if target and not done:
+                self.root._conn._op("POST", target, data={})
+                done = True
+            return done
+
+    def _scheduled(self, jobs: Mapping[str, str]) -> list[str]:
+        """Return the names of the jobs that wait to change the BIOS."""
+        if not jobs:
+            return []
+        try:
+            members = self.root._conn.get(jobs["list"]).json().get("Members", [])
+            documents = [
+                each if "JobState" in each else self.root._conn.get(each["@odata.id"]).json() for each in members
+            ]
+        except exceptions.HTTPError as error:
+            if error.status_code in NOT_THERE:
+                return []
+            raise
+        return [
+            str(each.get("Id"))
+            for each in documents
+            if each.get("JobState") in JOB_WAITS and str(each.get("JobType", "BIOS")).upper().startswith("BIOS")
+        ]
 
     def _try_to_set_beside(self, attributes: dict[str, str]) -> str:
         """Set attributes that need no reset, and wait until they read back."""
@@ -239,6 +389,10 @@ class System:
         except exceptions.HTTPError as error:
             return f"the BMC refused {', '.join(f'{n}={v}' for n, v in attributes.items())}: {said_by(error)}"
         return ""
+
+    def forget_registry(self) -> None:
+        """Read the attribute registry anew: what is read-only in it follows from values that a restart brought into force."""
+        self._registry = None
 
     def restart(self, graceful_s: float = GRACEFUL_S_MAX) -> str:
         """Switch the machine off, gracefully if it lets itself, and on again; say which. Raises BmcError."""
@@ -306,18 +460,30 @@ class System:
             )
 
 
-def offered_by(bios: Any) -> dict[str, list[str]]:
-    """Return the values that the attribute registry lists; nothing where the BMC has no usable one: it is only an aid."""
+def registry_of(bios: Any) -> tuple[dict[str, list[str]], frozenset[str]]:
+    """Return the values that the attribute registry lists, and the attributes that it calls read-only; nothing where the BMC has no usable
+    registry: it is only an aid."""
     try:
         registry = bios.get_attribute_registry()
         if registry is None:
-            return {}
-        return {
-            each.name: [text_of(value.get("ValueName")) for value in each.allowable_values or []]
-            for each in registry.registry_entries.attributes
+            return {}, frozenset()
+        entries = registry.registry_entries.attributes
+        current = bios.attributes or {}
+        offered = {
+            each.name: values_of(each.allowable_values or [], text_of(current.get(each.name))) for each in entries
         }
+        fixed = {each.name for each in entries if each.read_only is True or each.immutable is True}
+        return offered, frozenset(fixed)
     except (exceptions.SushyError, *NO_REDFISH):
-        return {}
+        return {}, frozenset()
+
+
+def values_of(allowed: Sequence[Mapping[str, Any]], now: str) -> list[str]:
+    """Return the values of an attribute in the words that the BIOS uses: their names, but for a BIOS that shows, and takes, their display
+    names (Supermicro's registries number the values)."""
+    names = [text_of(value.get("ValueName")) for value in allowed]
+    shown = [text_of(value.get("ValueDisplayName")) for value in allowed]
+    return shown if now not in names and now in shown else names
 
 
 def said_by(error: Any) -> str:

@@ -23,6 +23,11 @@ def text_literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
+def _number(number: float) -> str:
+    text = f"{number:.15g}"
+    return text if "." in text else f"{text}.0"
+
+
 @dataclass(frozen=True)
 class Expression:
     """One column. `fields` are those that it reads, `numbers` those of them that have to be numbers."""
@@ -36,7 +41,8 @@ class Expression:
         return replace(self, name=name)
 
     def _with(self, operator: str, other: Expression | float) -> Expression:
-        right = other if isinstance(other, Expression) else Expression(f"{other:.15g}")  # InfluxQL knows no exponents
+        # InfluxQL knows no exponents, and a literal without a point is a whole number.
+        right = other if isinstance(other, Expression) else Expression(_number(other))
         return Expression(
             f"({self.text} {operator} {right.text})",
             self.fields | right.fields,
@@ -50,7 +56,8 @@ class Expression:
         return self._with("+", other)
 
     def __truediv__(self, other: Expression | float) -> Expression:
-        return self._with("/", other)
+        """A quotient with a fraction: in a subquery InfluxQL divides whole numbers as whole numbers."""
+        return (self * 1.0)._with("/", other)
 
     def __mul__(self, other: Expression | float) -> Expression:
         return self._with("*", other)
@@ -146,6 +153,11 @@ def one_of(tag: str, *values: str) -> Condition:
 def present(tag: str) -> Condition:
     """The series has this tag at all."""
     return Condition(f"{quoted(tag)} =~ /.+/", tag=tag)
+
+
+def reads(name: str, *texts: str) -> Condition:
+    """A field that holds one of these texts."""
+    return Condition(f"{quoted(name)} =~ /^({'|'.join(texts)})$/", field=name)
 
 
 def above(name: str, bound: int) -> Condition:

@@ -27,6 +27,7 @@ class Unit(StrEnum):
     PER_S = "cps"
     COUNT = "none"
     TEXT = "string"
+    AGE = "dateTimeFromNow"  # of a moment in ms: "3 minutes ago"
 
 
 class Colour(StrEnum):

@@ -169,6 +169,7 @@ class Stat(Panel):
     text: bool = False  # the value is a text, not a number
     per_series: bool = False
     whose: bool = False
+    name_only: bool = False  # the tile says which series there is, not its value
 
     def options(self) -> Json:
         reduced: Json = {
@@ -181,7 +182,7 @@ class Stat(Panel):
         return {
             "reduceOptions": reduced,
             "orientation": "auto",
-            "textMode": "value_and_name" if self.per_series or self.whose else "value",
+            "textMode": "name" if self.name_only else "value_and_name" if self.per_series or self.whose else "value",
             "colorMode": "background",
             "graphMode": "none",
             "justifyMode": "center",
@@ -211,9 +212,10 @@ class BarGauge(Panel):
 
 @dataclass(frozen=True)
 class StateTimeline(Panel):
-    """One lane for each series; what is the same stays one bar."""
+    """One lane for each series; what is the same stays one bar. A bar ends `lasts_s` after its value: what is old is not the state."""
 
     kind = "state-timeline"
+    lasts_s: float = 0
 
     def options(self) -> Json:
         return {
@@ -226,7 +228,8 @@ class StateTimeline(Panel):
         }
 
     def custom(self) -> Json:
-        return {"fillOpacity": 80, "lineWidth": 0}
+        lasting = {"insertNulls": int(self.lasts_s * 1000), "spanNulls": False} if self.lasts_s else {}
+        return {"fillOpacity": 80, "lineWidth": 0, **lasting}
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ class Attribute:
     only_with: tuple[str, str] | None = (
         None  # can be set only while this attribute has, or is about to have, this value
     )
+    # Cannot be set while this attribute has, or is about to have, one of these values: they move it.
+    not_with: tuple[str, tuple[str, ...]] | None = None
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Vendor:
     settings: str = "Settings"  # last part of the path of the pending attributes, below Bios
     # Pending attributes are applied at a reset only when a job was made for it: @Redfish.SettingsApplyTime, or POST to Jobs.
     needs_job: bool = False
+    # A change of the settings must name their entity tag (If-Match), else it is refused with 412 or 428.
+    tag_demanded: int = 0
     # The fan mode that an attribute's value sets when it comes into force: attribute -> value -> fan mode.
     fan_modes: dict[str, dict[str, str]] = field(default_factory=dict)
     # Attributes of the manager that are in force at once, and the end of their resource's path below it.
@@ -60,6 +64,7 @@ _ENABLE = ("Enable", "Disable")
 # A profile holds the attributes that it sets: the registries make them read-only unless it is Custom.
 _DELL_CUSTOM = ("SysProfile", "Custom")
 _HPE_CUSTOM = ("WorkloadProfile", "Custom")
+_HPE_MOVING = ("WorkloadProfile", ("LowLatency", "HighPerformanceCompute(HPC)"))
 _LENOVO_CUSTOM = ("OperatingModes_ChooseOperatingMode", "CustomMode")
 
 DELL = Vendor(
@@ -88,6 +93,11 @@ DELL = Vendor(
             "MaxPerf",
             only_with=_DELL_CUSTOM,
         ),
+        # Moved by PerfOptimized besides (R750, BIOS 1.8.2, attribute registry in NVIDIA/libredfish's tests/mockups/dell).
+        Attribute("WriteDataCrc", _ON_OFF, "Enabled", only_with=_DELL_CUSTOM),
+        Attribute("PcieAspmL1", _ON_OFF, "Enabled", only_with=_DELL_CUSTOM),
+        Attribute("MemPatrolScrub", ("Standard", "Extended", "Disabled"), "Extended", only_with=_DELL_CUSTOM),
+        Attribute("UncoreFrequency", ("DynamicUFS", "MaxUFS"), "DynamicUFS", only_with=_DELL_CUSTOM),
         Attribute("SystemServiceTag", ("VCAND01",), "VCAND01", read_only=True),
     ),
     system="System.Embedded.1",
@@ -111,8 +121,16 @@ DELL = Vendor(
             "ProcC1E": "Disabled",
             "ProcTurboMode": "Enabled",
             "MemFrequency": "MaxPerf",
+            "WriteDataCrc": "Disabled",
+            "PcieAspmL1": "Disabled",
+            "MemPatrolScrub": "Standard",
+            "UncoreFrequency": "MaxUFS",
         },
         ("SysProfile", "PerfPerWattOptimizedDapc"): {
+            "WriteDataCrc": "Enabled",
+            "PcieAspmL1": "Enabled",
+            "MemPatrolScrub": "Extended",
+            "UncoreFrequency": "DynamicUFS",
             "ProcPwrPerf": "SysDbpm",
             "ProcCStates": "Enabled",
             "ProcC1E": "Enabled",
@@ -167,8 +185,28 @@ HPE = Vendor(
             ("OptimalCooling", "IncreasedCooling", "MaxCooling", "EnhancedCPUCooling"),
             "OptimalCooling",
         ),
+        # Moved by two profiles of Intel servers and put back by none (U58, DL380a Gen11, BIOS attribute registry in spyroot/redfish_ctl).
+        Attribute("Sriov", _ON_OFF, "Enabled", not_with=_HPE_MOVING),
+        Attribute("IntelProcVtd", _ON_OFF, "Enabled", not_with=_HPE_MOVING),
+        Attribute("ProcVirtualization", _ON_OFF, "Enabled", not_with=_HPE_MOVING),
+        Attribute("ProcX2Apic", ("Enabled", "ForceEnabled", "Disabled"), "Enabled", not_with=_HPE_MOVING),
+        Attribute(
+            "AdvancedMemProtection",
+            ("FastFaultTolerantADDDC", "AdvancedEcc", "MirroredMemory"),
+            "FastFaultTolerantADDDC",
+            not_with=_HPE_MOVING,
+        ),
         Attribute("SerialNumber", ("VCAND01",), "VCAND01", read_only=True),
     ),
+    implied={
+        ("WorkloadProfile", "HighPerformanceCompute(HPC)"): {
+            "Sriov": "Disabled",
+            "IntelProcVtd": "Disabled",
+            "ProcVirtualization": "Disabled",
+            "ProcX2Apic": "Disabled",
+            "AdvancedMemProtection": "AdvancedEcc",
+        },
+    },
     fan_modes={
         "ThermalConfig": {
             "OptimalCooling": "standard",
@@ -237,6 +275,7 @@ LENOVO = Vendor(
         Attribute("SystemInformation_SerialNumber", ("VCAND01",), "VCAND01", read_only=True),
     ),
     settings="Pending",
+    tag_demanded=412,  # newer firmware (ansible-collections/community.general#11261)
     implied={
         ("OperatingModes_ChooseOperatingMode", "MaximumPerformance"): {
             "Processors_CStates": "Disable",

@@ -2,9 +2,10 @@
 
 Promise: counters are the kernel's own, in bytes (a diskstats sector is 512 B whatever the drive's block
 size); rates, mean latencies and the mean queue are derived from two readings with the monotonic clock.
-Partitions, loop, zram, dm and optical devices are left out. Discards and flushes are reported where the kernel
-counts them (4.18 and 5.5 on); a latency is that of the requests which finished in the interval, so it is absent
-where none did.
+Partitions, loop, zram, dm and optical devices are left out. Where the kernel counts the requests of a multipath
+NVMe drive at its paths alone (nvme0c0n1; the head's counters stay zero), the drive's counters are its paths' sums.
+Discards and flushes are reported where the kernel counts them (4.18 and 5.5 on); a latency is that of the requests
+which finished in the interval, so it is absent where none did.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from daq_bench.telemetry_agent.base.point import INT64_MAX, FieldValue, Point
 from daq_bench.telemetry_agent.reading.attributes import excerpt, table_lines, whole_numbers
@@ -34,7 +36,7 @@ SECTOR_BYTES = 512
 LOOK_EVERY_S = 1.0  # for a disk that came, or took the name of another one
 DISKS_CACHED_MAX = 1024
 DISK_KEY = "disk:"  # texts["disk:nvme0n1"] holds the serial of a whole disk, "" when it has none
-_PATH = re.compile(r"nvme\d+c\d+n\d+")
+_PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")  # a path of a multipath NVMe drive, and the drive's own name
 _NOT_DISKS = ("sr", "fd", "loop", "ram", "zram", "dm-")
 
 
@@ -91,6 +93,29 @@ def disk_counters(line: str) -> DiskCounters:
     if max(read_bytes, written_bytes, discards[1] or 0) > INT64_MAX:
         raise ValueError(f"{WHERE}: more bytes than a point can hold in {excerpt(line)}")
     return DiskCounters(n[0], read_bytes, n[4], written_bytes, n[8], n[9], n[3], n[7], n[10], *discards, *flushes)
+
+
+def drive_counters(name: str, lines: Mapping[str, str]) -> DiskCounters:
+    """A drive's counters; of a multipath NVMe drive whose head counts nothing, the sums of its paths'.
+
+    Kernels count at the head from 6.x on, and older ones of distributions at the paths alone (sysstat/sysstat#341)."""
+    head = disk_counters(lines[name])
+    if head.read_ios or head.write_ios or head.discard_ios or not name.startswith("nvme"):
+        return head
+    paths = [disk_counters(line) for path, line in lines.items() if drive_of_path(path) == name]
+    return summed(paths) if paths else head
+
+
+def drive_of_path(name: str) -> str | None:
+    """`nvme0c1n1`: `nvme0n1`; None for a name that is no path's."""
+    match = _PATH.fullmatch(name)
+    return match[1] + match[2] if match else None
+
+
+def summed(paths: Sequence[DiskCounters]) -> DiskCounters:
+    """Sums over the paths of one drive; what one of them does not count is not known of the drive."""
+    columns: list[Any] = [None if None in column else sum(column) for column in zip(*paths)]
+    return DiskCounters(*columns)
 
 
 def is_whole_disk(sys_block: Path, name: str) -> bool:
@@ -164,12 +189,14 @@ class BlockDevice:
                 continue
             serial = reading.texts[key]
             tags = (("device", name), ("serial", serial)) if serial else (("device", name),)
-            counters = disk_counters(now[name])
+            counters = drive_counters(name, now)
             fields: dict[str, FieldValue] = {
                 field: value for place, field in _REPORTED if (value := counters[place]) is not None
             }
             if name in before and interval_s is not None:
-                fields.update(_derived(counters, disk_counters(before[name]), interval_s))
+                fields.update(_derived(counters, drive_counters(name, before), interval_s))
+                if "busy_fraction" in fields and counters != disk_counters(now[name]):
+                    fields["busy_fraction"] = min(1.0, float(fields["busy_fraction"]))  # paths work at the same time
             points.append(Point("block_device", tags, fields, reading.time_ns))
         return points
 

@@ -1,39 +1,45 @@
 """Thermal throttling of the processors: how often and for how long, per package, every few seconds.
 
-Promise: Intel's own counters since boot. A core's are summed over the package's CPUs, so that the number of series
-is that of the sockets; the package's own event is told to all of its CPUs, so of those the largest count stands.
+Promise: Intel's own counters since boot. A core's are summed over the package's cores, so that the number of series
+is that of the sockets; each thread of a core tells the core's count (they may differ by what came between two readings), and each
+CPU of a package tells the package's, so of those the largest stands.
 AMD's kernel driver has no such counter: there the frequency tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Callable
 
 from daq_bench.telemetry_agent.base.point import FieldValue, Point
 from daq_bench.telemetry_agent.reading.attributes import read_present, reading_of, whole_number
 from daq_bench.telemetry_agent.reading.collector import Reading, Unsupported, read_optional
 
 PERIOD_S_MIN = 5.0
-# File -> field and what makes one figure of those of a package's CPUs. The times are there from Linux 5.6 on.
-COUNTERS: dict[str, tuple[str, Callable[[Iterable[int]], int]]] = {
-    "core_throttle_count": ("core_throttle_count", sum),
-    "core_throttle_total_time_ms": ("core_throttled_time_ms", sum),
-    "package_throttle_count": ("package_throttle_count", max),
-    "package_throttle_total_time_ms": ("package_throttled_time_ms", max),
+# File -> field, and whether it is the core's (else the package's). The times are there from Linux 5.6 on.
+COUNTERS = {
+    "core_throttle_count": ("core_throttle_count", True),
+    "core_throttle_total_time_ms": ("core_throttled_time_ms", True),
+    "package_throttle_count": ("package_throttle_count", False),
+    "package_throttle_total_time_ms": ("package_throttled_time_ms", False),
 }
 CORE_COUNT = "core_throttle_count"
+PLACE = ("physical_package_id", "die_id", "core_id")  # a core's number is its own within a die of a package
+
+
+def places(cpus: Path) -> dict[str, tuple[str, str]]:
+    """(package, core) by CPU number, of all CPUs that are online and say where they sit. One that does not tell its core is a core."""
+    found = {}
+    for path in cpus.glob("cpu[0-9]*/topology"):
+        package, die, core = (read_optional(path / name) for name in PLACE)
+        if package is not None:
+            number = path.parent.name[3:]
+            found[number] = (package, f"{die or 0}.{core}" if core is not None else f"cpu{number}")
+    return found
 
 
 def packages(cpus: Path) -> dict[str, str]:
-    """Package by CPU number, of all CPUs that are online and say where they sit."""
-    found = {}
-    for path in cpus.glob("cpu[0-9]*/topology/physical_package_id"):
-        package = read_optional(path)
-        if package is not None:
-            found[path.parent.parent.name[3:]] = package
-    return found
+    """Package by CPU number."""
+    return {cpu: package for cpu, (package, _) in places(cpus).items()}
 
 
 class CpuThrottle:
@@ -48,11 +54,11 @@ class CpuThrottle:
         self._files: dict[str, Path] = {}
 
     def read(self) -> Reading:
-        """Texts hold one counter each, by "package cpu file"."""
+        """Texts hold one counter each, by "package core cpu file"."""
         if not self._files:
             self._files = {
-                f"{package} {cpu} {name}": self._cpus / f"cpu{cpu}/thermal_throttle/{name}"
-                for cpu, package in packages(self._cpus).items()
+                f"{package} {core} {cpu} {name}": self._cpus / f"cpu{cpu}/thermal_throttle/{name}"
+                for cpu, (package, core) in places(self._cpus).items()
                 if (self._cpus / f"cpu{cpu}/thermal_throttle").is_dir()
                 for name in COUNTERS
             }
@@ -64,22 +70,25 @@ class CpuThrottle:
 
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
         """One point per package."""
-        found: dict[str, dict[str, list[int]]] = {}
-        throttled: dict[str, int] = {}
+        largest: dict[tuple[str, str, str], int] = {}  # by package, file, and core ("" for the package's own)
+        throttled: dict[str, set[str]] = {}  # cores by package
         for key, text in reading.texts.items():
-            package, cpu, name = key.split(" ")
+            package, core, cpu, name = key.split(" ")
             number = whole_number(text, f"cpu{cpu}/thermal_throttle/{name}")
-            found.setdefault(package, {}).setdefault(name, []).append(number)
+            where = (package, name, core if COUNTERS[name][1] else "")
+            largest[where] = max(number, largest.get(where, 0))
             if name == CORE_COUNT and previous and key in previous.texts:
-                grew = number > whole_number(previous.texts[key], key)
-                throttled[package] = throttled.get(package, 0) + grew
-        points = []
-        for package, counters in sorted(found.items()):
-            fields: dict[str, FieldValue] = {}
-            for name, numbers in counters.items():
-                field, combine = COUNTERS[name]
-                fields[field] = combine(numbers)
-            if package in throttled:
-                fields["throttled_cores"] = throttled[package]
-            points.append(Point("cpu_throttle", (("package", package),), fields, reading.time_ns))
-        return points
+                cores = throttled.setdefault(package, set())
+                if number > whole_number(previous.texts[key], key):
+                    cores.add(core)
+        found: dict[str, dict[str, FieldValue]] = {}
+        for (package, name, _), number in largest.items():
+            fields = found.setdefault(package, {})
+            field = COUNTERS[name][0]
+            fields[field] = int(fields.get(field, 0)) + number
+        for package, cores in throttled.items():
+            found[package]["throttled_cores"] = len(cores)
+        return [
+            Point("cpu_throttle", (("package", package),), fields, reading.time_ns)
+            for package, fields in sorted(found.items())
+        ]

@@ -66,6 +66,8 @@ class Rapl:
         for zone in zones:
             parent = zone.name.rpartition(":")[0]
             domain = f"{names[parent]}/{names[zone.name]}" if parent in names else names[zone.name]
+            if domain in files:  # two zones of one name, told apart by the zone
+                domain = f"{domain} ({zone.name})"
             files[domain] = zone / "energy_uj"
             ranges[domain] = read_optional(zone / "max_energy_range_uj") or ""
         return files, ranges

@@ -142,8 +142,7 @@ def drive_points(name: str, texts: Mapping[str, str], time_ns: int) -> list[Poin
     fields = smartctl_json.health_fields(document)
     degrees, limits = smartctl_json.temperatures(document), smartctl_json.limits(document)
     identity = smartctl_json.identity(document)
-    if HEALTH in texts:
-        page = bytes.fromhex(texts[HEALTH])
+    if HEALTH in texts and not nvme_pages.is_blank(page := bytes.fromhex(texts[HEALTH])):
         fields.update(nvme_pages.health_fields(page))
         degrees.update(nvme_pages.temperatures(page))
     if IDENTIFY in texts:

@@ -10,16 +10,16 @@ drive that waits behind its queue, a thermal zone may be a program of the firmwa
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 from typing import NamedTuple
 
+from daq_bench.telemetry_agent.base import plausible
 from daq_bench.telemetry_agent.base.point import FieldValue, Point, Tags
 from daq_bench.telemetry_agent.reading.attributes import excerpt
 from daq_bench.telemetry_agent.reading.collector import HeldFile, Reading, Unsupported, read_optional, reading_now
 
-# NVMe sensors without a threshold say 65261.85 (0xFFFF kelvin): that is "none", not a limit.
-NO_LIMIT_DEGC = 1000.0
 PERIOD_S_MIN = 1.0
 MULTIPATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
 MILLIDEGREES = re.compile(r"-?[0-9]{1,9}")
@@ -61,8 +61,9 @@ def _hwmon_sensor(path: Path, prefix: str) -> Sensor:
     limits = {}
     for suffix, field in (("max", "warning_degc"), ("crit", "critical_degc")):
         text = read_optional(directory / f"{prefix}_{suffix}")
-        if text is not None and MILLIDEGREES.fullmatch(text) and degrees_celsius(text) < NO_LIMIT_DEGC:
-            limits[field] = degrees_celsius(text)
+        if text is not None:
+            with contextlib.suppress(ValueError):  # 0xFFFF K, 0 K and the like say that there is no limit
+                limits[field] = degrees_celsius(text)
     return Sensor(tuple(sorted(tags.items())), limits, HeldFile(path))
 
 
@@ -78,10 +79,10 @@ def block_device_behind(device: Path) -> str | None:
 
 
 def degrees_celsius(text: str) -> float:
-    """The kernel's millidegrees. Raises ValueError on anything else."""
+    """The kernel's millidegrees. Raises ValueError on anything else, and on what is no temperature of a part (0 K)."""
     if not MILLIDEGREES.fullmatch(text.strip()):
         raise ValueError(f"temperature: millidegrees are expected, not {excerpt(text)}")
-    return int(text) / 1000.0
+    return plausible.degrees_celsius(int(text) / 1000.0, "temperature")
 
 
 class Temperature:

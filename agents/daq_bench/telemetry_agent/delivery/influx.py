@@ -26,6 +26,25 @@ RETRY_AFTER_S_MAX = 60.0
 SET_UP_RETRY_S = 30.0
 # "partial write: points beyond retention policy dropped=17", "partial write: field type conflict: ... dropped=1"
 DROPPED = re.compile(r"\bdropped=(\d+)")
+PARTIAL = re.compile(r"partial write|field type conflict")
+# What a server says with a status that blames the lines, and means its own set-up: no line is at fault.
+SET_UP_FAULTS = (
+    (
+        re.compile(r"HTTP request to an HTTPS server|plain HTTP request was sent to HTTPS", re.IGNORECASE),
+        "begin --influx-url with https://",
+    ),
+    (
+        re.compile(
+            r"\borg(?:anization)?(?: name| ID)?\b.*(?:not found|missing|required|could not)|please provide.*org",
+            re.IGNORECASE,
+        ),
+        "correct the organisation (--org)",
+    ),
+    (
+        re.compile(r"^\s*<(?:!doctype|html)", re.IGNORECASE),
+        "a proxy or web server answers there, and no InfluxDB: correct --influx-url",
+    ),
+)
 HINTS = {
     401: f"set {TOKEN_VARIABLE} to a valid token",
     403: "the token may not write to this bucket",
@@ -99,7 +118,11 @@ class InfluxWriter:
 def _raise(base: str, answer: Answer) -> NoReturn:
     status, reason = answer.status, _reason(answer.body)
     text = f"HTTP {status}: {reason}" if reason else f"HTTP {status}"
-    if status in CONTENT_STATUSES:
+    for pattern, remedy in SET_UP_FAULTS:
+        if status in CONTENT_STATUSES and pattern.search(reason):
+            raise Retryable(f"{base}: {text} ({remedy})", SET_UP_RETRY_S)
+    # InfluxDB 2.0 answers a partial write with 500: the lines that it dropped will never be taken.
+    if status in CONTENT_STATUSES or (status == 500 and PARTIAL.search(reason)):
         dropped = DROPPED.search(reason)
         raise Rejected(text, int(dropped[1]) if dropped else 0)
     if status < 400:

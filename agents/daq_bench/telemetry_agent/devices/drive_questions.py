@@ -136,11 +136,11 @@ class DriveQuestions:
         fault = smartctl_json.answer_fault(document)
         if fault:
             raise Unsupported(fault)
-        faults: list[str] = []
+        text, faults = document_of(done.text)
         smartctl_json.health_fields(document, faults)
         smartctl_json.temperatures(document, faults)
         smartctl_json.limits(document, faults)
-        return done.text, faults
+        return text, faults
 
     def _ask_nvme(self, program: str, name: str, known: _Known, texts: dict[str, str], faults: list[str]) -> None:
         """Adds the drive's own pages to `texts`, and what failed to `faults`; one part's failure leaves the others."""
@@ -148,7 +148,9 @@ class DriveQuestions:
 
         def health() -> None:
             page = nvme.page("smart-log")
-            nvme_pages.health_fields(page)
+            said: list[str] = []
+            nvme_pages.health_fields(page, said)
+            faults.extend(f"{name}: {fault}" for fault in said)
             texts[HEALTH] = page.hex()
 
         def unchanging() -> None:
@@ -295,10 +297,17 @@ def behind_of(document: Mapping[str, Any]) -> list[str]:
     return sorted(found)
 
 
+def document_of(text: str) -> tuple[str, list[str]]:
+    """The document in smartctl's output, and the lines that it printed before it (a syntax error in the user's drive database)."""
+    begin = re.search(r"^\s*\{", text, re.MULTILINE)
+    before = text[: begin.start()] if begin else ""
+    return text[len(before) :], [shown(line) for line in before.splitlines() if line.strip()]
+
+
 def decoded(done: Answer) -> dict[str, Any]:
     """smartctl's JSON. Raises ValueError that shows what it printed instead."""
     try:
-        document = json.loads(done.text)
+        document = json.loads(document_of(done.text)[0])
     except (ValueError, RecursionError):  # RecursionError: it nests without end
         document = None
     if not isinstance(document, dict):

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import NamedTuple
 
+from daq_bench.telemetry_agent.base import plausible
 from daq_bench.telemetry_agent.base.point import PointError, check_tag
 from daq_bench.telemetry_agent.base.tools import shown
 
@@ -90,10 +91,24 @@ def parse_sensors(text: str) -> tuple[list[SensorReading], list[str]]:
         # Silent sensors count too: one that falls silent must not pass its name on to another.
         seen[name, entity] += 1
         if match.re is READING_LINE:
+            if fault := _temperature_fault(match):
+                faults.append(f"ipmitool sdr: {fault}")
+                continue
             number = seen[name, entity]
             sensor = name if number == 1 else f"{name} #{number}"
             found.append(SensorReading(sensor, entity, match["unit"], float(match["value"]), match["state"].lower()))
     return found, faults
+
+
+def _temperature_fault(match: re.Match[str]) -> str:
+    """Why this is no temperature; "" where it may be one, and for what is none: a margin in kelvin to a limit, which may be 0."""
+    if match["unit"] != "degrees C" or "margin" in match["name"].lower():
+        return ""
+    try:
+        plausible.degrees_of_a_running_part(float(match["value"]), match["name"].strip())
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _is_sound(match: re.Match[str]) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from daq_bench.telemetry_agent.base import plausible
 from daq_bench.telemetry_agent.base.point import INT64_MAX, FieldValue
 
 PAGE_BYTES = 512
@@ -94,24 +95,45 @@ def demand_bytes(name: str, page: bytes, size: int) -> bytes:
     return page
 
 
-def health_fields(page: bytes) -> dict[str, FieldValue]:
-    """Fields of the measurement `smart`."""
-    demand_bytes("health log", page, PAGE_BYTES)
+def is_blank(page: bytes) -> bool:
+    """Is every bit the same? Controllers and emulations answer so for a page that they do not have."""
+    return not any(page) or all(one == 0xFF for one in page)
+
+
+def demand_page(name: str, page: bytes) -> bytes:
+    """A log page. Raises ValueError for another size, and for one that is blank."""
+    if is_blank(demand_bytes(name, page, PAGE_BYTES)):
+        raise ValueError(f"{name}: all of it is the same bit, which is no page")
+    return page
+
+
+def health_fields(page: bytes, faults: list[str] | None = None) -> dict[str, FieldValue]:
+    """Fields of the measurement `smart`. Raises ValueError for a page that is not sound; an implausible temperature is left out and
+    named in `faults`."""
+    demand_page("health log", page)
     fields: dict[str, FieldValue] = {}
     for field, (first, size, factor) in HEALTH_FIELDS.items():
         fields[field] = count(page, first, size, factor)
-    kelvin = count(page, 1, 2)
-    if kelvin:
-        fields["temperature_degc"] = float(kelvin - KELVIN)
+    composite = temperatures(page, faults).get(COMPOSITE)
+    if composite is not None:
+        fields["temperature_degc"] = composite
     return fields
 
 
-def temperatures(page: bytes) -> dict[str, float]:
-    """Degrees C by sensor; a sensor that the drive has not is left out."""
+def temperatures(page: bytes, faults: list[str] | None = None) -> dict[str, float]:
+    """Degrees C by sensor. A sensor that the drive has not (0 K) is left out; so is an implausible one, which is named in `faults`."""
     raw = {COMPOSITE: count(page, 1, 2)}
     for number in range(SENSORS):
         raw[f"sensor_{number + 1}"] = count(page, SENSORS_AT + 2 * number, 2)
-    return {name: float(kelvin - KELVIN) for name, kelvin in raw.items() if kelvin}
+    found = {}
+    for name, kelvin in raw.items():
+        if kelvin:
+            try:
+                found[name] = plausible.degrees_celsius(float(kelvin - KELVIN), f"health log: {name}")
+            except ValueError as error:
+                if faults is not None:
+                    faults.append(str(error))
+    return found
 
 
 def identity(page: bytes) -> Identity:
@@ -139,9 +161,7 @@ def supported_pages(page: bytes) -> frozenset[int]:
 
 def endurance_fields(page: bytes) -> dict[str, FieldValue]:
     """Fields of the measurement `smart_endurance` (log page 09h of one group). Raises ValueError for a page that is not sound."""
-    demand_bytes("endurance group log", page, PAGE_BYTES)
-    if not any(page) or all(one == 0xFF for one in page):
-        raise ValueError("endurance group log: all of it is the same bit, which is no page")
+    demand_page("endurance group log", page)
     return {
         name: count(page, *place) for name, place in ENDURANCE_FIELDS.items() if name != ESTIMATE or any(page[32:48])
     }

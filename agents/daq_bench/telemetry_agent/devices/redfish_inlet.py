@@ -8,17 +8,26 @@ names measures the air that comes in. A reading is a number in degrees Celsius; 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Callable, NamedTuple
 
 from daq_bench.telemetry_agent.devices.kernel_text import visible
 
 AIR = ("Intake", "Room")  # PhysicalContext
+NOWHERE = (None, "", "SystemBoard", "Chassis", "Front")  # contexts that leave open what is measured there
 SUMMARIES = ("Intake", "Ambient")  # of TemperatureSummaryCelsius
 WORKS = (None, "Enabled")  # Status.State; a BMC that leaves it out says nothing against the sensor
 CELSIUS = (None, "Cel")  # Sensor.ReadingUnits, by UCUM
 # [P] A server switches itself off before 60 degrees C at its inlet. 64 and more is a room's air in Fahrenheit, 290 in kelvin.
 DEGC_MIN, DEGC_MAX = -40.0, 60.0
+OF_THE_INLET = re.compile(r"inlet|ambient|intake|(?<![a-z])amb(?![a-z])", re.IGNORECASE)
+# Parts that sensors are named after; a part's inlet or ambient is air that the server has warmed.
+OF_A_PART = re.compile(
+    r"(?<![a-z])(?:cpu|p\d|dts|vr|vrm|dimm|ram|mem|memory|pch|psu?|power supply|gpu|pcie|nic|ocp|nvme|ssd|hdd|disk|drive|m\.?2|bmc|mb|mos|"
+    r"backplane|bp|riser|mezz|raid|hba|exhaust|outlet)(?![a-z])|\bp\d+_|(?<![a-z])(?:cpu|gpu|psu|ps|dimm|nvme|vr|nic|hdd|ssd|bp|mb)\d",
+    re.IGNORECASE,
+)
 SENSORS_MAX = 16  # of one document
 NAME_CHARACTERS_MAX = 100
 # Chassis.ChassisType of what holds drives, parts or several servers.
@@ -45,8 +54,29 @@ def is_server(chassis: Mapping[str, Any]) -> bool:
 
 def of_thermal(document: Mapping[str, Any]) -> Found:
     """The intakes in `Thermal`."""
-    rows = (one for one in _objects(document.get("Temperatures")) if one.get("PhysicalContext") in AIR)
-    return _read((_name(one, "Name", "MemberId"), one.get("ReadingCelsius"), _state(one)) for one in rows)
+    rows, faults = _intakes(_objects(document.get("Temperatures")), "Name", "MemberId")
+    found, said = _read((_name(one, "Name", "MemberId"), one.get("ReadingCelsius"), _state(one)) for one in rows)
+    return found, [*faults, *said]
+
+
+def _intakes(rows: list[Mapping[str, Any]], *keys: str) -> tuple[list[Mapping[str, Any]], list[str]]:
+    """The rows of the air at the inlet, and why marks are not believed.
+
+    Gigabyte's BMCs mark every sensor Intake: where a marked one is named after a part, names decide. Some (iDRAC 9, Lenovo, Intel) mark
+    none and name them."""
+    marked = [one for one in rows if one.get("PhysicalContext") in AIR]
+    wrong = [_name(one, *keys) for one in marked if OF_A_PART.search(_name(one, *keys))]
+    if marked and not wrong:
+        return marked, []
+    places = (*NOWHERE, *(AIR if wrong else ()))
+    named = [one for one in rows if one.get("PhysicalContext") in places and is_named_inlet(_name(one, *keys))]
+    faults = [f"the marks Intake and Room are not believed, {', '.join(wrong[:3])} has one"] if wrong else []
+    return named, faults
+
+
+def is_named_inlet(name: str) -> bool:
+    """Says whether a sensor is named after the air that the server takes in, and after no part with an inlet of its own."""
+    return bool(OF_THE_INLET.search(name)) and not OF_A_PART.search(name)
 
 
 def of_metrics(document: Mapping[str, Any]) -> Found:
@@ -54,18 +84,19 @@ def of_metrics(document: Mapping[str, Any]) -> Found:
     summary = document.get("TemperatureSummaryCelsius")
     summary = summary if isinstance(summary, Mapping) else {}
     named = [(name, summary[name]) for name in SUMMARIES if isinstance(summary.get(name), Mapping)]
+    faults: list[str] = []
     if not named:
-        rows = (
-            one for one in _objects(document.get("TemperatureReadingsCelsius")) if one.get("PhysicalContext") in AIR
-        )
+        rows, faults = _intakes(_objects(document.get("TemperatureReadingsCelsius")), "DeviceName", "DataSourceUri")
         named = [(_name(one, "DeviceName", "DataSourceUri"), one) for one in rows]
-    return _read((name, one.get("Reading"), None) for name, one in named)
+    found, said = _read((name, one.get("Reading"), None) for name, one in named)
+    return found, [*faults, *said]
 
 
 def of_sensor(document: Mapping[str, Any]) -> Found:
     """The one reading of a `Sensor`, if it is of an intake."""
-    if document.get("PhysicalContext") not in AIR:
-        return [], []
+    rows, faults = _intakes([document], "Name", "Id")
+    if not rows:
+        return [], faults
     name, units = _name(document, "Name", "Id"), document.get("ReadingUnits")
     if units not in CELSIUS:
         return [], [f"{name}: its unit is {_shown(units)} and not Cel"]

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from daq_bench.telemetry_agent.base import plausible
 from daq_bench.telemetry_agent.base.point import INT64_MAX, FieldValue
 from daq_bench.telemetry_agent.devices.nvme_pages import COMPOSITE, DATA_UNIT_BYTES
 
@@ -55,6 +56,9 @@ ATA_DATA = re.compile(
     r"(?P<what>Host|NAND|Flash|Lifetime|Total|Total_NAND)_(?P<way>Writes|Reads)_(?P<number>[1-9]\d{0,2})?(?P<unit>MiB|GiB|GB)"
 )
 ATA_SECTORS = {"Total_LBAs_Written": "data_written_bytes", "Total_LBAs_Read": "data_read_bytes"}
+# [P] A drive that runs in a machine writes more than this, if only the machine's log; the units that makers use instead of a sector (MiB to
+# GiB) make a count thousands of times too small.
+USED_H, USED_BYTES_PER_H = 1000, 1e6
 UNITS = {"MiB": 2**20, "GiB": 2**30, "GB": 10**9}
 NAND_NAMES = ("NAND", "Flash", "Total_NAND")
 # ATA8-ACS device statistics: (page, offset) -> field; sectors are logical ones.
@@ -106,17 +110,18 @@ def whole_number(value: object, name: str, factor: int = 1) -> int:
 
 def degrees(value: object, name: str) -> float:
     """A temperature in degrees C."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -100 <= value <= 300:
-        raise ValueError(f"{name} is {str(value)[:40]!r}, which is no temperature")
-    return float(value)
+    return plausible.degrees_celsius(_number(value, name), name)
 
 
 def reading(value: object, name: str) -> float:
     """The temperature of a drive that runs: 0 is what tools and controllers say for want of one."""
-    found = degrees(value, name)
-    if found == 0:
-        raise ValueError(f"{name} is 0 degrees C, which is no reading of a drive in use")
-    return found
+    return plausible.degrees_of_a_running_part(_number(value, name), name)
+
+
+def _number(value: object, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"{name} is {str(value)[:40]!r}, which is no temperature")
+    return float(value)
 
 
 def identity(document: Mapping[str, Any]) -> dict[str, str]:
@@ -182,6 +187,8 @@ def temperatures(document: Mapping[str, Any], faults: list[str] | None = None) -
         elif TEMPERATURE in _statistics(document):
             name = "device statistics: Current Temperature"
             found[DRIVE] = reading(_statistics(document)[TEMPERATURE], name)
+        elif (stated := _environmental(document)) is not None:
+            found[DRIVE] = reading(stated, "scsi_environmental_reports: current")
     with _Sound(faults):
         sensors = _table(document, "nvme_smart_health_information_log").get("temperature_sensors") or []
         if not isinstance(sensors, list):
@@ -191,6 +198,15 @@ def temperatures(document: Mapping[str, Any], faults: list[str] | None = None) -
                 if value is not None:
                     found[f"sensor_{number}"] = reading(value, f"temperature_sensors[{number - 1}]")
     return found
+
+
+def _environmental(document: Mapping[str, Any]) -> object:
+    """The temperature of a SAS drive that states it in its environmental reports alone (log page 0Dh, subpage 01h): parameter 0's."""
+    reports = _table(document, "scsi_environmental_reports")
+    for key in sorted(reports):
+        if key.startswith("temperature") and "current" in _table(reports, key):
+            return _table(reports, key)["current"]
+    return None
 
 
 def limits(document: Mapping[str, Any], faults: list[str] | None = None) -> dict[str, FieldValue]:
@@ -233,6 +249,7 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
     in_stated_unit: set[str] = set()
     counts_sectors = document.get("in_smartctl_database") is True and not _counts_in_stated_unit(document)
     sector_bytes = whole_number(document.get("logical_block_size", 512), "logical_block_size")
+    hours = _table(document, "power_on_time").get("hours")
     for row in _rows(_table(document, "ata_smart_attributes"), "table"):
         number, name = row.get("id"), str(row.get("name", ""))
         needed, field = ATA_FIELDS.get(number if isinstance(number, int) else 0, ("", ""))
@@ -254,7 +271,7 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
                 pass  # the unit that a name states wins
             elif name in ATA_SECTORS and counts_sectors:
                 # For a drive that smartctl does not know, this name is only the usual one.
-                fields[ATA_SECTORS[name]] = whole_number(_raw(row, name), name, sector_bytes)
+                fields[ATA_SECTORS[name]] = _in_sectors(_raw(row, name), name, sector_bytes, hours)
     statistics = _statistics(document)
     for place, field in STATISTICS.items():
         with _Sound(faults):
@@ -270,6 +287,17 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
                         f" {stated}, which is taken"
                     )
     return fields
+
+
+def _in_sectors(sectors: int, name: str, sector_bytes: int, hours: object) -> int:
+    """Bytes. Raises ValueError where so few were written in so many hours that the drive counts in another unit than its attribute's
+    name says: Toshiba's HK4R counts 32 MiB, which makes 41 TB look like 0.6 GB."""
+    count = whole_number(sectors, name, sector_bytes)
+    if count and isinstance(hours, int) and hours >= USED_H and count / hours < USED_BYTES_PER_H:
+        raise ValueError(
+            f"{name} is {sectors}: {count} bytes in {hours} hours, so that its unit is none of {sector_bytes} B"
+        )
+    return count
 
 
 def _counts_in_stated_unit(document: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ null, with the reason. Where IPMI and Redfish contradict each other, neither is 
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,6 +19,11 @@ from daq_bench.bench_model.profiles.candidates import load_candidate
 
 NAME = "results/surroundings.json"
 INLET_NAMES = ("inlet", "ambient")
+# IPMI 2.0, table 43-13: parts with an inlet of their own: processor, disk, memory, power supply, add-in card, drive bay, module.
+ENTITIES_OF_PARTS = ("3", "4", "8", "10", "11", "20", "26", "32")
+PARTS = re.compile(
+    r"(?<![a-z])(?:psu?|pwr|power supply|cpu|gpu|dimm|pcie|nic|ocp|hdd|ssd|nvme)(?![a-z])", re.IGNORECASE
+)
 INLET_ENTITIES = ("55.", "64.")  # IPMI 2.0, table 43-13: air inlet (37h, and 40h as older firmware has it)
 DEGC_MIN, DEGC_MAX = -40.0, 100.0  # air beyond is no reading
 REDFISH = "Redfish"
@@ -66,8 +72,12 @@ def is_inlet(point: Point) -> bool:
     """Says whether a point is of the air that the server takes in."""
     if point.measurement == "redfish_sensor":
         return True  # it holds nothing else
-    named = any(name in point.tags.get("sensor", "").lower() for name in INLET_NAMES)
-    return point.measurement == "ipmi_sensor" and (named or point.tags.get("entity", "").startswith(INLET_ENTITIES))
+    if point.measurement != "ipmi_sensor":
+        return False
+    sensor, entity = point.tags.get("sensor", ""), point.tags.get("entity", "")
+    named = any(name in sensor.lower() for name in INLET_NAMES)
+    of_a_part = entity.partition(".")[0] in ENTITIES_OF_PARTS or PARTS.search(sensor) is not None
+    return entity.startswith(INLET_ENTITIES) or (named and not of_a_part)
 
 
 def _name(point: Point) -> str:

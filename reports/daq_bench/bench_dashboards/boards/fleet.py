@@ -15,6 +15,7 @@ from daq_bench.bench_dashboards.influxql import (
     equals,
     last,
     lowest,
+    reads,
     value,
     whole,
 )
@@ -26,6 +27,7 @@ WHO: tuple[Condition, ...] = (chosen("host"), chosen("scenario"))
 WHAT: tuple[Condition, ...] = (*WHO, chosen("model"), chosen("requirement"), differs("requirement", "overall"))
 OVERALL: tuple[Condition, ...] = (*WHO, equals("requirement", "overall"))
 MARGIN = Thresholds(Colour.BAD, ((0, Colour.WATCH), (10, Colour.GOOD)))
+BAR_LASTS_S = 36 * 3600  # a night that was missed ends the bar of the one before
 WATCH_IT = DataLink(
     "Replay it on Run live",
     f"/d/{LIVE}?var-host=${{__data.fields.host}}&var-run=${{__data.fields.run}}"
@@ -49,20 +51,17 @@ def _all(name: str, label: str, description: str, *where: str) -> TagValues:
 
 
 def _header() -> Row:
-    newest = Query("bench_verdict", (last("outcome"),), OVERALL, policy=HISTORY)
     runs = Query("bench_verdict", (count("outcome"),), OVERALL, policy=HISTORY)
-    margins = Query("bench_verdict", (last("margin_percent").named("margin"),), WHAT, ("requirement", "host"), policy=HISTORY)  # fmt: skip
+    counted = (*WHAT, reads("outcome", "PASS", "FAIL"))
+    margins = Query(
+        "bench_verdict",
+        (last("margin_percent").named("margin"),),
+        counted,
+        ("requirement", "host"),
+        policy=HISTORY,
+    )
     return Row(
         5,
-        Stat(
-            "Newest outcome",
-            "The outcome of the run that was judged last in this range, among the candidates chosen.",
-            (Target(newest, "outcome"),),
-            Unit.TEXT,
-            words=OUTCOMES,
-            text=True,
-            no_value="no run",
-        ),
         Stat(
             "Runs in this range",
             "How many were judged. Fewer than nights: something kept a run from finishing.",
@@ -73,7 +72,8 @@ def _header() -> Row:
         ),
         Stat(
             "Smallest newest margin",
-            "The newest value of each candidate and requirement that lies nearest to, or furthest beyond, its bound.",
+            "The newest value of each candidate and requirement that lies nearest to, or furthest beyond, its bound. Evidence that "
+            "does not count (INADMISSIBLE, ERROR) is left out.",
             (Target(Query(margins, (lowest("margin").named(WORST),), tags=("host", "requirement")), table=True),),
             Unit.PERCENT,
             MARGIN,
@@ -88,10 +88,29 @@ def _header() -> Row:
 def _outcomes() -> tuple[Row, ...]:
     lanes = StateTimeline(
         "Outcome of each candidate, night by night",
-        "One lane for each candidate; a bar lasts until its next run. A change of colour is where to look.",
+        "One lane for each candidate; a bar lasts until its next run, and 36 h at most. A change of colour, or a gap, is where to look.",
         (Target(Query("bench_verdict", (value("outcome"),), OVERALL, ("host",), policy=HISTORY), "$tag_host"),),
         Unit.TEXT,
         words=OUTCOMES,
+        lasts_s=BAR_LASTS_S,
+    )
+    newest = Table(
+        "Newest run of each candidate",
+        "Longest ago first: a candidate that is not run any more says nothing, whatever its last outcome was.",
+        (
+            Target(
+                Query("bench_verdict", (last("outcome").named("result"),), OVERALL, ("host",), policy=HISTORY),
+                table=True,
+            ),
+        ),
+        Unit.COUNT,
+        overrides=(
+            Override("Outcome", words=OUTCOMES, width=140),
+            Override("Judged", unit=Unit.AGE),
+        ),
+        columns=(("host", "host"), ("result", "Outcome"), ("Time", "Judged")),
+        sort="Judged",
+        ascending=True,
     )
     columns = (
         whole(value("started_ns") / 1e6).named("started_ms"),
@@ -136,7 +155,7 @@ def _outcomes() -> tuple[Row, ...]:
             ("ended_ms", "ended_ms"),
         ),
     )
-    return (Row(8, lanes), Row(9, runs))
+    return (Row(8, newest, lanes, widths=(8, 16)), Row(9, runs))
 
 
 def _margins() -> Section:

@@ -38,16 +38,15 @@ TO_DRIVES = DataLink("Drive health", f"/d/{DRIVES}?${{host:queryparam}}&${{run:q
 
 
 def _header() -> Row:
-    # A phase of hours was announced before the range that is shown.
-    now = Query("bench_event", (last("text"),), (*HERE, equals("kind", "phase")), in_range=False)
+    # An agent runs only while a run is open: what answered within the last minute runs now, and nothing else does.
+    running = Query("telemetry_agent", (last("staleness_s").named("age"),), HERE, by=("run",))
+    phase = Query("bench_event", (last("text"),), (*HERE, equals("kind", "phase")))
     left = Query("daqwriter", ((last("total_s") - last("elapsed_s")).named("left"),), HERE)
     used = Query("daqwriter", ((last("backlog_bytes") / last("buffer_bytes")).named("used"),), HERE)
-    # The run that wrote last: its losses, and the most that its buffer held, count from its begin.
-    lost = Query("daqwriter", (highest("lost_superchunks").named("lost"),), HERE, ("run",), in_range=False)
-    filled = Query(
-        "daqwriter", ((value("backlog_bytes") / value("buffer_bytes")).named("used"),), HERE, ("run",), in_range=False
-    )
-    most = Query(filled, (highest("used").named("used"),), by=("run",), in_range=False)
+    # Of the range that is shown, so that the last run's losses are not taken for this one's: nothing old is green, or red.
+    lost = Query("daqwriter", (highest("lost_superchunks").named("lost"),), HERE, ("run",))
+    filled = Query("daqwriter", ((value("backlog_bytes") / value("buffer_bytes")).named("used"),), HERE, ("run",))
+    most = Query(filled, (highest("used").named("used"),), by=("run",))
     margins = Query(
         "temperature",
         ((last("warning_degc") - last("temperature_degc")).named("margin"),),
@@ -58,13 +57,24 @@ def _header() -> Row:
     return Row(
         5,
         Stat(
-            "Now",
-            "The phase that the newest run announced last, whenever that was.",
-            (Target(now, "phase"),),
-            Unit.TEXT,
+            "Runs now",
+            "The run whose agent answered within the last minute. Grey: nothing runs, and the other tiles show what was.",
+            (Target(running, "$tag_run"),),
+            Unit.SECONDS,
             Thresholds(Colour.CALM),
+            time_from="1m",
+            decimals=0,
+            name_only=True,
+            no_value="nothing",
+        ),
+        Stat(
+            "Phase",
+            "The phase that was announced last in the range shown: zoom out for one that has lasted longer.",
+            (Target(phase, "phase"),),
+            Unit.TEXT,
+            Thresholds(Colour.MUTED),
             text=True,
-            no_value="no run",
+            no_value="-",
         ),
         Stat(
             "Left of this load",
@@ -76,8 +86,8 @@ def _header() -> Row:
         ),
         Stat(
             "Lost superchunks",
-            "Most that one record of the newest run has lost. Anything but 0 fails the requirement.",
-            (Target(Query(lost, (last("lost"),), in_range=False), "lost"),),
+            "Most that one record has lost, in the range shown. Anything but 0 fails the requirement.",
+            (Target(Query(lost, (highest("lost"),)), "lost"),),
             Unit.COUNT,
             NONE_ALLOWED,
             no_value="-",
@@ -93,8 +103,8 @@ def _header() -> Row:
         ),
         Stat(
             "Fullest buffer",
-            "Largest backlog of the newest run as a share of the transient buffer, from the run's begin.",
-            (Target(Query(most, (last("used"),), in_range=False), "used"),),
+            "Largest backlog as a share of the transient buffer, in the range shown.",
+            (Target(Query(most, (highest("used"),)), "used"),),
             Unit.FRACTION,
             Thresholds(Colour.GOOD, ((0.5, Colour.WATCH), (0.9, Colour.BAD))),
             decimals=0,
@@ -122,7 +132,7 @@ def _header() -> Row:
             decimals=1,
             no_value="SILENT",
         ),
-        widths=(5, 4, 3, 3, 3, 3, 3),
+        widths=(4, 3, 3, 3, 3, 3, 3, 2),
     )
 
 

@@ -93,6 +93,11 @@ class Bios:
             state["scheduled"] = state["scheduled"] or with_job or not VENDORS[state["vendor"]].needs_job
             write_json(self._file, state)
 
+    def clear(self) -> None:
+        """Forgets what is pending, and the job for it."""
+        with locked(self._lock):
+            write_json(self._file, {**self._read(), "pending": {}, "scheduled": False})
+
     def schedule(self) -> None:
         """Does the work of a job for the settings: the next reset applies them."""
         with locked(self._lock):
@@ -128,6 +133,10 @@ class Bios:
 def _held(vendor: Vendor, name: str, wanted: dict[str, Any]) -> Refusal | None:
     """Why an attribute cannot be set beside the others' values, as a dependency of the attribute registry."""
     attribute = vendor.attribute(name)
+    if attribute is not None and attribute.not_with and wanted.get(attribute.not_with[0]) in attribute.not_with[1]:
+        other = attribute.not_with[0]
+        text = f"The BIOS attribute {name} is read-only while {other} is {wanted[other]!r}."
+        return Refusal("PropertyNotWritable", name, text)
     if attribute is None or attribute.only_with is None or wanted.get(attribute.only_with[0]) == attribute.only_with[1]:
         return None
     other, value = attribute.only_with

@@ -30,7 +30,9 @@ def paths(vendor: Vendor) -> dict[str, str]:
         "settings": f"{system}/Bios/{vendor.settings}",
         "reset_bios": f"{system}/Bios/Actions/Bios.ResetBios",
         "manager": manager,
-        "jobs": f"{manager}/Jobs",
+        "jobs": f"{manager}/Oem/Dell/Jobs",
+        "delete_job": f"{manager}/Oem/Dell/DellJobService/Actions/DellJobService.DeleteJobQueue",
+        "clear_pending": f"{system}/Bios/{vendor.settings}/Actions/Oem/DellManager.ClearPending",
         "at_once": f"{manager}/{vendor.at_once_path}",
         "fan_mode": f"{manager}/Oem/Supermicro/FanMode",
         "chassis": chassis,
@@ -119,13 +121,16 @@ def bios(vendor: Vendor, attributes: dict[str, str]) -> Document:
 
 
 def bios_settings(vendor: Vendor, attributes: dict[str, str]) -> Document:
+    at = paths(vendor)
+    clear = {"#DellManager.ClearPending": {"target": at["clear_pending"]}} if vendor.needs_job else {}
     return resource(
-        paths(vendor)["settings"],
+        at["settings"],
         "Bios.v1_0_4.Bios",
         vendor.settings,
         "BIOS attributes after the next reset",
         AttributeRegistry=vendor.registry,
         Attributes=attributes,
+        **({"Actions": clear} if clear else {}),
     )
 
 

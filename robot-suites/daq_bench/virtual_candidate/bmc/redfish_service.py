@@ -130,6 +130,17 @@ class Service:
             self._reset(body.get("ResetType"))
         elif path == self.at["reset_bios"]:
             self.bios.reset_to_defaults()
+        elif self.vendor.needs_job and path == self.at["delete_job"]:
+            if not self.jobs or body.get("JobID") != self.jobs[-1].rpartition("/")[2] or not self.bios.scheduled:
+                text = f"There is no job {body.get('JobID')} that could be deleted."
+                raise problem(HTTPStatus.BAD_REQUEST, "ActionParameterNotSupported", text)
+            self.bios.clear()
+            self.jobs.pop()
+        elif self.vendor.needs_job and path == self.at["clear_pending"]:
+            if self.bios.scheduled:
+                text = "The pending values are committed to a job; delete the job."
+                raise problem(HTTPStatus.BAD_REQUEST, "OperationFailed", text)
+            self.bios.clear()
         elif self.vendor.needs_job and path == self.at["jobs"]:
             if body.get("TargetSettingsURI") != self.at["settings"]:
                 text = f"TargetSettingsURI must be {self.at['settings']}."
@@ -151,10 +162,16 @@ class Service:
         if apply is not None and (not isinstance(apply, dict) or apply.get("ApplyTime") != "OnReset"):
             text = f"The value {apply!r} of @Redfish.SettingsApplyTime is not in its list: ApplyTime OnReset."
             raise problem(HTTPStatus.BAD_REQUEST, "PropertyValueNotInList", text)
+        if self.vendor.needs_job and self.bios.scheduled:
+            # As iDRAC 9: nothing else can be made pending until the job ran or was deleted.
+            text = "Pending configuration values are already committed, unable to perform another set operation."
+            raise problem(HTTPStatus.BAD_REQUEST, "OperationFailed", text)
         refusals = self.bios.refusals(attributes)
         if refusals:
             raise ProblemError(HTTPStatus.BAD_REQUEST, *refusals)
         self.bios.set(attributes, with_job=apply is not None)
+        if self.vendor.needs_job and apply is not None:
+            self.jobs.append(f"{self.at['jobs']}/JID_{len(self.jobs) + 1:012d}")
         return documents.bios_settings(self.vendor, self.bios.pending())
 
     def _reset(self, kind: Any) -> None:
@@ -180,7 +197,12 @@ class Service:
         waits = path == self.jobs[-1] and self.bios.scheduled
         name = path.rpartition("/")[2]
         return lambda: documents.resource(
-            path, "Job.v1_0_0.Job", name, "Configure BIOS", JobState="Scheduled" if waits else "Completed"
+            path,
+            "DellJob.v1_0_0.DellJob",
+            name,
+            "Configure BIOS",
+            JobType="BIOSConfiguration",
+            JobState="Scheduled" if waits else "Completed",
         )
 
 
@@ -224,6 +246,11 @@ class Handler(BaseHTTPRequestHandler):
         before = self._found()
         body = self._body()
         wanted = self.headers.get("If-Match")
+        demanded = self.service.vendor.tag_demanded
+        if wanted is None and demanded and self._resource == self.service.at["settings"]:
+            raise problem(
+                HTTPStatus(demanded), "PreconditionRequired", "The request must name an entity tag in If-Match."
+            )
         if wanted not in (None, "*", _tag(before)):
             text = f"{self._resource} was changed meanwhile; read it again."
             raise problem(HTTPStatus.PRECONDITION_FAILED, "PreconditionFailed", text)

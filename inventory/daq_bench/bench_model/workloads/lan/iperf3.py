@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +12,9 @@ from daq_bench.bench_model.bundle.files import strict
 
 BITS = 8.0
 ENDED_EARLY_SHARE = 0.9  # [P] of the time asked for; a transfer that comes to its end takes all of it and some ms more
+
+
+FRAGMENT_SHARE = 0.5  # [P] of the usual interval: a shorter one is what was left at the end
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,11 @@ def parse(text: str) -> Flow:
     try:
         document = strict(text, doubled_keys=True)
     except ValueError:
+        if _documents(text) > 1:
+            raise ValueError(
+                f"iperf3 printed {_documents(text)} JSON documents one behind the other, as 3.16 and 3.17 do: which of them holds is not "
+                "known. Install iperf3 3.18 or newer, or 3.15 or older"
+            ) from None
         raise ValueError(f"iperf3's output is no whole JSON document: it ends in {text[-40:]!r}") from None
     if not isinstance(document, dict):
         raise ValueError("iperf3's output is no JSON object")
@@ -50,6 +60,19 @@ def parse(text: str) -> Flow:
         start = document.get("start")
         version = start.get("version") if isinstance(start, dict) else None
         raise ValueError(f"{str(version or 'iperf3 of an unknown version')[:80]}: {str(error)[:400]}") from None
+
+
+def _documents(text: str) -> int:
+    """The whole JSON documents that a text is made of; 0 where something else stands in it."""
+    decoder, place, count = json.JSONDecoder(), 0, 0
+    while text[place:].strip():
+        place += len(text[place:]) - len(text[place:].lstrip())
+        try:
+            _, place = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            return 0
+        count += 1
+    return count
 
 
 def _flow(document: dict[str, Any]) -> Flow:
@@ -84,10 +107,18 @@ def _samples(document: dict[str, Any]) -> Iterator[float]:
     rows = document.get("intervals", [])
     if not isinstance(rows, list) or not all(isinstance(one, dict) for one in rows):
         raise ValueError(f"iperf3's intervals are {str(rows)[:80]}: a list of objects was expected")
-    for one in rows:
-        whole = _part(one, "sum")
-        if not whole.get("omitted"):
-            yield _number(whole, "bits_per_second") / BITS
+    counted = [whole for whole in (_part(one, "sum") for one in rows) if not whole.get("omitted")]
+    seconds = [_number(whole, "seconds") if "seconds" in whole else None for whole in counted]
+    usual_s = statistics.median([one for one in seconds if one is not None] or [0.0])
+    samples: list[tuple[float, float]] = []  # B/s, seconds
+    for whole, lasted_s in zip(counted, seconds, strict=True):
+        rate, lasted_s = _number(whole, "bits_per_second") / BITS, usual_s if lasted_s is None else lasted_s
+        if samples and lasted_s < FRAGMENT_SHARE * usual_s:
+            # The rest at the end, of a millisecond or so, says nothing by itself: it belongs to the interval before.
+            before, before_s = samples.pop()
+            rate, lasted_s = (before * before_s + rate * lasted_s) / (before_s + lasted_s), before_s + lasted_s
+        samples.append((rate, lasted_s))
+    yield from (rate for rate, _ in samples)
 
 
 def _part(document: dict[str, Any], name: str) -> dict[str, Any]:

@@ -15,8 +15,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from daq_bench.rig.on_candidate.reading import disk_counters
+
 TOOL_S_MAX = 120  # ends a hang: a drive answers late while it is written to
-SECTOR_BYTES = 512  # of /sys/block/*/stat, whatever the device's block size
+SECTOR_BYTES = disk_counters.SECTOR_BYTES
 NVME_DATA_UNIT_BYTES = 512_000  # NVMe base specification: thousands of 512 B, rounded up
 OCP_LOG, INTEL_LOG, LOG_BYTES = "0xc0", "0xca", 512
 OCP_GUID = bytes.fromhex(
@@ -61,9 +63,12 @@ def smart_document(name: str) -> dict[str, Any]:
 
 
 def document_of(text: str | bytes) -> dict[str, Any]:
-    """smartctl's JSON; empty where it is none."""
+    """smartctl's JSON, behind lines that it may print before; empty where it is none."""
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "replace")
+    begin = re.search(r"^\s*\{", text, re.MULTILINE)
     try:
-        document = json.loads(text, parse_constant=number_of, parse_float=number_of)
+        document = json.loads(text[begin.start() :] if begin else text, parse_constant=number_of, parse_float=number_of)
     except (ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
@@ -95,12 +100,37 @@ def intel_nand_bytes(page: bytes, host_bytes: int) -> int | None:
 
 def ata_nand_bytes(document: dict[str, Any]) -> tuple[int, int] | None:
     """(bytes, step) of the attribute whose name, given by smartctl's drive database, states the unit."""
-    for row in document.get("ata_smart_attributes", {}).get("table", []):
-        match = ATA_NAND.fullmatch(row["name"])
+    rows = table(document, "ata_smart_attributes").get("table")
+    for row in rows if isinstance(rows, list) else []:
+        match = ATA_NAND.fullmatch(str(row.get("name"))) if isinstance(row, dict) else None
         if match:
             unit = ATA_UNITS[match[1]]
-            return int(row["raw"]["value"]) * unit, unit
+            written = count(table(row, "raw").get("value"), str(row["name"]))
+            return None if written is None else (written * unit, unit)
     return None
+
+
+def table(document: dict[str, Any], key: str) -> dict[str, Any]:
+    """An object of smartctl's answer; empty where it is none."""
+    value = document.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def count(value: Any, name: str) -> int | None:
+    """A count as smartctl's versions write it: a number, its digits, or both as {"n": ..., "s": ...}; None where there is none.
+
+    Raises ValueError for anything else: what a drive has written is counted, or it is not known."""
+    if isinstance(value, dict):
+        value = value.get("s", value.get("n"))
+    if value is None:
+        return None
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) <= 2**53:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise ValueError(f"{name} is {str(value)[:40]!r}, which is no credible count")
+    return value
 
 
 def log_page(name: str, number: str) -> bytes:
@@ -124,7 +154,7 @@ def nand_writes(name: str, document: dict[str, Any], host_bytes: int | None) -> 
         found = (written, 1, "OCP log page C0h")
     elif by_ata:
         found = (*by_ata, "ATA attribute")
-    elif host_bytes is not None and document.get("nvme_pci_vendor", {}).get("id") in INTEL_VENDORS:
+    elif host_bytes is not None and table(document, "nvme_pci_vendor").get("id") in INTEL_VENDORS:
         written = intel_nand_bytes(log_page(name, INTEL_LOG), host_bytes)
         found = (written, INTEL_UNIT_BYTES, "Intel log page CAh") if written is not None else found
     return dict(zip(("nand_bytes", "nand_step_bytes", "nand_source"), found))
@@ -132,19 +162,19 @@ def nand_writes(name: str, document: dict[str, Any], host_bytes: int | None) -> 
 
 def reading_of(name: str) -> dict[str, Any]:
     """One drive. `written_bytes` is the drive's own count where it keeps one, else the kernel's of this boot."""
-    fields = Path(f"/sys/block/{name}/stat").read_text(encoding="ascii").split()
+    fields = disk_counters.counters(name)
     document = smart_document(name)
-    log = document.get("nvme_smart_health_information_log", {})
-    units = log.get("data_units_written")
+    log = table(document, "nvme_smart_health_information_log")
+    units = count(log.get("data_units_written_s", log.get("data_units_written")), f"{name}: data_units_written")
     own = units is not None
-    host_bytes = units * NVME_DATA_UNIT_BYTES if own else None
+    host_bytes = None if units is None else units * NVME_DATA_UNIT_BYTES
     return {
         "name": name,
         "counter": "nvme" if own else "kernel",
-        "written_bytes": host_bytes if own else int(fields[6]) * SECTOR_BYTES,
+        "written_bytes": host_bytes if own else fields[disk_counters.WRITTEN_SECTORS] * SECTOR_BYTES,
         "step_bytes": NVME_DATA_UNIT_BYTES if own else SECTOR_BYTES,
         **nand_writes(name, document, host_bytes),
-        **{key: log.get(key) for key in HEALTH},
+        **{key: count(log.get(key), f"{name}: {key}") for key in HEALTH},
     }
 
 
@@ -152,7 +182,7 @@ def main(names: list[str]) -> dict[str, Any]:
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return {"result": {"boot_id": boot, "drives": [reading_of(name) for name in names]}}
-    except (OSError, IndexError) as error:
+    except (OSError, ValueError) as error:
         return {"error": f"the drives' counters cannot be read: {error}"}
 
 

@@ -68,8 +68,9 @@ def asked(name: str) -> tuple[str | None, str | None, str]:
 
 def told(text: str) -> tuple[str | None, str | None]:
     """(serial, firmware) of smartctl's JSON."""
+    begin = re.search(r"^\s*\{", text, re.MULTILINE)  # behind lines that smartctl may print before
     try:
-        document = json.loads(text)
+        document = json.loads(text[begin.start() :] if begin else text)
     except (ValueError, RecursionError):
         document = {}
     document = document if isinstance(document, dict) else {}

@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-SECTOR_BYTES = 512  # unit of the counters in /sys/block/*/stat, whatever the device's block size
+from daq_bench.rig.on_candidate.reading import disk_counters
+
 CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")  # proc(5)
 IN_KERNEL = ("system", "irq", "softirq")
 BUSY = ("user", "nice", *IN_KERNEL)
@@ -38,10 +39,6 @@ def thread_times(array: str, ticks: int, proc: Path = Path("/proc")) -> dict[str
     return found
 
 
-def written_bytes(name: str, sys_block: Path = Path("/sys/block")) -> int:
-    return int((sys_block / name / "stat").read_text(encoding="ascii").split()[6]) * SECTOR_BYTES
-
-
 def counters(array: str | None, devices: list[str]) -> dict[str, Any]:
     ticks = os.sysconf("SC_CLK_TCK")
     cpu = cpu_times(Path("/proc/stat").read_text(encoding="ascii"), ticks)
@@ -50,7 +47,10 @@ def counters(array: str | None, devices: list[str]) -> dict[str, Any]:
         "kernel_cpu_s": sum(cpu[name] for name in IN_KERNEL),
         "total_cpu_s": sum(cpu[name] for name in BUSY),
         "md_threads_s": thread_times(array, ticks) if array else {},
-        "written_bytes": {name: written_bytes(name) for name in devices},
+        "written_bytes": {
+            name: disk_counters.counters(name)[disk_counters.WRITTEN_SECTORS] * disk_counters.SECTOR_BYTES
+            for name in devices
+        },
     }
 
 

@@ -91,7 +91,11 @@ class Site:
 def counted_bytes(machine: Machine, device: str | None, field: int, since: int | None = 0) -> int | None:
     if device is None or since is None:
         return None
-    return int(machine.read_text(Path(f"/sys/block/{device}/stat")).split()[field]) * SECTOR_BYTES - since
+    counters = [int(text) for text in machine.read_text(Path(f"/sys/block/{device}/stat")).split()]
+    if device.startswith("nvme") and not (counters[READ_SECTORS] or counters[WRITTEN_SECTORS]):
+        # Of a multipath drive some kernels count at the paths alone.
+        counters = machine.call("disk_counters", device)
+    return counters[field] * SECTOR_BYTES - since
 
 
 def left(

@@ -1,0 +1,247 @@
+"""Readings that public reports show to be silently wrong in many tools: each with its source, and the value that is right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daq_bench.telemetry_agent.collectors.block_device import DISK_KEY, BlockDevice
+from daq_bench.telemetry_agent.collectors.cpu_throttle import CpuThrottle
+from daq_bench.telemetry_agent.collectors.rapl import Rapl
+from daq_bench.telemetry_agent.collectors.smart import drive_points
+from daq_bench.telemetry_agent.collectors.temperature import Temperature
+from daq_bench.telemetry_agent.devices import nvme_pages, redfish_inlet, smartctl_json
+from daq_bench.telemetry_agent.devices.drive_questions import HEALTH, SMARTCTL, document_of
+from daq_bench.telemetry_agent.devices.ipmi_text import parse_sensors
+from daq_bench.telemetry_agent.reading.collector import Reading
+
+SECOND_NS = 1_000_000_000
+
+
+def put(root: Path, texts: dict[str, object]) -> None:
+    for name, text in texts.items():
+        file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{text}\n")
+
+
+def diskstats(paths: dict[str, str]) -> str:
+    return "".join(f"259 {number} {name} {counters}\n" for number, (name, counters) in enumerate(paths.items()))
+
+
+IDLE = "0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "written_per_s", "busy"),
+    [
+        # sysstat/sysstat#341, axboe/fio#1890: the head counts nothing
+        (
+            {"nvme0c0n1": "1000 0 8000 90 500 0 64000 80 0 400 170 0 0 0 0 0 0", "nvme0n1": IDLE},
+            {"nvme0c0n1": "2000 0 16000 180 1000 0 128000 160 0 800 340 0 0 0 0 0 0", "nvme0n1": IDLE},
+            64000 * 512,
+            0.4,
+        ),
+        # two paths: their sum; both at work the whole time is not twice the time
+        (
+            {"nvme0c0n1": "0 0 0 0 5 0 10 1 0 0 0", "nvme0c1n1": "0 0 0 0 7 0 30 1 0 0 0", "nvme0n1": IDLE},
+            {"nvme0c0n1": "0 0 0 0 9 0 110 1 0 1000 0", "nvme0c1n1": "0 0 0 0 9 0 230 1 0 900 0", "nvme0n1": IDLE},
+            300 * 512,
+            1.0,
+        ),
+        # a kernel that counts at the head: the head, and not twice
+        (
+            {"nvme0c0n1": "0 0 0 0 5 0 10 1 0 0 0", "nvme0n1": "0 0 0 0 5 0 10 1 0 0 0"},
+            {"nvme0c0n1": "0 0 0 0 9 0 110 1 0 500 0", "nvme0n1": "0 0 0 0 9 0 110 1 0 500 0"},
+            100 * 512,
+            0.5,
+        ),
+        # another drive's paths are not this one's
+        ({"nvme1c0n1": "0 0 0 0 5 0 10 1 0 0 0", "nvme0n1": IDLE}, {"nvme1c0n1": "0 0 0 0 9 0 99 1 0 9 0", "nvme0n1": IDLE}, 0, 0.0),
+    ],
+)  # fmt: skip
+def test_a_multipath_drive_is_counted_where_its_kernel_counts(
+    tmp_path: Path, before: dict[str, str], after: dict[str, str], written_per_s: float, busy: float
+) -> None:
+    serial = {DISK_KEY + "nvme0n1": "X1"}
+    first = Reading(0, 0.0, {"diskstats": diskstats(before), **serial})
+    second = Reading(SECOND_NS, 1.0, {"diskstats": diskstats(after), **serial})
+    (point,) = BlockDevice(1.0, tmp_path).parse(second, first)
+    assert point.fields["written_bytes_per_s"] == pytest.approx(written_per_s)
+    assert point.fields["busy_fraction"] == pytest.approx(busy)
+
+
+def test_zero_kelvin_is_no_temperature(tmp_path: Path) -> None:
+    sensors = "sys/class/hwmon"
+    put(tmp_path, {f"{sensors}/hwmon0/name": "nvme", f"{sensors}/hwmon0/temp1_input": -273150})
+    put(tmp_path, {f"{sensors}/hwmon1/name": "nvme", f"{sensors}/hwmon1/temp1_input": 41850})
+    put(tmp_path, {f"{sensors}/hwmon1/temp1_max": 65261850, f"{sensors}/hwmon1/temp1_crit": 84850})
+    collector = Temperature(1.0, tmp_path)
+    reading = collector.read()
+    (point,) = collector.parse(reading, None)
+    assert point.fields == {"temperature_degc": 41.85, "critical_degc": 84.85}
+    assert len(reading.faults) == 1 and reading.faults[0].startswith("hwmon0/temp1: temperature is -273.15 degrees C")
+
+
+def test_the_threads_of_a_core_show_one_count(tmp_path: Path) -> None:
+    """prometheus/node_exporter#659: cores 0 (threads 0, 2) and 1 (threads 1, 3); core 0 was throttled three times."""
+
+    def at(counts: dict[str, tuple[int, int]]) -> None:
+        for core, (count, time_ms) in counts.items():
+            for cpu in (int(core), int(core) + 2):
+                folder = f"sys/devices/system/cpu/cpu{cpu}"
+                put(tmp_path, {f"{folder}/topology/physical_package_id": 0, f"{folder}/topology/core_id": core})
+                put(tmp_path, {f"{folder}/thermal_throttle/core_throttle_count": count})
+                put(tmp_path, {f"{folder}/thermal_throttle/core_throttle_total_time_ms": time_ms})
+
+    collector = CpuThrottle(5.0, tmp_path)
+    at({"0": (61, 610), "1": (3, 30)})
+    first = collector.read()
+    at({"0": (64, 640), "1": (3, 30)})
+    (point,) = collector.parse(collector.read(), first)
+    assert point.fields == {"core_throttle_count": 67, "core_throttled_time_ms": 670, "throttled_cores": 1}
+
+
+def test_two_rapl_zones_of_one_name_are_both_counted(tmp_path: Path) -> None:
+    """intel/powertelemetry#3, sustainable-computing-io/kepler#2183."""
+    for zone, name, energy_uj in (("0", "package-0", 500), ("1", "psys", 1000), ("3", "psys", 9000)):
+        folder = f"sys/class/powercap/intel-rapl:{zone}"
+        put(
+            tmp_path, {f"{folder}/name": name, f"{folder}/energy_uj": energy_uj, f"{folder}/max_energy_range_uj": 10**9}
+        )
+    collector = Rapl(1.0, tmp_path)
+    points = collector.parse(collector.read(), None)
+    counted = {dict(point.tags)["domain"]: point.fields["energy_uj"] for point in points}
+    assert counted == {"package-0": 500, "psys": 1000, "psys (intel-rapl:3)": 9000}
+
+
+@pytest.mark.parametrize(
+    ("line", "values", "faults"),
+    [
+        ("System Temp,0,degrees C,ok,7.1,System Board,Temperature,Threshold", [], 1),
+        ("System Temp,127,degrees C,ok,7.1,System Board,Temperature,Threshold", [127.0], 0),
+        ("CPU Temp,255,degrees C,ok,3.1,Processor,Temperature,Threshold", [], 1),
+        ("CPU Temp,-128,degrees C,ok,3.1,Processor,Temperature,Threshold", [], 1),
+        ("P1 Therm Margin,0,degrees C,ok,3.1,Processor,Temperature,Threshold", [0.0], 0),
+        ("P1 Therm Margin,-70,degrees C,ok,3.1,Processor,Temperature,Threshold", [-70.0], 0),
+        ("FAN1,0,RPM,Lower Critical,29.1,Fan Device,Fan,", [0.0], 0),
+    ],
+)
+def test_a_temperature_that_was_not_read_is_none(line: str, values: list[float], faults: int) -> None:
+    readings, said = parse_sensors(line + "\n")
+    assert [one.value for one in readings] == values
+    assert len(said) == faults
+
+
+NVME = {
+    "smartctl": {"exit_status": 0},
+    "device": {"protocol": "NVMe"},
+    "temperature": {"current": 41},
+    "nvme_smart_health_information_log": {
+        "critical_warning": 0,
+        "available_spare": 100,
+        "percentage_used": 7,
+        "data_units_written": 1_000_000,
+        "media_errors": 3,
+    },
+}
+
+
+@pytest.mark.parametrize("bit", [0x00, 0xFF])
+def test_a_blank_health_page_is_no_page(bit: int) -> None:
+    page = bytes([bit]) * nvme_pages.PAGE_BYTES
+    with pytest.raises(ValueError, match="same bit"):
+        nvme_pages.health_fields(page)
+    point = drive_points("nvme0n1", {SMARTCTL: json.dumps(NVME), HEALTH: page.hex()}, 0)[0]
+    wanted = {
+        "available_spare_percent": 100,
+        "percentage_used_percent": 7,
+        "data_written_bytes": 512 * 10**9,
+        "media_errors": 3,
+    }
+    assert {name: point.fields[name] for name in wanted} == wanted
+
+
+def test_a_page_with_an_impossible_temperature_keeps_its_counts() -> None:
+    page = bytearray(nvme_pages.PAGE_BYTES)
+    page[1:3], page[3], page[200:202] = (5).to_bytes(2, "little"), 100, (310).to_bytes(2, "little")
+    faults: list[str] = []
+    fields = nvme_pages.health_fields(bytes(page), faults)
+    assert fields["available_spare_percent"] == 100 and "temperature_degc" not in fields
+    assert nvme_pages.temperatures(bytes(page)) == {"sensor_1": 37.0}
+    assert len(faults) == 1 and "composite is -268 degrees C" in faults[0]
+
+
+def test_a_sas_drive_may_tell_its_temperature_in_the_environmental_reports_alone() -> None:
+    document = {
+        "device": {"protocol": "SCSI"},
+        "scsi_environmental_reports": {"temperature_1": {"parameter_code": 0, "current": 38}},
+    }
+    assert smartctl_json.temperatures(document) == {"drive": 38.0}
+    assert smartctl_json.temperatures({**document, "temperature": {"current": 40}}) == {"drive": 40.0}
+
+
+@pytest.mark.parametrize(
+    ("lbas", "hours", "written"),
+    [
+        (1_233_123, 30_000, None),  # Toshiba's HK4R, which counts 32 MiB
+        (1_233_123, 10, 1_233_123 * 512),  # a new drive
+        (80_846_000_000, 30_000, 80_846_000_000 * 512),
+        (0, 30_000, 0),  # nothing, whatever the unit
+    ],
+)
+def test_lbas_that_are_too_few_for_the_hours_are_no_sectors(lbas: int, hours: int, written: int | None) -> None:
+    row = {"id": 241, "name": "Total_LBAs_Written", "raw": {"value": lbas, "string": str(lbas)}}
+    document = {
+        "in_smartctl_database": True,
+        "logical_block_size": 512,
+        "power_on_time": {"hours": hours},
+        "ata_smart_attributes": {"table": [row]},
+    }
+    faults: list[str] = []
+    assert smartctl_json.health_fields(document, faults).get("data_written_bytes") == written
+    assert len(faults) == (written is None)
+
+
+@pytest.mark.parametrize("degrees", [-93, 300, 1e400, -273])
+def test_a_drive_is_not_as_cold_or_hot_as_that(degrees: float) -> None:
+    faults: list[str] = []
+    assert smartctl_json.temperatures({"temperature": {"current": degrees}}, faults) == {}
+    assert len(faults) == 1 and "which no part of a server that runs has" in faults[0]
+
+
+def test_lines_before_smartctls_document_are_told_and_cost_nothing() -> None:
+    warning = "smartctl: /etc/smart_drivedb.h(12): Syntax error, preset rejected"
+    text, said = document_of(f'{warning}\n{{"temperature": {{"current": 30}}}}\n')
+    assert json.loads(text) == {"temperature": {"current": 30}} and said == [repr(warning)]
+    assert document_of('{"a": 1}') == ('{"a": 1}', [])
+    assert document_of("no document") == ("no document", [])
+
+
+def thermal(*rows: tuple[str, str | None, float]) -> dict[str, Any]:
+    return {
+        "Temperatures": [
+            {"Name": name, "PhysicalContext": context, "ReadingCelsius": degc} for name, context, degc in rows
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("document", "inlets"),
+    [
+        # Gigabyte: every sensor is marked Intake
+        (thermal(("P0_TEMP", "Intake", 41), ("P1_DTS", "Intake", 57), ("VR_A_TEMP", "Intake", 38), ("BOARD_TEMP1", "Intake", 36)), {}),
+        (thermal(("P0_TEMP", "Intake", 41), ("INLET_AMBIENT", "Intake", 23)), {"INLET_AMBIENT": 23.0}),
+        # iDRAC 9, Intel, Lenovo: named and not marked
+        (thermal(("System Board Inlet Temp", "SystemBoard", 22), ("CPU1 Temp", "CPU", 50)), {"System Board Inlet Temp": 22.0}),
+        (thermal(("Ambient Temp", None, 21), ("PSU1 Inlet Temp", "PowerSupply", 30)), {"Ambient Temp": 21.0}),
+        (thermal(("PSU1 Inlet Temp", "SystemBoard", 30), ("NVMe Ambient", "Chassis", 33)), {}),
+        (thermal(("Front", "Intake", 24), ("Inlet of the card", "SystemBoard", 40)), {"Front": 24.0}),
+    ],
+)  # fmt: skip
+def test_the_inlet_is_the_servers(document: dict[str, Any], inlets: dict[str, float]) -> None:
+    found, _ = redfish_inlet.of_thermal(document)
+    assert {one.sensor: one.degc for one in found} == inlets
