@@ -184,7 +184,7 @@ def test_a_run_whose_candidate_is_being_qualified_delivers_for_itself(
     """Several candidates are qualified at once: whoever ends first leaves the others' runs alone."""
     monkeypatch.setenv("DAQ_BENCH_LOCK_DIR", str(tmp_path))
     runs, candidate = finished.path.parent, finished.run.candidate.name
-    with exclusive(candidate, "make qualify"):
+    with exclusive(candidate, "daq-bench qualify"):
         assert list(replay_earlier(Layout().agent, runs, server)) == []
     assert undelivered(finished.path)
     assert list(replay_earlier(Layout().agent, runs, server)) == [finished.path.name]

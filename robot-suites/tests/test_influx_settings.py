@@ -59,7 +59,7 @@ def test_tokens_come_from_the_environment_and_are_in_no_text() -> None:
         ({"INFLUX_URL": "http://u:p@m:8086"}, None, "must not hold a password: put it into the environment variable"),
         ({"INFLUX_BUCKET": "b"}, None, "INFLUX_BUCKET is set, but not INFLUX_URL: set INFLUX_URL"),
         ({"INFLUX_URL": URL, "INFLUX_BUCKET": "b", "INFLUX_DATABASE": "d"}, None, "contradict each other: set one of them"),
-        ({}, {"url": URL, "token": "x"}, "unknown key 'token'; known: url, organisation, database. A token never stands in the inventory"),
+        ({}, {"url": URL, "token": "x"}, "unknown key 'token'. A token never stands in the inventory"),
         ({}, {"url": "ftp://m"}, "inventory: bench_influxdb.url='ftp://m' is no address"),
         ({}, "http://m", "bench_influxdb is 'http://m'; write it as {url:"),
     ],

@@ -171,6 +171,10 @@ class SimulatedMachine(Machine):
     def _findmnt(self, words: list[str]) -> tuple[int, str, str]:
         return 0, f"{DIRECTORY}\n", ""
 
+    def _df(self, words: list[str]) -> tuple[int, str, str]:
+        size = self._array()["size_bytes"]
+        return 0, f"   Used      Avail\n{size // 1000} {int(0.985 * size)}\n", ""
+
     def _fstrim(self, words: list[str]) -> tuple[int, str, str]:
         for drive in self.server.drives:
             drive.purge()
@@ -206,7 +210,7 @@ class SimulatedMachine(Machine):
         self._demand_reachable()
         if str(path) == f"/sys/block/{self.server.array_name}/stat":
             sectors = int(self.server.array_written) // 512
-            return f" 0 0 0 0 {sectors // 2048} 0 {sectors} 0 0 0 0\n"
+            return f" 0 0 0 0 {sectors // 2048} 0 {sectors} 0 0 0 0 0 0 0 0\n"
         raise BenchError(f"{path}: No such file or directory")
 
     def fetch(self, path: Path, local: Path) -> None:

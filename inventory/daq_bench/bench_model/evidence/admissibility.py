@@ -17,7 +17,7 @@ from daq_bench.bench_model.documents.facts import Identity, Setting, Tuning
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.telemetry import Collector
 from daq_bench.bench_model.documents.verdict import Finding
-from daq_bench.bench_model.evidence.changed_firmware import firmware_findings
+from daq_bench.bench_model.evidence.changed_firmware import AFTER, BEFORE, firmware_findings
 from daq_bench.bench_model.evidence.counted_load import miscounted
 from daq_bench.bench_model.evidence.coverage import gaps
 from daq_bench.bench_model.evidence.demanded_load import contradictions, less_than_demanded, unstated
@@ -29,6 +29,11 @@ SOURCE_ACHIEVED_MIN = 0.99  # [P] share of the superchunks that were due which t
 TELEMETRY_GAP_S_MIN = 1.0  # [P] at ten samples a second five periods are no gap that a dip could hide in
 TELEMETRY_GAP_PERIODS_MAX = 5  # [P] a collector silent for longer leaves a dip without an explanation
 CLOCK_DIFFERENCE_S_MAX = 1.0  # [P] more, and the candidate's samples no longer lie beside the bench's events
+
+CLOCK_UNCERTAINTY_S_MAX = (
+    5.0  # [P] half of the time that an answer took; an SSH session on a loaded machine takes some seconds
+)
+CLOCK_READ = (BEFORE, AFTER)
 
 OF_HEAT = ("snb_record.drive_", "thermal.", "throttling.")  # metrics that rest on the drives' temperatures begin so
 NOTHING_ASKED = ("", "keep")
@@ -225,9 +230,20 @@ def _clock(evidence: Sound) -> Iterator[Finding]:
         yield Finding("A candidate behind a connection has a clock of its own, and nobody compared it", True, (CLOCK,))
     if not evidence.clock.same_clock and not evidence.clock.readings:
         yield Finding("Nobody compared the candidate's clock with ours", True, (CLOCK,))
+    if not evidence.clock.same_clock and evidence.clock.readings and evidence.run.state == FINISHED:
+        times = [reading.when for reading in evidence.clock.readings]
+        if missing := [when for when in CLOCK_READ if when not in times]:
+            yield Finding(f"Nobody compared the candidate's clock with ours {' or '.join(missing)}", True, (CLOCK,))
     for reading in evidence.clock.readings:
         difference = reading.difference_s
-        if not abs(difference) <= CLOCK_DIFFERENCE_S_MAX + reading.uncertainty_s:
+        if not reading.uncertainty_s <= CLOCK_UNCERTAINTY_S_MAX:
+            yield Finding(
+                f"The candidate's clock was compared with ours only to within {reading.uncertainty_s:g} s {reading.when}: that shows "
+                f"no difference below {CLOCK_UNCERTAINTY_S_MAX:g} s",
+                True,
+                (CLOCK,),
+            )
+        elif not abs(difference) <= CLOCK_DIFFERENCE_S_MAX + reading.uncertainty_s:
             yield Finding(
                 f"The candidate's clock was {difference:+.1f} s off the control node's {reading.when}, so that its telemetry "
                 "does not lie beside the bench's events",

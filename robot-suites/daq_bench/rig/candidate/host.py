@@ -17,11 +17,12 @@ from daq_bench.rig.candidate.machine import Machine
 class Target(Closed, frozen=True):
     """The target that a run writes to. `device` is None where no single drive or array is beneath (network, memory).
 
-    `filesystem` is None on a raw drive, whose `free_bytes` are its whole capacity."""
+    `filesystem` is None on a raw drive, whose `free_bytes` are its whole capacity. `memory`: the layers down to RAM."""
 
     filesystem: str | None
     free_bytes: int
     device: Drive | None
+    memory: str = ""
 
 
 class Node(Struct, frozen=True):

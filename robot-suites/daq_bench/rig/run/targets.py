@@ -33,7 +33,7 @@ class Targets:
         for one in (self.first, *self.further):
             if failed := remove_scratch(one.machine, [one.directory], say):
                 raise BenchError(
-                    f"{failed[0]}. Its file system has failed: `make restore` gives the candidate back; then look at its drives"
+                    f"{failed[0]}. Its file system has failed: `daq-bench restore` gives the candidate back; then look at its drives"
                 )
 
     def preflight(self) -> Survey:
@@ -67,6 +67,7 @@ class Targets:
             _check_raw(session, found, ours, is_there=machine.is_local)
         elif not built:
             target = preflight.check_target(candidate, found, session.directory)
+            preflight.check_leads_to_drive(session.directory, target.memory)
             if machine.is_local:
                 preflight.check_direct_io(session.directory, target.filesystem, machine, layout.daqwriter)
             preflight.check_space(scenario, session.directory, target.free_bytes)
@@ -97,6 +98,7 @@ class Targets:
         target = preflight.check_target(candidate, found, directory)
         if not (machine.is_local and candidate.target.storage is None):
             daqwriter = machine.places(candidate.name, bundle.path).daqwriter
+            preflight.check_leads_to_drive(directory, target.memory)
             preflight.check_direct_io(directory, target.filesystem, machine, daqwriter)
             reserve = preflight.reserve_of(candidate, target.free_bytes)
             preflight.check_space(session.profiles.scenario, directory, target.free_bytes, reserve)

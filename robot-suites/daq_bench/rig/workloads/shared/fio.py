@@ -16,6 +16,7 @@ from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle.files import strict
 from daq_bench.bench_model.evidence.target_failures import answers_of_drive
 from daq_bench.rig.base.shell import Completed
+from daq_bench.rig.candidate.load_target import LoadTarget
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared.target_failure import TargetFailedError
 
@@ -49,13 +50,14 @@ def writing(file: Path) -> list[str]:
     return ["fio", f"--filename={file}", "--rw=write", *COMMON]
 
 
-def lay_out(machine: Machine, file: Path, size_bytes: int) -> None:
-    """Writes the whole file once, so that no load pays for the file system's allocation. `size_bytes` is rounded up to whole MiB."""
+def lay_out(target: LoadTarget, size_bytes: int) -> None:
+    """Writes all that a load will use of the target once, so that no load pays for the file system's allocation. `size_bytes` is rounded up
+    to whole MiB."""
     block = 2**20
     size = -(-size_bytes // block) * block
-    argv = [*writing(file), "--name=layout", f"--bs={block}", f"--size={size}", "--iodepth=8", "--end_fsync=1"]
-    completed = machine.run(argv, timeout_s=120 + size / SLOWEST_LAYOUT_BYTES_PER_S)
-    ended_well(completed, f"laying out {file.name} with fio")
+    argv = [*writing(target.path), "--name=layout", f"--bs={block}", f"--size={size}", "--iodepth=8", "--end_fsync=1"]
+    completed = target.run(argv, timeout_s=120 + size / SLOWEST_LAYOUT_BYTES_PER_S)
+    ended_well(completed, f"laying out {target.path.name} with fio")
 
 
 def ended_well(completed: Completed, what: str) -> Completed:
