@@ -294,7 +294,7 @@ lint-native:
 	@python3 native-writer/tests/rooms.py
 	@clang-format --dry-run -Werror native-writer/src/*/*.h native-writer/src/*/*.cpp native-writer/tests/*.h native-writer/tests/*.cpp native-writer/tests/fuzz/*.h native-writer/tests/fuzz/*.cpp agents/hot_store/src/*.h agents/hot_store/src/*.cpp agents/hot_store/tests/*.h agents/hot_store/tests/*.cpp agents/network_probe/src/*.h agents/network_probe/src/*.cpp agents/network_probe/tests/*.cpp
 
-container: ##3 build the control node's image with buildah, daq-storage-bench:latest (IMAGE=its base; docs/container.md)
+container: ##3 build the control node's image with buildah (docs/container.md)
 	@buildah build --tag=daq-storage-bench:latest $(if $(call given,IMAGE),--build-arg=BASE=$(call quoted,$(call given,IMAGE))) \
 	    $(if $(call given,SETUP_ENV),--secret=id=setup$(comma)src=$(call quoted,$(call given,SETUP_ENV))) .
 
