@@ -60,6 +60,7 @@ reads.study := RUNS
 reads.audit := MOST RUNS SCENARIOS
 reads.lock := UPGRADE
 reads.sbom := AUDIT
+reads.container := IMAGE SETUP_ENV
 # What a target cannot do without, and an example.
 needs.discover := HOST=user@server
 needs.tables := OUT=tables
