@@ -31,6 +31,8 @@ PYTHON_GROUP ?= $(if $(call ASKS,concurrent_analysis),analysis,qualify)
 OVER_ALL := trend site lot nightly history gather
 # A checker trusts and judges by its own files, never by the bundle's.
 OWN := $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(REQUIREMENT),--requirement '$(REQUIREMENT)') $(if $(INVENTORY),--inventory '$(INVENTORY)')
+# A reader of several runs names its own profiles otherwise: `trend` and `lot` have options of these names.
+READER := $(if $(SCENARIO),--own-scenario '$(SCENARIO)') $(if $(REQUIREMENT),--own-requirement '$(REQUIREMENT)') $(if $(INVENTORY),--inventory '$(INVENTORY)')
 PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/bench
 
 # Ends a step of the set-up that has no script of its own: bash counts the seconds of a recipe's line.
@@ -148,15 +150,15 @@ schemas: python ## renew the JSON Schemas of the documents that have types (benc
 golden: python-test ## renew the stored report that reports/tests compares with; look at the difference before you commit it
 	@GOLDEN=renew LC_ALL=C.UTF-8 $(BIN)/pytest -q reports/tests/test_golden.py
 
-compare: python ## compare candidates or the configurations of one run: RUNS="runs/a runs/b" (PRICES=, WEIGHTS=; OUT=build/comparison; CHECK=comparison.json)
+compare: python ## compare candidates or the configurations of one run: RUNS="runs/a runs/b" (PRICES=, WEIGHTS=; ALLOWED_SIGNERS=FILE, else ACCEPT_UNSIGNED=1; OUT=build/comparison; CHECK=comparison.json)
 	$(if $(RUNS),,$(error which runs? Name them: make compare RUNS="runs/a runs/b"))
-	@$(RIG) compare $(RUNS) $(if $(PRICES),--prices '$(PRICES)') $(if $(WEIGHTS),--weights '$(WEIGHTS)') \
+	@$(RIG) compare $(RUNS) $(if $(PRICES),--prices '$(PRICES)') $(if $(WEIGHTS),--weights '$(WEIGHTS)') $(if $(ACCEPT_UNSIGNED),--accept-unsigned) $(READER) \
 	    $(if $(CHECK),--check '$(CHECK)',--output '$(or $(OUT),build/comparison)')
 
 lot: python ## what drives of one model say about their lot: RUNS="runs/a runs/b", or RUNS=runs MODEL= (LOT=drives in it, STRIPE=, MODEL=, JUDGED=requirement; OUT=build/lot; CHECK=lot.json)
 	$(if $(RUNS),,$(error which runs? Name them: make lot RUNS="runs/a runs/b"))
 	@$(RIG) lot $(RUNS) $(if $(LOT),--lot-size '$(LOT)') $(if $(STRIPE),--stripe '$(STRIPE)') \
-	    $(if $(MODEL),--model '$(MODEL)') $(if $(JUDGED),--requirement '$(JUDGED)') $(if $(CHECK),--check '$(CHECK)',--output '$(or $(OUT),build/lot)')
+	    $(if $(MODEL),--model '$(MODEL)') $(if $(JUDGED),--requirement '$(JUDGED)') $(READER) $(if $(CHECK),--check '$(CHECK)',--output '$(or $(OUT),build/lot)')
 
 judge: python ## recompute the verdict of RUN from its bundle and print it
 	@$(RIG) judge $(NAMED_RUN)
