@@ -41,7 +41,7 @@ def archive(package: Path) -> bytes:
 
 def main(argv: list[str] | None = None) -> int:
     """Entry point."""
-    parser = argparse.ArgumentParser(description="Pack a package of agents/ into one file.")
+    parser = argparse.ArgumentParser(description="Pack a package of agents/ into one file.", allow_abbrev=False)
     parser.add_argument("--output", type=Path, required=True, metavar="FILE.pyz")
     parser.add_argument("--package", default="telemetry_agent", metavar="NAME")
     options = parser.parse_args(argv)

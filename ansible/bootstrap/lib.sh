@@ -22,7 +22,11 @@ die() {
 # take_lock FILE: hold FILE until this script ends. The lock is the kernel's: it cannot be left behind.
 # File descriptor 9 is closed for long-lived children by their callers (9>&-) where they could outlive us.
 take_lock() {
-  mkdir -p -- "$(dirname -- "$1")"
+  local folder
+  folder="$(dirname -- "$1")"
+  if ! mkdir -p -- "${folder}" 2>/dev/null || [[ ! -w "${folder}" || (-e "$1" && ! -w "$1") ]]; then
+    die "$(id -un) may not write $1" "run this as the owner of ${folder%/build/locks}, or in a clone of your own"
+  fi
   exec 9>"$1"
   if ! flock --nonblock 9; then
     say "another run holds $1; waiting up to 30 minutes for it"

@@ -9,7 +9,6 @@ interval: it is counted as undecided without computing the intervals of its seri
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,6 +23,7 @@ from daq_bench.audit.good.small_run import scenario, some_run
 from scipy.signal import lfilter
 from scipy.stats import beta
 
+from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.marked_page import renew
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.evidence.measured import Measured, measure
@@ -381,7 +381,7 @@ def _marked(found: Rates) -> str:
 
 def publish(made: Callable[[int], Iterator[str]], about: str, runs: int = 500) -> None:
     """Prints what `made` yields for the number of runs asked, and writes it between the markers of the document asked."""
-    parser = argparse.ArgumentParser(description=about)
+    parser = Parser(description=about)
     parser.add_argument("--runs", type=int, default=runs)
     parser.add_argument("--write", type=Path, help="document whose part between the markers is renewed")
     options = parser.parse_args()

@@ -86,7 +86,7 @@ def test_a_profile_beside_comes_before_a_shipped_one(write: Write) -> None:
         ({"a": variant("a", "dune-snb", "workloads:\n  lan: {seconds: null}\n")}, "workloads.lan.seconds", "leaves out"),
         ({"a": variant("a", "dune-snb", "workloads:\n  lann: {}\n")}, "workloads.lann", "unknown key 'lann'"),
         ({"a": variant("a", "dune-snb", "workloads: 7\n")}, "workloads", "7 is not of type object"),
-        ({"a": variant("a", "dune-snb", "extend: b\n")}, "extend", r"unknown key 'extend'. Did you mean 'extends'"),
+        ({"a": variant("a", "dune-snb", "extend: b\n")}, "extend", r"unknown key 'extend'. Did you mean extends"),
         ({"a": variant("a", "dune-snb", "duration_s: long\n")}, "duration_s", "'long' is not of type number"),
         ({"a": "id: a\nextends: dune-snb\n"}, "", "has no title of its own"),
         ({"a": variant("b", "dune-snb")}, "id", "id 'b' differs from the file's name"),

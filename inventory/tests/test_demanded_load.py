@@ -161,7 +161,7 @@ def edited(tmp_path: Path, name: str, old: str, new: str) -> Path:
             "dune-snb",
             "      links: 10\n",
             "      links: 10\n      link: 10\n",
-            r"unknown key 'link'. Did you mean 'links'",
+            r"unknown key 'link'. Did you mean links",
         ),
         ("dune-snb", "      links: 10\n", "      links: 10\n      yields: [a]\n", r"unknown key 'yields'"),
         (
@@ -186,7 +186,7 @@ def edited(tmp_path: Path, name: str, old: str, new: str) -> Path:
             "interference",
             "      checksums: {",
             "      checksum: {",
-            r"unknown key 'checksum'. Did you mean 'checksums'",
+            r"unknown key 'checksum'. Did you mean checksums",
         ),
     ],
 )

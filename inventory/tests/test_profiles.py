@@ -94,7 +94,7 @@ def test_an_unknown_key_is_named_with_its_line_and_the_nearest_known_one(edited:
         load_scenario(file)
     line = line_with(file, "second_per_point")
     assert str(caught.value).startswith(f"{file}:{line}: workloads.block_scan.second_per_point: unknown key")
-    assert "Did you mean 'seconds_per_point'?" in str(caught.value)
+    assert "Did you mean seconds_per_point?" in str(caught.value)
 
 
 # file, what it says, what an editor made of it, and the complaint
@@ -117,7 +117,7 @@ SLIPS = {
     "most repetitions below the least": ("scenarios/dune-snb.yml", "repetitions: 1", "repetitions: 3\nrepetitions_max: 2",
                                          "is less than repetitions, 3"),
     "unknown key of a candidate": ("lab.yml", "cpus_min: 2", "cpu_min: 2",
-                                   r"bench_candidate\.identity\.cpu_min: unknown key 'cpu_min'. Did you mean 'cpus_min'"),
+                                   r"bench_candidate\.identity\.cpu_min: unknown key 'cpu_min'. Did you mean cpus_min"),
 }  # fmt: skip
 
 
@@ -146,9 +146,12 @@ def test_a_requirement_whose_metric_the_scenario_does_not_yield_is_refused(edite
 
 
 def test_an_unknown_candidate_and_an_absent_file_are_answered_with_what_there_is(tmp_path: Path) -> None:
-    with pytest.raises(ProfileError, match=r"has no candidate 'nemo'\. Known here: this-machine"):
+    with pytest.raises(ProfileError, match=r"has no candidate 'nemo'\. Known: this-machine"):
         load_candidate(INVENTORY / "lab.yml", "nemo")
-    with pytest.raises(ProfileError, match=r"there is no such file\. Known here: .*dune-snb, "):
+    with pytest.raises(
+        ProfileError,
+        match=r"there is no such file\. None of the \d+ known names is near; `daq-bench list \w+` lists them",
+    ):
         load_scenario(INVENTORY / "scenarios" / "nemo.yml")
 
 

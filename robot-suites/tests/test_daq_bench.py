@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -91,7 +92,7 @@ def test_outside_of_a_checkout_a_wheel_does_what_needs_no_candidate(installed: P
 def test_outside_of_a_checkout_a_wheel_judges_and_reports_on_a_stored_run(
     installed: Path, stored: Path, tmp_path: Path
 ) -> None:
-    done = run(installed, "judge", str(stored), where=tmp_path)
+    done = run(installed, "judge", str(stored), "--json", where=tmp_path)
     assert done.returncode == 3, done.stderr
     assert json.loads(done.stdout)["requirements"]
     done = run(installed, "report", str(stored), "--json", where=tmp_path)
@@ -129,6 +130,14 @@ def test_a_document_was_asked_for_and_an_error_is_one_too(capsys: pytest.Capture
     said = capsys.readouterr()
     assert "no run bundle" in json.loads(said.out)["error"]
     assert said.err.startswith("error: ")
+
+
+def test_an_installed_wheel_says_what_it_is_and_lists_what_it_brought(installed: Path, tmp_path: Path) -> None:
+    assert re.fullmatch(
+        r"daq-bench \d+\.\d+\.\d+ \(installed, .*\)\n", run(installed, "--version", where=tmp_path).stdout
+    )
+    names = run(installed, "list", "scenarios", "--names", where=tmp_path).stdout.split()
+    assert names == sorted(file.stem for file in (Layout().inventory / "scenarios").glob("*.yml"))
 
 
 def test_inside_of_a_checkout_it_is_that_checkouts_bench(installed: Path) -> None:

@@ -1,4 +1,4 @@
-"""`make discover`: real drives (loop devices under an lsblk of our own), real BMCs, and servers that say or do the worst."""
+"""`daq-bench discover`: real drives (loop devices under an lsblk of our own), real BMCs, and servers that say or do the worst."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from daq_bench.rig.cli import main
 from daq_bench.rig.telemetry.history import publish, replay_earlier, server_version, trigger_ns, undelivered
 from daq_bench.rig.telemetry.influx_counts import counts_document
 from daq_bench.rig.telemetry.influx_server import LocalInflux, free_port
+from daq_bench.virtual_candidate.ports import free_ports
 
 T0_NS = 1_769_860_800_000_000_000
 VERDICT: dict[str, Any] = {
@@ -183,14 +184,14 @@ def test_a_run_whose_candidate_is_being_qualified_delivers_for_itself(
     """Several candidates are qualified at once: whoever ends first leaves the others' runs alone."""
     monkeypatch.setenv("DAQ_BENCH_LOCK_DIR", str(tmp_path))
     runs, candidate = finished.path.parent, finished.run.candidate.name
-    with exclusive(candidate, "make qualify"):
+    with exclusive(candidate, "daq-bench qualify"):
         assert list(replay_earlier(Layout().agent, runs, server)) == []
     assert undelivered(finished.path)
     assert list(replay_earlier(Layout().agent, runs, server)) == [finished.path.name]
 
 
 def test_without_a_server_the_verdict_stays_undelivered(finished: Bundle) -> None:
-    problem = publish(finished.path, Influx(f"http://127.0.0.1:{free_port(20000)}"))
+    problem = publish(finished.path, Influx(f"http://127.0.0.1:{free_ports(1)[0]}"))
     assert "does not answer" in str(problem)
     assert undelivered(finished.path)
 

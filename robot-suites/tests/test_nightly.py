@@ -65,8 +65,8 @@ def test_without_a_plan_this_machine_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("new", "message"),
     [
-        ("scenaro: dune-snb", "unknown key 'scenaro'. Did you mean 'scenario'?"),
-        ("scenario: nemo", "there is no such file. Known here"),
+        ("scenaro: dune-snb", "unknown key 'scenaro'. Did you mean scenario?"),
+        ("scenario: nemo", "there is no such file. None of the"),
         ("scenario: dune-snb, scale: 7", "7 is greater than the maximum of 1.2"),
         (
             "scenario: dune-snb}\n        - {candidate: this-machine, scenario: dune-snb",
@@ -164,10 +164,10 @@ def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
 
 
 def test_a_busy_candidate_is_skipped_with_its_holder(where: Where, tmp_path: Path) -> None:
-    with exclusive("this-machine", "make qualify by somebody"):
+    with exclusive("this-machine", "daq-bench qualify by somebody"):
         (entry,) = run_job(Job("this-machine"), where, tmp_path / "log", lambda: "")
     assert entry.outcome == "skipped"
-    assert "make qualify by somebody" in entry.reason
+    assert "daq-bench qualify by somebody" in entry.reason
 
 
 def test_a_run_that_never_began_is_an_error_with_what_it_said(where: Where, tmp_path: Path) -> None:
@@ -348,7 +348,7 @@ def test_a_stored_baseline_of_another_task_is_none(tmp_path: Path, change: dict[
     for one in stored["baselines"].values():
         one |= {"run": str(other), "run_id": other.name, "manifest_sha256": digest_of(other / "MANIFEST.sha256")}
     file.write_text(json.dumps(stored), encoding="utf-8")
-    with pytest.raises(BenchError, match="set another: make baseline"):
+    with pytest.raises(BenchError, match="set another: daq-bench baseline"):
         Baselines(folder).of(read_night(write_night(runs, NightPlan(9))), [])
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_helpers import wait_for
 from msgspec import structs
 from tool_answers import OF_THE_RIG, RECORDED, answer
 
@@ -59,6 +60,7 @@ def scenario(name: str, **changes: Any) -> Scenario:
     return replace(loaded, workloads=workloads)
 
 
+@pytest.mark.integration  # it measures
 def test_block_scan_with_daqwriter_beside_fio(disk: Path) -> None:
     parameters = {
         "tools": ["fio", "daqwriter"],
@@ -160,9 +162,12 @@ def test_a_fio_that_is_killed_writes_no_more(disk: Path) -> None:
     time.sleep(0.5)
     killed.kill()
     killed.wait()
-    time.sleep(0.2)
-    said = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
-    assert [line for line in said.splitlines() if found in line] == []
+
+    def left() -> list[str]:
+        said = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
+        return [line for line in said.splitlines() if found in line]
+
+    wait_for(lambda: left() == [], "the end of its jobs", 60)
 
 
 def test_daqwriters_ramp_is_left_out_and_its_preparation_expected_of_the_device() -> None:

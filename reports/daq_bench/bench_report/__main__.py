@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_report.comparison import command as comparison
 from daq_bench.bench_report.lot import command as lot
@@ -24,9 +25,7 @@ from daq_bench.bench_report.reading.door import add_trust, admitted, trust_of
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog=os.environ.get("DAQ_BENCH_NAME", "bench_report"), description="Reports on run bundles."
-    )
+    parser = Parser(prog=os.environ.get("DAQ_BENCH_NAME", "bench_report"), description="Reports on run bundles.")
     commands = parser.add_subparsers(dest="command", required=True)
     rendering = _of_one_run(commands, "render", "write the reports into a run bundle", _render)
     rendering.add_argument(
@@ -53,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _of_one_run(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, run: object
+    commands: argparse._SubParsersAction[Parser], name: str, text: str, run: object
 ) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=text)
     parser.add_argument("bundle", type=Path, help="the run bundle, for example runs/latest")
@@ -62,9 +61,9 @@ def _of_one_run(
     return parser
 
 
-def _add_nights(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_nights(commands: argparse._SubParsersAction[Parser]) -> None:
     trend = commands.add_parser("trend", help="write trend.html, .pdf and .json over one candidate's runs")
-    trend.add_argument("runs", type=Path, nargs="+", help="a folder of run bundles, or bundles")
+    _add_runs(trend, "a folder of run bundles, or bundles")
     trend.add_argument("--candidate", required=True, help="its name in the inventory")
     trend.add_argument("--scenario", help="id; the newest run's when left out")
     trend.add_argument("-o", "--output", type=Path, help="folder for the documents (trend-NAME)")
@@ -74,19 +73,23 @@ def _add_nights(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     night.add_argument("folder", type=Path, help="nightly/<id>")
     night.set_defaults(run=_nightly)
     site = commands.add_parser("site", help="write a static site over runs and nights")
-    site.add_argument("runs", type=Path, nargs="+", help="a folder of run bundles, or bundles")
+    _add_runs(site, "a folder of run bundles, or bundles")
     site.add_argument("--nights", type=Path, default=Path("nightly"), metavar="FOLDER", help="the nights (nightly)")
-    site.add_argument("-o", "--output", type=Path, default=Path("site"), help="folder of the site (site)")
+    site.add_argument("-o", "--output", type=Path, default=Path("build/site"), help="folder of the site (build/site)")
     site.add_argument(
         "--copy", action="store_true", help="with the documents themselves, so that the folder can be moved"
     )
     add_trust(site)
     site.set_defaults(run=_site)
     history = commands.add_parser("history", help="bring the index over a folder of bundles up to date")
-    history.add_argument("runs", type=Path, nargs="+", help="a folder of run bundles")
+    _add_runs(history, "a folder of run bundles")
     history.add_argument("--rebuild", action="store_true", help="read and judge every bundle again")
     add_trust(history)
     history.set_defaults(run=_history)
+
+
+def _add_runs(command: argparse.ArgumentParser, text: str) -> None:
+    command.add_argument("runs", type=Path, nargs="*", default=[Path("runs")], help=f"{text} (runs)")
 
 
 # Imports come late, so that a mistyped argument does not wait for matplotlib and WeasyPrint.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.base.units import parse_size
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.yaml_source import Key, YamlSource, check, read_shared_yaml
@@ -86,24 +87,40 @@ class Candidate:
         for one in self.targets:
             if one.name == target:
                 return replace(self, target=one)
-        known = ", ".join(one.name for one in self.targets) or "none by name"
-        raise BenchError(f"candidate {self.name!r} has no target {target!r}. Known: {known}")
+        raise BenchError(f"candidate {self.name!r} has no target {target!r}. {nearest(target, self.target_names)}")
+
+    @property
+    def target_names(self) -> list[str]:
+        """Names by which a target can be asked for; a candidate's only one has none."""
+        return [target.name for target in self.targets if target.name]
 
 
-def load_candidate(file: Path, name: str) -> Candidate:
-    """The candidate `name` of the Ansible inventory `file`."""
-    source = read_shared_yaml(file)
-    hosts_path = ("all", "children", "candidates", "hosts")
+HOSTS = ("all", "children", "candidates", "hosts")
+
+
+def _hosts(source: YamlSource) -> dict[str, Any]:
     node: Any = source.data
-    for key in hosts_path:
+    for key in HOSTS:
         node = node.get(key) if isinstance(node, dict) else None
     if not isinstance(node, dict) or not node:
         raise source.error(
             (), "has no hosts under all.children.candidates.hosts", "Add a candidate (docs/own-hardware.md)"
         )
+    return node
+
+
+def candidate_names(file: Path) -> list[str]:
+    """The candidates of the Ansible inventory `file`, whether or not their entries are right."""
+    return list(map(str, _hosts(read_shared_yaml(file))))
+
+
+def load_candidate(file: Path, name: str) -> Candidate:
+    """The candidate `name` of the Ansible inventory `file`."""
+    source = read_shared_yaml(file)
+    node = _hosts(source)
     if name not in node:
-        raise source.error(hosts_path, f"has no candidate {name!r}", f"Known here: {', '.join(node)}")
-    at = (*hosts_path, name)
+        raise source.error(HOSTS, f"has no candidate {name!r}", nearest(name, node, "daq-bench list candidates"))
+    at = (*HOSTS, name)
     _check_name(source, at)
     if not isinstance(node[name], dict) or "bench_candidate" not in node[name]:
         raise source.error(at, "has no key 'bench_candidate'", "Add it (docs/own-hardware.md)")

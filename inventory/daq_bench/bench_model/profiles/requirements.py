@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.base.units import convert, never_negative
 from daq_bench.bench_model.profiles.candidates import CANDIDATE_BOUNDS
 from daq_bench.bench_model.profiles.common import check_id, plain
@@ -106,10 +107,8 @@ def _check_requirement(source: YamlSource, index: int, entry: dict[str, Any], me
             (*at, "guard_band"), "an exact value cannot be met by a distance", "Remove it, or use at_least or at_most"
         )
     if entry["metric"] not in metrics:
-        known = ", ".join(sorted(metrics))
-        raise source.error(
-            (*at, "metric"), f"metric {entry['metric']!r} is not in inventory/metrics.yml", f"Known: {known}"
-        )
+        remedy = nearest(entry["metric"], metrics, "daq-bench list metrics")
+        raise source.error((*at, "metric"), f"metric {entry['metric']!r} is not in inventory/metrics.yml", remedy)
     units = [metrics[entry["metric"]].unit]
     if isinstance(entry["bound"], str):
         units.append(CANDIDATE_BOUNDS[entry["bound"]][1])

@@ -1,4 +1,4 @@
-"""The verdict: a pure function of the evidence and the requirement profile, so that `make judge` gives it again.
+"""The verdict: a pure function of the evidence and the requirement profile, so that `daq-bench judge` gives it again.
 
 Outcomes: PASS; FAIL (the candidate misses a requirement); ERROR (the bench broke); INADMISSIBLE (the evidence does not
 count, or does not decide). ERROR outweighs FAIL, FAIL outweighs INADMISSIBLE, INADMISSIBLE outweighs PASS.

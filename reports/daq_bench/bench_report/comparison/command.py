@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_report.output.delivery import add_outputs, check_outputs, deliver, say_marks
 from daq_bench.bench_report.reading.door import OPTIONS, add_trust, trust_of
 
 STEM = "comparison"
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(commands: argparse._SubParsersAction[Parser]) -> None:
     text = "compare 2 to 8 candidates, or the configurations of one raid-vs-3dxp run"
     parser = commands.add_parser("compare", help=text)
     text = "run bundles; runs of one candidate are repetitions"
@@ -23,13 +24,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--accept-unsigned", action="store_true", default=None, help=text)
     add_trust(parser)
     add_outputs(parser, STEM)
-    variables = {"prices": "PRICES", "weights": "WEIGHTS", "accept_unsigned": "ACCEPT_UNSIGNED", **OPTIONS}
-    parser.set_defaults(run=run, variables=variables)
+    parser.set_defaults(run=run, told_again=("prices", "weights", "accept_unsigned", *OPTIONS))
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Returns the exit status; raises errors."""
-    check_outputs(chosen)
+    check_outputs(chosen, STEM)
     from daq_bench.bench_report.comparison.analysis import Asked, compare
     from daq_bench.bench_report.comparison.document import paper_of
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import scipy
 
+from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.lot.drive_spread import CLUSTER_P, clusters, limiting, spread
 from daq_bench.bench_model.lot.sampling import (
     CONFIDENCE,
@@ -64,7 +65,7 @@ def lot(asked: Asked) -> tuple[Document, list[Told]]:
     if asked.requirement and asked.requirement not in {one.id for one in questions}:
         raise BundleError(
             "--requirement", f"{asked.requirement!r} is none of the runs' requirements",
-            f"Known: {', '.join(one.id for one in questions)}",
+            nearest(asked.requirement, (one.id for one in questions)),
         )  # fmt: skip
     tested = [drive for drive in drives if drive.outcome in (PASSED, FAILED)]
     unresolved = [drive.serial for drive in drives if drive.outcome == UNTESTED and drive.unresolved]

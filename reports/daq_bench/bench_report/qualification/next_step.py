@@ -34,7 +34,7 @@ def next_step(bundle: Bundle) -> NextStep:
     if bundle.provenance.altered or (bundle.again and bundle.again.contradicts):
         return NextStep(
             "Rest nothing on this bundle. Ask for the sealed original, and check it:",
-            (f"make check-bundle RUN=runs/{run.run_id}",),
+            (f"daq-bench check-bundle runs/{run.run_id}",),
         )
     if verdict is None:
         return NextStep("Repeat the run; it ended before it could be judged:", _again(bundle))

@@ -20,7 +20,7 @@ from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.nights.night import LeftOut, Night
 
 PROGRAM = (sys.executable, "-m", "daq_bench.rig", "admit", "--json")
-OPTIONS = {"inventory": "INVENTORY", "own_scenario": "SCENARIO", "own_requirement": "REQUIREMENT"}
+OPTIONS = ("inventory", "own_scenario", "own_requirement")
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Request:
-    """The request of `make qualify`: names or paths of profiles, and the values that override them."""
+    """The request of `daq-bench qualify`: names or paths of profiles, and the values that override them."""
 
     candidate: str = "this-machine"
     target: str | None = None

@@ -1,4 +1,4 @@
-"""`make check-bundle`: checks that a bundle is what its run left, who vouches for it, and that all its statements follow from its evidence.
+"""`check-bundle`: checks that a bundle is what its run left, who vouches for it, and that all its statements follow from its evidence.
 
 A bundle gives data and nothing else: no file that it names is opened, no text in it is templated or executed, and no key that it brings is
 trusted. The checker brings its own allowed signers, scenario, requirements, metrics and challenge."""

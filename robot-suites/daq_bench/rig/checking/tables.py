@@ -1,4 +1,4 @@
-"""A run's numbers as plain tables, for spreadsheets, pandas, R and databases: `make tables RUN=runs/<id> OUT=folder`.
+"""A run's numbers as plain tables, for spreadsheets, pandas, R and databases: `daq-bench tables runs/<id> --output folder`.
 
 Promise: the bundle is only read; the folder appears whole or not at all. Each number stands as the bundle stores it, and its unit is in its
 column's name or beside it. `about.json` says whether the run counts."""

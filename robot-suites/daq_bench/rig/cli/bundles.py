@@ -26,7 +26,7 @@ from daq_bench.rig.checking.reporting import report_again
 from daq_bench.rig.checking.signing import INVENTORY_KEYS, of_checker
 from daq_bench.rig.checking.tables import FORMATS, write_tables
 from daq_bench.rig.cli.arguments import Command, add_inventory, add_json, add_run, challenge, print_document, say, shown
-from daq_bench.rig.cli.exits import EXIT
+from daq_bench.rig.cli.runs import closing_words, exit_status
 from daq_bench.rig.telemetry.history import REPLAYED_ACCOUNT, forget_delivery, influx_of, replay_run
 from daq_bench.rig.telemetry.influx_server import LocalInflux
 
@@ -57,13 +57,18 @@ def _own_inventory(options: argparse.Namespace) -> Path:
 
 def _add_judge(command: argparse.ArgumentParser) -> None:
     add_run(command)
-    add_json(command, "the verdict (its only form)")
+    add_json(command, "the whole verdict")
 
 
 def judge(options: argparse.Namespace) -> int:
+    """Says what qualify said at the run's end, from the evidence alone, and ends with the same status."""
     verdict = judge_bundle(options.run)
-    print(to_json(as_document(verdict)), end="")
-    return EXIT[verdict.outcome]
+    bundle = Bundle.open(options.run)
+    if options.json:
+        print(to_json(as_document(verdict)), end="")
+    else:
+        print("\n".join(map(printable, closing_words(bundle, verdict).strip("\n").split("\n"))))
+    return exit_status(bundle, verdict)
 
 
 def _add_check(command: argparse.ArgumentParser) -> None:
@@ -143,7 +148,7 @@ def replay(options: argparse.Namespace) -> int:
         raise BenchError(f"InfluxDB at {influx.url} did not take everything: {problem}.{_next_step(bundle, influx)}")
     account = bundle.find(REPLAYED_ACCOUNT, TelemetryAccount)
     if account and account.invalid:
-        again = f"make replay RUN={shown(bundle.path)} ALL=1"
+        again = f"daq-bench replay {shown(bundle.path)} --all"
         raise BenchError(
             f"InfluxDB at {influx.url} took everything, but: {'; '.join(account.invalid)}. If it lost some, `{again}` delivers all"
         )
@@ -155,10 +160,10 @@ def replay(options: argparse.Namespace) -> int:
 
 def _next_step(bundle: Bundle, influx: Influx) -> str:
     if not influx.configured:
-        return " Start it (`make influx-start`) and replay again"
+        return " Start it (`daq-bench influx start`) and replay again"
     if influx.token:
         return ""
-    again = f"make replay RUN={shown(bundle.path)} INFLUX_URL={influx.url}"
+    again = f"daq-bench replay {shown(bundle.path)} --influx-url {influx.url}"
     return f" It got no token, because only the bundle names this server: if it is yours, `{again}` sends yours"
 
 

@@ -14,6 +14,7 @@ from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.profiles.requirements import check_yields, load_requirements
 from daq_bench.bench_model.profiles.scenarios import check_scenario_metrics, load_scenario
 from daq_bench.bench_model.profiles.yaml_source import read_yaml
+from daq_bench.rig.base import catalogue
 from daq_bench.rig.base.settings import Layout, Request, load_profiles, profile_file
 from daq_bench.rig.cli.arguments import Command, add_json, print_document, say
 from daq_bench.rig.run.suites import suite_files
@@ -80,4 +81,9 @@ def _add_validate(command: argparse.ArgumentParser) -> None:
     add_json(command, "what is valid")
 
 
-COMMANDS = {"validate": Command("check the inventory, scenario, requirement and metrics", _add_validate, validate)}
+COMMANDS = {
+    "list": Command(
+        "list candidates, scenarios, requirements, targets, metrics or runs", catalogue.add_arguments, catalogue.run
+    ),
+    "validate": Command("check the inventory, scenario, requirement and metrics", _add_validate, validate),
+}

@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.documents.nights import Job
 from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.nights.outcome import status_of
@@ -204,7 +205,7 @@ def chosen_targets(options: argparse.Namespace) -> tuple[list[str], Path | None]
     """Names of the targets to run on, and the folder that replaces the inventory's. Raises BenchError."""
     profiles = load_profiles(request_of_options(options), Layout())
     candidate, compared = profiles.candidate, compared_names(profiles.scenario)
-    known = [target.name for target in candidate.targets if target.name]
+    known = candidate.target_names
     if compared:
         if options.target not in (None, compared[0]):
             raise BenchError(
@@ -217,7 +218,9 @@ def chosen_targets(options: argparse.Namespace) -> tuple[list[str], Path | None]
     if options.target in known:
         return [options.target], None
     if len(known) > 1 or candidate.connection != "local":
-        raise BenchError(f"candidate {candidate.name!r} has no target {options.target!r}. Known: {', '.join(known)}")
+        raise BenchError(
+            f"candidate {candidate.name!r} has no target {options.target!r}. {nearest(options.target, known)}"
+        )
     if "/" not in options.target and not Path(options.target).is_dir():
         raise BenchError(
             f"candidate {candidate.name!r} has no target {options.target!r} ({', '.join(known) or 'its only target has no name'}), "
@@ -234,7 +237,7 @@ def exit_status(bundle: Bundle, verdict: Verdict) -> int:
 
 
 def closing_words(bundle: Bundle, verdict: Verdict) -> str:
-    """Outcome, reasons and paths, as `make qualify` prints them last."""
+    """Outcome, reasons and paths, as `daq-bench qualify` prints them last."""
     lines = ["", f"Outcome: {verdict.outcome}", *(f"  - {reason}" for reason in verdict.reasons)]
     if verdict.declared_rehearsal:
         lines.append(
@@ -243,15 +246,15 @@ def closing_words(bundle: Bundle, verdict: Verdict) -> str:
     names = ("report.pdf", "report.html", "verdict.json", "robot/log.html")
     lines += ["", *(f"{name:<15} {shown(bundle.path / name)}" for name in names if (bundle.path / name).exists())]
     if bundle.run.state == "interrupted":
-        lines.append(f"`make resume RUN={shown(bundle.path)}` starts it again")
+        lines.append(f"`daq-bench resume {shown(bundle.path)}` starts it again")
     events = bundle.events() if bundle.events_file.exists() else []
     if any((event.kind, event.source) == ("error", "clean-up") for event in events):
         name = bundle.run.candidate.name
         lines.append(
-            f"Not everything could be given back. `make restore CANDIDATE={name}` does it once the cause is removed"
+            f"Not everything could be given back. `daq-bench restore --candidate {name}` does it once the cause is removed"
         )
     if not (bundle.path / "report.pdf").exists():
-        lines.append(f"No report was rendered; `make report RUN={shown(bundle.path)}` renders one from what there is")
+        lines.append(f"No report was rendered; `daq-bench report {shown(bundle.path)}` renders one from what there is")
     return "\n".join(lines)
 
 

@@ -53,7 +53,7 @@ def _scalar(value: Any) -> str:
 def _preface(found: Found) -> Iterator[str]:
     free = sum(drive.is_free for drive in found.drives)
     yield _comment(
-        f"Proposed by `make discover`; nothing was written on {found.host['hostname']}. Read it before you use it."
+        f"Proposed by `daq-bench discover`; nothing was written on {found.host['hostname']}. Read it before you use it."
     )
     yield _comment(
         f"{len(found.drives)} drives: {free} free, {len(found.drives) - free} not to be tested (below, with reasons). "

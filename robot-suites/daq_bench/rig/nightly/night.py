@@ -96,7 +96,9 @@ class Nightly:
         self._started = found.started_utc
         self._plan = replace(self._plan, jobs=tuple(found.plan))
         if all(job in self._resumed for job in self._plan.jobs):
-            raise RefusedError(f"{self._folder} is finished: there is nothing to resume. `make nightly` begins another")
+            raise RefusedError(
+                f"{self._folder} is finished: there is nothing to resume. `daq-bench nightly` begins another"
+            )
 
     def _stored(self) -> NightDocument:
         try:
@@ -218,7 +220,7 @@ class Nightly:
 
 
 def regressed_runs(nights: Path, say: Callable[[str], None]) -> set[str]:
-    """Returns the runs that a night found worse than their baseline: none is the last known good one of those after it. `make baseline`
+    """Returns the runs that a night found worse than their baseline: none is the last known good one of those after it. `baseline`
     accepts what changed."""
     found: set[str] = set()
     for file in nights.glob(f"*/{DOCUMENT}"):

@@ -14,7 +14,7 @@ from daq_bench.bench_model.profiles.yaml_source import check, read_yaml
 from daq_bench.rig.base.settings import Layout, Request, load_profiles
 
 KEY = ("all", "vars", "bench_nightly")
-DEFAULT = Job("this-machine")  # the smoke run of this machine: what `make qualify` does
+DEFAULT = Job("this-machine")  # the smoke run of this machine: what `daq-bench qualify` does
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from decimal import ROUND_DOWN, Context, Decimal
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
@@ -18,6 +19,7 @@ from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.registry import workloads_of
 from daq_bench.rig.workloads.shared.base import RESERVE_BYTES, Need
 
+SHARE_MIN = 1e-3  # [P] of the record; less is no load
 MEMORY_FILESYSTEMS = {"tmpfs", "ramfs", "overlay"}
 
 
@@ -37,8 +39,10 @@ def check_space(scenario: Scenario, directory: Path, free: int, reserve: int = R
     remedy = f"smaller sizes in {scenario.file}"
     if scenario.duration_s and need.size_bytes == scenario.demand.record_bytes:
         remedy = (
-            f"DURATION={scenario.duration_s * share:.3g} or SCALE={scenario.scale * share:.3g} at most "
-            "(both scale the verdict down)"
+            f"ask for at most --duration {_rounded_down(scenario.duration_s * share)} or --scale {_rounded_down(scenario.scale * share)} "
+            "(make: DURATION=, SCALE=), which makes the run a rehearsal"
+            if share >= SHARE_MIN
+            else f"make room on this one: hardly anything of {decimal_label(need.size_bytes)} fits"
         )
     room = f"plus {decimal_label(reserve)} kept free, against {decimal_label(free)} ({free} B) free"
     if not reserve:
@@ -46,6 +50,11 @@ def check_space(scenario: Scenario, directory: Path, free: int, reserve: int = R
     raise RefusedError(
         f"target {directory} is too small: {need.arithmetic}, {room}. Nothing was written. Use a larger target, or {remedy}"
     )
+
+
+def _rounded_down(value: float) -> str:
+    """Three digits, never more than the value: what is proposed has to fit."""
+    return f"{Decimal(value).normalize(Context(prec=3, rounding=ROUND_DOWN)):f}"
 
 
 def reserve_of(candidate: Candidate, free: int) -> int:

@@ -56,7 +56,7 @@ class Qualification:
         candidate = self._profiles.candidate
         directory = target_directory(self._layout, candidate, self._request.target_directory)
         influx_problem = check(self._influx) if self._influx is not None else None
-        what = f"make qualify SCENARIO={self._profiles.scenario.id} in {self._layout.repository}"
+        what = f"daq-bench qualify --scenario {self._profiles.scenario.id} in {self._layout.repository}"
         with (
             all_exclusive(candidate, what),
             connected(self._profiles.inventory_file, candidate.name, self._layout) as machine,
@@ -142,6 +142,6 @@ def _not_written(bundle: Bundle, candidate: str, error: OSError) -> str:
     where = error.filename or bundle.path
     return (
         f"run {bundle.id} could not be written to its end: {where}: {error.strerror or error}. It is no evidence and has no verdict. "
-        f"Make room, then `make resume RUN={bundle.path}` starts it again; if a warning above says that something could not be cleaned "
-        f"up, `make restore CANDIDATE={candidate}` does it"
+        f"Make room, then `daq-bench resume {bundle.path}` starts it again; if a warning above says that something could not be cleaned "
+        f"up, `daq-bench restore --candidate {candidate}` does it"
     )

@@ -33,7 +33,7 @@ class Targets:
         for one in (self.first, *self.further):
             if failed := remove_scratch(one.machine, [one.directory], say):
                 raise BenchError(
-                    f"{failed[0]}. Its file system has failed: `make restore` gives the candidate back; then look at its drives"
+                    f"{failed[0]}. Its file system has failed: `daq-bench restore` gives the candidate back; then look at its drives"
                 )
 
     def preflight(self) -> Survey:

@@ -156,7 +156,7 @@ def _opened(address: str) -> tuple[Any, str]:
         fs, root = url_to_fs(address, use_listings_cache=False)
     except ImportError as error:
         raise BenchError(
-            f"STORE={address} needs a library that is missing ({error}). `make gather` installs it"
+            f"STORE={address} needs a library that is missing ({error}). `make setup PYTHON_GROUP=fleet` installs it"
         ) from None
     except ValueError as error:
         raise BenchError(f"STORE={address} is no folder and no address of a store ({error})") from None

@@ -23,7 +23,7 @@ START_S_MAX = 30.0
 # Every listener is bound to loopback, the RPC port too; nothing is reported to the vendor.
 CONFIG = """\
 reporting-disabled = true
-bind-address = "127.0.0.1:{rpc_port}"
+bind-address = "127.0.0.1:0"
 
 [meta]
   dir = "{directory}/meta"
@@ -97,9 +97,7 @@ class LocalInflux:
         http_port = free_port(port)
         url = f"http://127.0.0.1:{http_port}"
         config = self.directory / "influxdb.conf"
-        config.write_text(
-            CONFIG.format(directory=self.directory, port=http_port, rpc_port=free_port(http_port + 1)), encoding="utf-8"
-        )
+        config.write_text(CONFIG.format(directory=self.directory, port=http_port), encoding="utf-8")
         with self.log_file.open("ab") as log:
             process = subprocess.Popen(
                 [self.influxd, "-config", config],
