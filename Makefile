@@ -152,12 +152,14 @@ golden: python-test ##3 renew the stored report that reports/tests compares with
 	@GOLDEN=renew LC_ALL=C.UTF-8 $(BIN)/pytest -q reports/tests/test_golden.py
 
 compare: python ##1 compare candidates, or the configurations of one run: RUNS="runs/a runs/b"
-	@$(RIG) compare $(call several,RUNS) $(call option,--prices,PRICES) $(call option,--weights,WEIGHTS) \
+	@$(RIG) compare $(call several,RUNS) $(call option,--prices,PRICES) $(call option,--weights,WEIGHTS) $(call switch,--accept-unsigned,ACCEPT_UNSIGNED) \
+	    $(call option,--inventory,INVENTORY) $(call option,--own-scenario,SCENARIO) $(call option,--own-requirement,REQUIREMENT) \
 	    $(or $(call option,--check,CHECK),--output=$(call default,OUT,build/comparison))
 
 lot: python ##1 say what drives of one model tell about their lot: RUNS="runs/a runs/b"
 	@$(RIG) lot $(call several,RUNS) $(call option,--lot-size,LOT) $(call option,--stripe,STRIPE) \
-	    $(call option,--model,MODEL) $(call option,--requirement,JUDGED) $(or $(call option,--check,CHECK),--output=$(call default,OUT,build/lot))
+	    $(call option,--model,MODEL) $(call option,--requirement,JUDGED) $(call option,--inventory,INVENTORY) \
+	    $(call option,--own-scenario,SCENARIO) $(call option,--own-requirement,REQUIREMENT) $(or $(call option,--check,CHECK),--output=$(call default,OUT,build/lot))
 
 judge: python ##1 recompute the verdict of RUN from its bundle
 	@$(RIG) judge $(RUN_OR_LATEST)
