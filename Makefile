@@ -10,7 +10,7 @@ TARGETS := help discover doctor contribute-corpus schemas setup setup-qualify na
     crash-trials check slow test study audit lint lint-docs lint-python lint-types lint-imports lint-robot lint-ansible \
     lint-collection collection keywords-doc lint-shell lint-native validate provision verify restore unlock tables site \
     history gather report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start \
-    influx-stop virtual-up virtual-down apt-virtual lock sbom clean clean-allowed
+    influx-stop virtual-up virtual-down apt-virtual lock sbom container clean clean-allowed
 .PHONY: $(TARGETS)
 include ansible/bootstrap/variables.mk
 
@@ -152,12 +152,14 @@ golden: python-test ##3 renew the stored report that reports/tests compares with
 	@GOLDEN=renew LC_ALL=C.UTF-8 $(BIN)/pytest -q reports/tests/test_golden.py
 
 compare: python ##1 compare candidates, or the configurations of one run: RUNS="runs/a runs/b"
-	@$(RIG) compare $(call several,RUNS) $(call option,--prices,PRICES) $(call option,--weights,WEIGHTS) \
+	@$(RIG) compare $(call several,RUNS) $(call option,--prices,PRICES) $(call option,--weights,WEIGHTS) $(call switch,--accept-unsigned,ACCEPT_UNSIGNED) \
+	    $(call option,--inventory,INVENTORY) $(call option,--own-scenario,SCENARIO) $(call option,--own-requirement,REQUIREMENT) \
 	    $(or $(call option,--check,CHECK),--output=$(call default,OUT,build/comparison))
 
 lot: python ##1 say what drives of one model tell about their lot: RUNS="runs/a runs/b"
 	@$(RIG) lot $(call several,RUNS) $(call option,--lot-size,LOT) $(call option,--stripe,STRIPE) \
-	    $(call option,--model,MODEL) $(call option,--requirement,JUDGED) $(or $(call option,--check,CHECK),--output=$(call default,OUT,build/lot))
+	    $(call option,--model,MODEL) $(call option,--requirement,JUDGED) $(call option,--inventory,INVENTORY) \
+	    $(call option,--own-scenario,SCENARIO) $(call option,--own-requirement,REQUIREMENT) $(or $(call option,--check,CHECK),--output=$(call default,OUT,build/lot))
 
 judge: python ##1 recompute the verdict of RUN from its bundle
 	@$(RIG) judge $(RUN_OR_LATEST)
@@ -307,14 +309,18 @@ lint-native:
 	@python3 native-writer/tests/rooms.py
 	@clang-format --dry-run -Werror native-writer/src/*/*.h native-writer/src/*/*.cpp native-writer/tests/*.h native-writer/tests/*.cpp native-writer/tests/fuzz/*.h native-writer/tests/fuzz/*.cpp agents/hot_store/src/*.h agents/hot_store/src/*.cpp agents/hot_store/tests/*.h agents/hot_store/tests/*.cpp agents/network_probe/src/*.h agents/network_probe/src/*.cpp agents/network_probe/tests/*.cpp
 
+container: ##3 build the control node's image with buildah (docs/container.md)
+	@buildah build --tag=daq-storage-bench:latest $(if $(call given,IMAGE),--build-arg=BASE=$(call quoted,$(call given,IMAGE))) \
+	    $(if $(call given,SETUP_ENV),--secret=id=setup$(comma)src=$(call quoted,$(call given,SETUP_ENV))) .
+
 LISTS := $(BOOTSTRAP)/requirements
 LOCKED := --generate-hashes --universal --python-version 3.11 --no-annotate --quiet --custom-compile-command 'make lock' $(call switch,--upgrade,UPGRADE)
 lock: ##3 renew the requirements' versions and hashes (UPGRADE=1: to the newest)
 	@rm -rf build/lock && python3 -m venv build/lock && build/lock/bin/pip install --quiet uv
-	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra test --extra analysis --extra fleet --output-file $(LISTS)-test.txt
-	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra analysis --extra fleet --constraint $(LISTS)-test.txt --output-file $(LISTS)-analysis.txt
-	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra fleet --constraint $(LISTS)-test.txt --output-file $(LISTS)-fleet.txt
-	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --constraint $(LISTS)-test.txt --output-file $(LISTS)-qualify.txt
+	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra virtual --extra test --extra analysis --extra fleet --output-file $(LISTS)-test.txt
+	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra virtual --extra analysis --extra fleet --constraint $(LISTS)-test.txt --output-file $(LISTS)-analysis.txt
+	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra virtual --extra fleet --constraint $(LISTS)-test.txt --output-file $(LISTS)-fleet.txt
+	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra virtual --constraint $(LISTS)-test.txt --output-file $(LISTS)-qualify.txt
 	@echo uv | build/lock/bin/uv pip compile $(LOCKED) - --output-file $(LISTS)-uv.txt
 	@printf '%s\n' 'cyclonedx-python-lib[json-validation]' pip-audit | build/lock/bin/uv pip compile $(LOCKED) - --output-file $(LISTS)-sbom.txt
 	@rm -rf build/lock

@@ -1,6 +1,7 @@
 """Puts the files that no Python package holds into a wheel, as they lie in the checkout, below bench_model/shipped: with them everything
-that needs no candidate works from an installed wheel. pyproject.toml says all the rest."""
+that needs no candidate works from an installed wheel. What only works on the bench itself stays out. pyproject.toml says all the rest."""
 
+import shutil
 from pathlib import Path
 
 from setuptools import setup
@@ -17,12 +18,21 @@ SHIPPED = (
     "ansible/module_utils/**/*.py",
     "ansible/roles/*/vars/**/*.yml",
 )
+ROOT = "daq_bench"
+# Measure, simulate or try the bench, or need a checkout.
+DEVELOPERS = (
+    *("audit", "simulation", "crash_trials", "virtual_candidate", "bench_rounds", "fleet_bench"),
+    *("writer_bench", "telemetry_bench", "hot_store_bench", "reporting_bench"),
+)
 
 
 class BuildWithFiles(build_py):
     """An editable install reads the checkout itself."""
 
     def run(self):
+        if not self.editable_mode:
+            shutil.rmtree(self.build_lib, ignore_errors=True)  # a wheel takes all of it: also what an older build left
+            self.packages = [name for name in self.packages if name.split(".")[1] not in DEVELOPERS]
         super().run()
         here = Path(__file__).resolve().parent
         for pattern in () if self.editable_mode else SHIPPED:
@@ -30,7 +40,7 @@ class BuildWithFiles(build_py):
             if not found:
                 raise SystemExit(f"setup.py: no file is {pattern}: correct SHIPPED, or complete the checkout")
             for file in found:
-                target = Path(self.build_lib, "daq_bench", "bench_model", "shipped", file.relative_to(here))
+                target = Path(self.build_lib, ROOT, "bench_model", "shipped", file.relative_to(here))
                 self.mkpath(str(target.parent))
                 self.copy_file(str(file), str(target))
 

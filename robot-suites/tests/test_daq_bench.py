@@ -39,6 +39,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     if copied.returncode != 0:
         pytest.fail("the checkout could not be copied")
+    (source / "build" / "lib" / "audit").mkdir(parents=True)  # as a build of an older version left it
+    (source / "build" / "lib" / "audit" / "__init__.py").touch()
     build = "import setuptools.build_meta as b; print(b.build_wheel(__import__('sys').argv[1]))"
     done = subprocess.run(
         [sys.executable, "-c", build, str(folder)], cwd=source, capture_output=True, text=True, check=False
@@ -57,7 +59,7 @@ def run(command: Path, *words: str, where: Path) -> subprocess.CompletedProcess[
     environment = {**os.environ, "PYTHONPATH": sysconfig.get_paths()["purelib"]}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else each call would compile all of ours again
     return subprocess.run(
-        [command, *words], cwd=where, env=environment, capture_output=True, text=True, timeout=120, check=False
+        [command, *words], cwd=where, env=environment, capture_output=True, text=True, timeout=900, check=False
     )
 
 
@@ -69,6 +71,27 @@ def stored(tmp_path: Path) -> Path:
     make(folder)
     seal_evidence(folder)
     return folder
+
+
+def test_a_wheel_has_one_name_at_its_top_and_none_of_the_developers_tools(installed: Path) -> None:
+    show = [installed.parent / "pip", "show", "--files", "daq-storage-bench"]
+    said = subprocess.run(show, capture_output=True, text=True, check=True).stdout
+    files = [line.strip() for line in said.partition("Files:\n")[2].splitlines()]
+    assert "daq_bench/rig/console.py" in files
+    tops = {file.split("/")[0] for file in files if not file.startswith("..")}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"daq_bench"}
+    assert [file for file in files if file.startswith("..")] == ["../../../bin/daq-bench"]
+    packages = {file.split("/")[1] for file in files if file.startswith("daq_bench/")}
+    assert packages == {
+        *("analysis_reader", "bench_dashboards", "bench_model", "bench_report", "rig", "telemetry_agent")
+    }
+
+
+def test_a_wheel_asks_for_no_package_that_the_virtual_candidate_alone_needs(installed: Path) -> None:
+    (metadata,) = installed.parent.parent.glob("lib/*/site-packages/daq_storage_bench-*.dist-info/METADATA")
+    asked = re.findall(r"^Requires-Dist: ([\w.-]+)[^;\n]*$", metadata.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {"msgspec", "weasyprint"} <= set(asked)
+    assert "cryptography" not in asked
 
 
 def test_outside_of_a_checkout_a_wheel_does_what_needs_no_candidate(installed: Path, tmp_path: Path) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.rig.base.hazard_spans import HazardLog
-from daq_bench.virtual_candidate import instance
-from daq_bench.virtual_candidate.hazards import Hazards
+
+if TYPE_CHECKING:  # no wheel holds the virtual candidate (setup.py)
+    from daq_bench.virtual_candidate.hazards import Hazards
 
 POWER = "power"  # the subject of a power cut
 
@@ -75,13 +77,17 @@ class HazardControl:
         self._log.end(self._log.except_for(POWER), "every hazard is released", released=True)
 
 
-def hazards_of(candidate: Candidate, base: Path = instance.DEFAULT_BASE) -> Hazards:
-    """Returns the hazards of the virtual candidate of that name below `base`. Raises BenchError for real hardware, or when it is not up."""
+def hazards_of(candidate: Candidate, base: Path | None = None) -> Hazards:
+    """Returns the hazards of the virtual candidate of that name below `base` (the checkout's own). Raises BenchError for real hardware,
+    or when it is not up."""
     if not candidate.virtual:
         raise BenchError(
             f"{candidate.name} is no virtual candidate: the bench causes faults on emulated hardware only (bench_candidate.virtual)"
         )
-    found = instance.load(base / candidate.name)
+    from daq_bench.virtual_candidate import instance
+    from daq_bench.virtual_candidate.hazards import Hazards
+
+    found = instance.load((base or instance.DEFAULT_BASE) / candidate.name)
     if found is None:
         raise BenchError(f"virtual candidate {candidate.name} is not up. `make virtual-up` starts it")
     return Hazards(found)

@@ -209,7 +209,8 @@ def check_programs(scenario: Scenario, layout: Layout) -> None:
         file = layout.programs[workload.program] if workload.program else layout.daqwriter
         if not file.is_file():
             raise RefusedError(
-                f"{scenario.file}: workloads.{workload.name} needs {file}, which is not built. `make build` does it, or says what this system lacks for it"
+                f"{scenario.file}: workloads.{workload.name} needs {file}, which is not built. `make build` does it, or says"
+                " what this system lacks for it"
             )
 
 
