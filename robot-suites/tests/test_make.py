@@ -250,7 +250,7 @@ def test_a_parents_flags_count_as_given(checkout: Path) -> None:
 def test_settings_of_scripts_and_tools_are_passed_on(checkout: Path, given: str) -> None:
     settings = {
         "PYTHON": "/opt/python3.12",
-        "BENCH_SKIP_APT": "1",
+        "BENCH_SKIP_PACKAGES": "1",
         "PIP_INDEX_URL": "http://mirror/$(x)",
         "SIGN_KEY": "my key",
     }
