@@ -97,7 +97,7 @@ def steps() -> list[Step]:
         # The longest first, so that none is left to run by itself at the end.
         pytest(unit, [unit, "-m", f"not integration and not virtual and {short}"]),
         *([pytest("virtual candidate", [unit, "-m", f"virtual and not integration and {short}"])] if full else []),
-        pytest(roles, [*IN_PARALLEL, roles, "-m", f"not virtual and {NOT_INFLUX2}"]),
+        pytest(roles, [*IN_PARALLEL, roles, "-m", f"not virtual and not systems and {NOT_INFLUX2}"]),
         *([pytest("virtual storage", [roles, "-m", "virtual"])] if full else []),
         *([influx2] if os.environ.get(INFLUX2_VARIABLE) else []),
         *(pytest(part, [part, "-m", NOT_INFLUX2]) for part in PYTHON_PARTS if part not in (unit, roles, *COMPUTING)),
