@@ -4,8 +4,9 @@
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-TARGETS := help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden apt apt-test python \
-    influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table self-qualify \
+TARGETS := help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden writable packages packages-test \
+    packages-virtual apt apt-test python \
+    influxd influxd2 test-influx2 test-systems soak fuzz build native native-portable agent qualify plan resume bench bench-table self-qualify \
     crash-trials check slow test study audit lint lint-docs lint-python lint-types lint-imports lint-robot lint-ansible \
     lint-collection collection keywords-doc lint-shell lint-native validate provision verify restore unlock tables site \
     history gather report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start \
@@ -35,9 +36,6 @@ PYTHON_GROUP ?= $(if $(call ASKS,concurrent_analysis),analysis,qualify)
 OVER_ALL := trend site lot nightly history gather
 PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/bench
 
-# Ends a step of the set-up that has no script of its own: bash counts the seconds of a recipe's line.
-TOOK = echo "$@: ready after $$SECONDS s" >&2
-
 export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 # Set in many containers: each process would compile our 400 modules again, 2 s of CPU at each start of rig.
 unexport PYTHONDONTWRITEBYTECODE
@@ -45,19 +43,28 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ##2 list the commands
 	@awk -f $(BOOTSTRAP)/help.awk <(printf '%s\n' $(foreach target,$(readers),'$(target) $(reads.$(target))')) Makefile
 
-setup: apt ##2 install packages, Python environment, InfluxDB; build native programs
+setup: packages ##2 install packages, Python environment, InfluxDB; build native programs
 	@# The three have nothing in common but the machine, so that they run at the same time.
 	@$(MAKE) --no-print-directory --jobs=3 python influxd native
 	@$(MAKE) --no-print-directory agent
 
-apt:
-	@$(BOOTSTRAP)/apt-packages.sh apt-runtime.txt >&2
+# The first step of every set-up: what cannot be written here is said once, not by each step that comes after.
+writable:
+	@$(BOOTSTRAP)/writable.sh
 
-apt-test:
-	@$(BOOTSTRAP)/apt-packages.sh apt-runtime.txt apt-test.txt >&2
+packages: writable
+	@$(BOOTSTRAP)/packages.sh runtime $$($(BOOTSTRAP)/influxd.sh --purposes) >&2
 
-apt-virtual:
-	@$(BOOTSTRAP)/apt-packages.sh apt-runtime.txt apt-virtual.txt >&2
+packages-test: writable
+	@$(BOOTSTRAP)/packages.sh runtime test >&2
+
+packages-virtual: writable
+	@$(BOOTSTRAP)/packages.sh runtime virtual >&2
+
+# Their names when only Debian and Ubuntu were known.
+apt: packages
+apt-test: packages-test
+apt-virtual: packages-virtual
 
 python:
 	@$(BOOTSTRAP)/python.sh $(call quoted,$(PYTHON_GROUP)) >&2
@@ -73,14 +80,11 @@ influxd2:
 
 build: native agent ##2 build the native programs, the telemetry agent and the analysis reader
 
-native: build/native-writer/build.ninja
-	@cmake --build build/native-writer --target daqwriter daqwriter_portable hotstore netprobe | tail -n 1 >&2; $(TOOK)
+native:
+	@$(BOOTSTRAP)/native.sh daqwriter daqwriter_portable hotstore netprobe >&2
 
-native-portable: build/native-writer/build.ninja ##2 build daqwriter for candidates that lack its libraries
-	@cmake --build build/native-writer --target daqwriter_portable | tail -n 1 >&2
-
-build/native-writer/build.ninja: native-writer/CMakeLists.txt native-writer/portable.cmake agents/hot_store/CMakeLists.txt agents/network_probe/CMakeLists.txt
-	@cmake -S native-writer -B build/native-writer -G Ninja -DCMAKE_BUILD_TYPE=Release > /dev/null
+native-portable: ##2 build daqwriter for candidates that lack its libraries
+	@$(BOOTSTRAP)/native.sh daqwriter_portable >&2
 
 agent: $(AGENT) $(READER)
 	@:
@@ -96,22 +100,26 @@ $(READER): $(READER_SOURCES)
 # The programs that this qualification needs, and no others: a first run begins some minutes earlier.
 QUALIFY_PROGRAMS := daqwriter $(if $(call ASKS,hot_store),hotstore) $(if $(call ASKS,lan),netprobe) $(if $(filter-out this-machine%,$(subst $(comma), ,$(call given,CANDIDATE) $(call given,CANDIDATES))),daqwriter_portable hotstore netprobe)
 
-native-qualify: build/native-writer/build.ninja
-	@cmake --build build/native-writer --target $(QUALIFY_PROGRAMS) | tail -n 1 >&2; $(TOOK)
+native-qualify:
+	@$(BOOTSTRAP)/native.sh $(QUALIFY_PROGRAMS) >&2
 
-setup-qualify: apt
+setup-qualify: packages
 	@$(MAKE) --no-print-directory --jobs=3 python influxd native-qualify
 	@$(MAKE) --no-print-directory agent
 
 qualify: setup-qualify ##1 qualify a candidate; by default this machine, at a tenth of the load
 	@$(RIG) qualify $(PROFILES) $(FLEET) $(call option,--scale,SCALE) $(call option,--duration,DURATION) \
 	    $(call option,--target,TARGET) $(call option,--influx-url,INFLUX_URL) $(call switch,--keep-tuning,KEEP_TUNING) $(call option,--challenge,CHALLENGE) \
-	    $(call switch,--together,TOGETHER) $(call option,--wait,WAIT)
+	    $(call switch,--together,TOGETHER) $(call option,--wait,WAIT) $(call switch,--yes,YES)
+
+plan: python ##1 say what a qualification costs, and whether it can end in PASS
+	@$(RIG) plan $(PROFILES) $(call option,--scale,SCALE) $(call option,--duration,DURATION) $(call option,--target,TARGET) \
+	    $(call option,--rate,RATE) $(call switch,--json,JSON)
 
 resume: setup ##1 start the interrupted run RUN again, with what it was asked for
-	@$(RIG) resume $(RUN_OR_LATEST) $(call option,--influx-url,INFLUX_URL)
+	@$(RIG) resume $(RUN_OR_LATEST) $(call option,--influx-url,INFLUX_URL) $(call switch,--yes,YES)
 
-bench: apt python native agent influxd ##3 measure the bench itself: daqwriter, agent, hot store, reports, fleets
+bench: packages python native agent influxd ##3 measure the bench itself: daqwriter, agent, hot store, reports, fleets
 	@$(RIG) bench $(call option,--parts,PARTS) $(call switch,--quick,QUICK) $(call option,--scratch,BENCH_DIR)
 
 bench-table: python ##3 write what `make bench` measured last into the READMEs
@@ -121,7 +129,7 @@ self-qualify: python-test ##3 let the bench judge simulated runs whose truth it 
 	@PYTHONPATH=inventory:robot-suites:agents:reports $(VENV_PYTHON) -m daq_bench.simulation $(call option,--runs,RUNS) $(call option,--seed,SEED) $(call option,--jobs,JOBS) \
 	    $(call option,--scenario,SIMULATED) $(call option,--sample,SAMPLE)
 
-crash-trials: setup apt-virtual ##3 kill one process of the bench in real runs, judge, mend, resume
+crash-trials: setup packages-virtual ##3 kill one process of the bench in real runs, judge, mend, resume
 	@PYTHONPATH=inventory:robot-suites:agents:reports:ansible/tests $(VENV_PYTHON) -m daq_bench.crash_trials $(call option,--trials,TRIALS) $(call option,--seed,SEED) $(call switch,--write,WRITE) $(if $(filter 1,$(call given,HAZARDS)),--hazards=light,$(call option,--hazards,HAZARDS)) $(call option,--only,ONLY)
 
 discover: python ##1 look at a server (HOST=user@server, or local); propose its inventory entry
@@ -144,12 +152,14 @@ golden: python-test ##3 renew the stored report that reports/tests compares with
 	@GOLDEN=renew LC_ALL=C.UTF-8 $(BIN)/pytest -q reports/tests/test_golden.py
 
 compare: python ##1 compare candidates, or the configurations of one run: RUNS="runs/a runs/b"
-	@$(RIG) compare $(call several,RUNS) $(call option,--prices,PRICES) $(call option,--weights,WEIGHTS) \
+	@$(RIG) compare $(call several,RUNS) $(call option,--prices,PRICES) $(call option,--weights,WEIGHTS) $(call switch,--accept-unsigned,ACCEPT_UNSIGNED) \
+	    $(call option,--inventory,INVENTORY) $(call option,--own-scenario,SCENARIO) $(call option,--own-requirement,REQUIREMENT) \
 	    $(or $(call option,--check,CHECK),--output=$(call default,OUT,build/comparison))
 
 lot: python ##1 say what drives of one model tell about their lot: RUNS="runs/a runs/b"
 	@$(RIG) lot $(call several,RUNS) $(call option,--lot-size,LOT) $(call option,--stripe,STRIPE) \
-	    $(call option,--model,MODEL) $(call option,--requirement,JUDGED) $(or $(call option,--check,CHECK),--output=$(call default,OUT,build/lot))
+	    $(call option,--model,MODEL) $(call option,--requirement,JUDGED) $(call option,--inventory,INVENTORY) \
+	    $(call option,--own-scenario,SCENARIO) $(call option,--own-requirement,REQUIREMENT) $(or $(call option,--check,CHECK),--output=$(call default,OUT,build/lot))
 
 judge: python ##1 recompute the verdict of RUN from its bundle
 	@$(RIG) judge $(RUN_OR_LATEST)
@@ -219,18 +229,20 @@ influx-start: influxd python ##1 start the bench's own InfluxDB on 127.0.0.1
 influx-stop: python ##1 stop it
 	@$(RIG) influx stop
 
-virtual-up: apt-virtual python ##1 build (once) and start the virtual candidate
+virtual-up: packages-virtual python ##1 build (once) and start the virtual candidate
 	@$(RIG) virtual up $(call several,VIRTUAL_OPTIONS)
 
 virtual-down: python ##1 end the virtual candidate and remove everything of it but the caches
 	@$(RIG) virtual down
 
 test test-influx2: export PYTHON_GROUP = test
+# Warnings are errors in what is tested: for a user, of another compiler, they are not.
+test: export WERROR = ON
 
 $(OVER_ALL): export PYTHON_GROUP = $(if $(call ASKS,concurrent_analysis),analysis,fleet)
 
-# apt-test first: it brings the compiler's cache.
-test: apt-test apt-virtual setup $(if $(filter-out 0,$(call given,INFLUX2)),influxd2) ##3 set up; lints, types, tests of every part, the whole bench
+# packages-test first: it brings the compiler's cache.
+test: packages-test packages-virtual setup $(if $(filter-out 0,$(call given,INFLUX2)),influxd2) ##3 set up; lints, types, tests of every part, the whole bench
 	@$(foreach name,SANITIZERS INFLUX2 CAMPAIGNS FULL,$(name)=$(call quoted,$(filter-out 0,$(call given,$(name))))) $(VENV_PYTHON) .ci/checks.py
 
 check: python-test ##3 lints, types and tests of what changed (BASE=commit), in under a minute
@@ -239,13 +251,16 @@ check: python-test ##3 lints, types and tests of what changed (BASE=commit), in 
 slow: python-test ##3 write .ci/slow.txt, the tests that make check leaves out
 	@$(VENV_PYTHON) .ci/slow.py
 
-test-influx2: setup apt-test influxd2 ##3 tests that need a real InfluxDB 2, which is built first (Go and Rust)
+test-influx2: setup packages-test influxd2 ##3 tests that need a real InfluxDB 2, which is built first (Go and Rust)
 	@INFLUX2=only $(VENV_PYTHON) .ci/checks.py
+
+test-systems: packages-test python-test ##3 try the set-up on the systems of docs/supported-systems.md (root)
+	@LC_ALL=C.UTF-8 $(BIN)/pytest -q -m systems ansible/tests
 
 soak: setup ##3 telemetry under outages of InfluxDB: nothing may be lost (MINUTES=10)
 	@SOAK_MINUTES=$(call default,MINUTES,10) INFLUXD_BIN=build/tools/influxd LC_ALL=C.UTF-8 $(BIN)/pytest -q -s robot-suites/tests/test_outages.py
 
-fuzz: apt-test ##3 feed bad files to daqwriter and hotstore (MINUTES= in all, SECONDS= each)
+fuzz: packages-test ##3 feed bad files to daqwriter and hotstore (MINUTES= in all, SECONDS= each)
 	@native-writer/tests/fuzz/run.sh $(if $(call given,SECONDS),$(call default,SECONDS),--share $(call default,MINUTES,6))
 
 study: python-test ##3 measure by simulation how often the verdict errs, and write it into docs/
@@ -260,7 +275,7 @@ audit: python-test ##3 spoil good evidence of every scenario: none may pass
 	@$(VENV_PYTHON) -m daq_bench.audit $(call option,--most,MOST) $(or $(call option,--scenarios,SCENARIOS),--write docs/statistics.md)
 	$(if $(call given,SCENARIOS),,@$(VENV_PYTHON) inventory/studies/error_rates.py $(call option,--runs,RUNS) --write docs/statistics.md)
 
-lint: python-test apt-test lint-docs lint-python lint-types lint-imports lint-robot lint-ansible lint-collection lint-shell lint-native ##3 all static checks
+lint: python-test packages-test lint-docs lint-python lint-types lint-imports lint-robot lint-ansible lint-collection lint-shell lint-native ##3 all static checks
 
 lint-docs:
 	@python3 .ci/docs.py
@@ -310,7 +325,7 @@ lock: ##3 renew the requirements' versions and hashes (UPGRADE=1: to the newest)
 	@printf '%s\n' 'cyclonedx-python-lib[json-validation]' pip-audit | build/lock/bin/uv pip compile $(LOCKED) - --output-file $(LISTS)-sbom.txt
 	@rm -rf build/lock
 
-sbom: apt influxd ##3 write what the bench is made of as CycloneDX, build/sbom.cdx.json
+sbom: packages influxd ##3 write what the bench is made of as CycloneDX, build/sbom.cdx.json
 	@test -x build/sbom/bin/pip || python3 -m venv build/sbom
 	@build/sbom/bin/pip install --quiet --require-hashes --requirement $(LISTS)-sbom.txt >&2
 	@build/sbom/bin/python $(BOOTSTRAP)/sbom.py build/sbom.cdx.json

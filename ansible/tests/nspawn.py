@@ -37,7 +37,7 @@ def missing_requirement() -> str:
     if os.geteuid() != 0:
         return "systemd-nspawn needs root"
     absent = [tool for tool in TOOLS if shutil.which(tool) is None]
-    return f"{', '.join(absent)} not installed (ansible/bootstrap/apt-virtual.txt)" if absent else ""
+    return f"{', '.join(absent)} not installed (make packages-virtual)" if absent else ""
 
 
 def cached_root(packages: tuple[str, ...] = ()) -> Path:

@@ -126,16 +126,15 @@ def best_possible(scatter: float) -> float:
 
 def tables(runs: int) -> Iterator[str]:
     machines = max(20, runs // 5)
-    yield f"**Red nights of an unchanged machine**, of {NIGHTS}, from its first night on: {machines} machines each, seed {SEED}."
-    yield "Made by `make study`.\n"
-    yield "| machine, between nights | red nights of 100 | in the first 20 | machines with more than 1 of 100, % |\n|---|---|---|---|"
+    yield f"**Red nights of an unchanged machine**, of {NIGHTS}, from its first night on; seed {SEED}, made by `make study`.\n"
+    yield "| machine, between nights | machines | red nights of 100 | in the first 20 | more than 1 of 100, % |\n|---|---|---|---|---|"
     for machine in UNCHANGED:
         seen = false_alarms(machine, machines)
         sums = [sum(red) for red in seen]
         early = 100 * sum(sum(red[:20]) for red in seen) / (20 * machines)
         error = 1.96 * float(np.std(sums)) / math.sqrt(machines)
         several = 100 * sum(one > 1 for one in sums) / machines
-        yield f"| {machine.name} | {np.mean(sums):.2f} ± {error:.2f} | {early:.2f} | {several:.0f} |"
+        yield f"| {machine.name} | {machines} | {np.mean(sums):.2f} ± {error:.2f} | {early:.2f} | {several:.0f} |"
     yield f"\n**A step of {STEP:g} %** in one of {REQUIREMENTS} requirements: within {SOON} nights, {runs} machines, % (lower end).\n"
     yield from _by_history(
         lambda scatter, history: _share(

@@ -1,6 +1,7 @@
 """The bench's own InfluxDB and the history in it, against a real server on loopback."""
 
 import http.server
+import shutil
 import socket
 import subprocess
 import sys
@@ -95,6 +96,27 @@ def test_a_port_that_is_taken_is_left_alone(tmp_path: Path) -> None:
         assert server.stop() is True
     assert server.running_url() is None
     assert server.stop() is False
+
+
+def test_the_server_of_another_checkout_is_never_taken_for_ones_own(tmp_path: Path) -> None:
+    """A copied folder brings the pid of the server that it was copied from along; a moved one keeps its server."""
+    program = tmp_path / "influxd"
+    shutil.copy("/bin/sleep", program)
+    original, copy, moved = (LocalInflux(program, tmp_path / name / "influxdb") for name in ("one", "two", "three"))
+    original.directory.mkdir(parents=True)
+    with subprocess.Popen([program, "600"], cwd=original.directory) as process:
+        try:
+            (original.directory / "influxd.pid").write_text(str(process.pid), encoding="ascii")
+            (original.directory / "url").write_text("http://127.0.0.1:8086", encoding="ascii")
+            shutil.copytree(original.directory, copy.directory)
+            assert original.running_pid() == process.pid
+            assert (copy.running_pid(), copy.running_url(), copy.stop()) == (None, None, False)
+            original.directory.parent.rename(moved.directory.parent)
+            assert (original.running_pid(), moved.running_pid()) == (None, process.pid)
+            assert process.poll() is None
+            assert moved.stop() is True
+        finally:
+            process.kill()
 
 
 def cells(server: Influx, query: str) -> list[dict[str, Any]]:

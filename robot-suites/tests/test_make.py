@@ -51,7 +51,7 @@ def checkout(tmp_path: Path) -> Path:
         ".venv/bin",
     ):
         (folder / name).mkdir(parents=True)
-    for name in ("apt-packages.sh", "python.sh", "influxd.sh"):
+    for name in ("packages.sh", "python.sh", "influxd.sh", "native.sh", "writable.sh"):
         _program(folder / "ansible/bootstrap" / name, name)
     for name in ("daq-bench", "python", "ansible-playbook"):
         _program(folder / ".venv/bin" / name, name)
@@ -128,7 +128,7 @@ def make(folder: Path, *words: str, **environment: str) -> Made:
         (["qualify", "SHELL=/bin/sh"], "no variable SHELL="),
         (["qualify", ".DEFAULT_GOAL=test"], "no variable .DEFAULT_GOAL="),
         (["qualify", "RIG=echo"], "no variable RIG="),
-        (["validate", "DURATION=5"], "`make validate` does not read DURATION=. These targets do: qualify"),
+        (["validate", "DURATION=5"], "`make validate` does not read DURATION=. These targets do: plan qualify"),
         (["judge", "CANDIDATE=x"], "`make judge` does not read CANDIDATE=. These targets do: "),
         (["CANDIDATE=x"], "`make help` does not read CANDIDATE=."),
         (["qualfy"], "there is no target qualfy. Did you mean qualify"),

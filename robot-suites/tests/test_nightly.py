@@ -47,7 +47,7 @@ def test_the_shipped_plan_is_this_machines_smoke() -> None:
 
 def test_candidates_and_scenario_narrow_the_plan() -> None:
     assert load_plan(INVENTORY, ["this-machine-twice"]).jobs == (Job("this-machine-twice"),)
-    assert load_plan(INVENTORY, [], "scans-rehearsal").jobs == (Job("this-machine", "scans-rehearsal"),)
+    assert load_plan(INVENTORY, [], "saturation-rehearsal").jobs == (Job("this-machine", "saturation-rehearsal"),)
 
 
 def altered_inventory(folder: Path, old: str, new: str) -> Path:

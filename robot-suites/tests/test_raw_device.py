@@ -231,7 +231,7 @@ def test_a_scan_of_another_drive_or_without_consent_writes_nothing(site: Site, t
     assert site.drive is not None
     other, unwilling = replace(site.drive, serial="L2"), replace(site.drive, destroy=False)
     for spoilt in (other, unwilling):
-        with pytest.raises(RefusedError, match="fio was not started"):
+        with pytest.raises(RefusedError, match=r"^fio was not started"):
             block_scan.run_tools(replace(site, drive=spoilt), own, announce)
     links = {"links": 1, "superchunk_bytes": 5568, "superchunk_rate_hz": 1000, "ring_size": MIB}
     writer = {"block_size": MIB, "io_depth": 1, "checksum": "off", "load_factors": [1.0], "seconds_per_point": 1}

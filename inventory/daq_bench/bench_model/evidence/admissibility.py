@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from daq_bench.bench_model.bundle.evidence import Document
@@ -40,6 +41,7 @@ NOTHING_ASKED = ("", "keep")
 HELD = ("applied", "unchanged", "unsupported")  # the last is a limit of its own
 UNSUPPORTED = "unsupported"
 SIMULATED = "SIMULATED: no server was measured; a physical model made up all that the tools said"
+ASK_FOR_ALL = "Choose a scenario that asks for all of it, or correct these parameters in a copy"
 FINISHED = "finished"  # of a run and of its telemetry agent
 IDENTITY = "results/identity.json"
 CLOCK = "facts/clock.json"
@@ -68,47 +70,52 @@ def findings(sound: Sound, conditions: Conditions) -> list[Finding]:
 
 def scaled_down(run: Run, conditions: Conditions) -> list[str]:
     """The sentences for the report's first page: in what the run was less than the profile asks for."""
-    return [finding.text for finding in _scaled_down(run, conditions)]
+    return [shortfall.text for shortfall in shortfalls(run, conditions)]
 
 
-def _scaled_down(run: Run, conditions: Conditions) -> Iterator[Finding]:
+@dataclass(frozen=True)
+class Shortfall:
+    """In what a run is less than the profile asks for, and the change by which it would not be."""
+
+    text: str
+    remedy: str
+    invalidates: bool = False
+
+
+def shortfalls(run: Run, conditions: Conditions) -> Iterator[Shortfall]:
+    """All that follows from what was asked for, before anything is measured."""
     scenario, demand, target = run.scenario, run.demand, run.target
-    proof = ("run.json",)
-    if demand and not scenario.scale >= conditions.scale_min:
-        offered, real = demand.offered_bytes_per_s / 1e9, demand.real_bytes_per_s / 1e9
-        yield Finding(
-            f"The load is {scenario.scale:g} of one readout unit: {offered:.4g} GB/s offered of {real:.4g} GB/s",
-            False,
-            proof,
-        )
-    if not demand and not scenario.scale >= conditions.scale_min:
-        yield Finding(
-            f"Bounds that scale with the load are held at {scenario.scale:g} of one readout unit", False, proof
-        )
+    if not scenario.scale >= conditions.scale_min:
+        text = f"Bounds that scale with the load are held at {scenario.scale:g} of one readout unit"
+        if demand:
+            offered, real = demand.offered_bytes_per_s / 1e9, demand.real_bytes_per_s / 1e9
+            text = f"The load is {scenario.scale:g} of one readout unit: {offered:.4g} GB/s offered of {real:.4g} GB/s"
+        yield Shortfall(text, f"SCALE={conditions.scale_min:g}")
     least_s = conditions.record_duration_s_min
     if demand and least_s is not None and not demand.duration_s >= least_s:
-        yield Finding(
-            f"The record lasts {demand.duration_s:g} s instead of {least_s:g} s",
-            False,
-            proof,
-        )
+        yield Shortfall(f"The record lasts {demand.duration_s:g} s instead of {least_s:g} s", f"DURATION={least_s:g}")
     if target.kind not in conditions.target_kinds:
-        yield Finding(
+        yield Shortfall(
             f"The target is a {target.kind.replace('-', ' ')} on {target.filesystem}, not the candidate's "
             "own storage set aside for the record",
-            False,
-            proof,
+            f"Set drives aside, and describe them as a target of kind {' or '.join(conditions.target_kinds)} (docs/own-hardware.md)",
         )
-    for text in [*less_than_demanded(scenario.parameters, conditions.load), *run.declared_limits]:
-        yield Finding(text, False, proof)
+    for text in less_than_demanded(scenario.parameters, conditions.load):
+        yield Shortfall(text, ASK_FOR_ALL)
+    for text in run.declared_limits:
+        yield Shortfall(text, "Choose a scenario that does without, or correct it in a copy")
     # Also where the inventory does not say so: an emulated drive names itself.
     drives = [drive.model or "" for drive in target.drives]
     if run.candidate.virtual or any(model.startswith("QEMU") for model in drives):
-        yield Finding(
-            "The candidate is a virtual machine with emulated drives: it shows that the bench works", False, proof
-        )
+        text = "The candidate is a virtual machine with emulated drives: it shows that the bench works"
+        yield Shortfall(text, "Qualify the hardware itself")
     if run.simulated:  # it is evidence of nothing: neither for a candidate nor against one
-        yield Finding(SIMULATED, True, proof)
+        yield Shortfall(SIMULATED, "Measure a server", True)
+
+
+def _scaled_down(run: Run, conditions: Conditions) -> Iterator[Finding]:
+    for one in shortfalls(run, conditions):
+        yield Finding(one.text, one.invalidates, ("run.json",))
 
 
 def _load(sound: Sound, conditions: Conditions) -> Iterator[Finding]:

@@ -78,6 +78,12 @@ class Candidate:
     document: dict[str, Any]
 
     @property
+    def capacities(self) -> dict[str, int]:
+        """B of each drive whose capacity is declared, by its serial."""
+        drives = self.identity.get("drives", [])
+        return {one["serial"]: parse_size(one["capacity"]) for one in drives if "capacity" in one}
+
+    @property
     def own_run_targets(self) -> list[str]:
         """Names of the targets that get a run each when none is asked for."""
         return [target.name for target in self.targets if not target.comparison_only]
@@ -128,6 +134,7 @@ def load_candidate(file: Path, name: str) -> Candidate:
     _check_data(source, (*at, "bench_candidate"), node[name]["bench_candidate"])
     _check_connection(source, at, node[name])
     document = plain(node[name]["bench_candidate"])
+    _check_capacities(source, (*at, "bench_candidate", "identity", "drives"), document["identity"].get("drives", []))
     targets = _targets(source, at, document)
     return Candidate(
         name=name,
@@ -152,6 +159,18 @@ def _check_name(source: YamlSource, at: tuple[str, ...]) -> None:
         raise source.error(
             at, f"{at[-1]!r} is the name of a group, so that it would mean all its hosts", "Choose another"
         )
+
+
+def _check_capacities(source: YamlSource, at: tuple[str, ...], drives: Sequence[dict[str, Any]]) -> None:
+    for index, drive in enumerate(drives):
+        try:
+            known = "capacity" not in drive or parse_size(drive["capacity"]) > 0
+        except ValueError as error:
+            raise source.error((*at, index, "capacity"), str(error), "Correct it") from None
+        if not known:
+            raise source.error(
+                (*at, index, "capacity"), "no drive holds 0 B", "Write what the maker states, or remove it"
+            )
 
 
 def _check_data(source: YamlSource, at: tuple[str, ...], entry: Any) -> None:

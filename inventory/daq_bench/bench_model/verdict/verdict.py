@@ -35,6 +35,7 @@ INADMISSIBLE: Final = "INADMISSIBLE"
 DIGITS = (4, 6, 9, 12, 17)  # significant ones; the last tell any two numbers apart
 WHILE = ", while "
 SAID_FROM = 0.01  # a smaller share of others is that of any system's own services
+NOTHING_MANDATORY = "The requirement profile has no mandatory requirement: it can refuse a candidate and never pass one"
 BROKEN = ("interrupted", "error")  # states of a run that has a `state_reason`
 
 
@@ -208,7 +209,7 @@ def _overall(sound: Sound, judgements: Sequence[Judgement], found: Sequence[Find
     # Only now: where a requirement is missed, what else could not be measured or decided changes nothing.
     open_ = [_sentence(judgement) for judgement in mandatory if judgement.decision != MET]
     if not mandatory:
-        open_ = ["The requirement profile has no mandatory requirement: it can refuse a candidate and never pass one"]
+        open_ = [NOTHING_MANDATORY]
     if found or open_:
         others = company(sound.others)
         excused = [others.cause] if others and any(one.decision == MISSED for one in mandatory) and not invalid else []

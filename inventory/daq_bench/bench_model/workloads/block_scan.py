@@ -147,6 +147,12 @@ def _sampled(what: str, scan: Document, points: Iterable[Document]) -> Iterator[
             yield f"{what} {binary_label(one['block_bytes'])} has {found} samples of {planned:.0f}"
 
 
+def _times(plan: Plan, metric: str) -> int:
+    """Only large blocks are measured again."""
+    again = plan.parameters.get("confirm", {}).get("repetitions", 1)
+    return int(again) if metric.endswith("large_block_throughput") else 1
+
+
 MODEL = Model(
     coverage,
     (
@@ -154,5 +160,6 @@ MODEL = Model(
         Count("file_bytes", stated("file_size")),
         Count("points[].runtime_s", stated("seconds_per_point"), RUNTIME_MIN),
     ),
+    times=_times,
     result=BlockScan,
 )

@@ -152,6 +152,7 @@ class Request:
     target_directory: Path | None = None
     influx_url: str | None = None
     keep_tuning: bool = False
+    yes: bool = False  # somebody agrees to what the plan says must be agreed to
     challenge: str | None = None  # a buyer's nonce
     resumes: str | None = None  # id of the interrupted run that this one continues
 

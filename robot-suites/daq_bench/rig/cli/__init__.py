@@ -20,7 +20,7 @@ from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.verdict import verdict as outcomes
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.checking.check_bundle import printable
-from daq_bench.rig.cli import bundles, candidate, discovery, nights, profiles, runs, server
+from daq_bench.rig.cli import bundles, candidate, discovery, nights, planning, profiles, runs, server
 from daq_bench.rig.cli.arguments import Command, require_checkout
 from daq_bench.rig.cli.completion import NAME, SHELLS, completion
 from daq_bench.rig.cli.exits import EXIT, INTERRUPTED
@@ -30,6 +30,7 @@ LINK_LOOP = "Symlink loop from"  # how pathlib begins the error of a path that l
 # In the order of the help.
 COMMANDS = {
     **runs.COMMANDS,
+    **planning.COMMANDS,
     **candidate.COMMANDS,
     **discovery.COMMANDS,
     **profiles.COMMANDS,

@@ -120,6 +120,8 @@ def _identity(drive: FoundDrive) -> Iterator[tuple[str, str]]:
         yield "model", drive.model
     if plain_text(drive.firmware):
         yield "firmware", drive.firmware
+    if drive.size_bytes:
+        yield "capacity", f"{drive.size_bytes}B"
 
 
 def _words(drive: FoundDrive) -> str:

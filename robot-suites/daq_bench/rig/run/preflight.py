@@ -17,7 +17,7 @@ from daq_bench.rig.candidate.host import Survey, Target, check_identity, differe
 from daq_bench.rig.candidate.load_target import RawDevice
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.registry import workloads_of
-from daq_bench.rig.workloads.shared.base import RESERVE_BYTES
+from daq_bench.rig.workloads.shared.base import RESERVE_BYTES, Workload
 from daq_bench.rig.workloads.shared.plan import Need
 
 SHARE_MIN = 1e-3  # [P] of the record; less is no load
@@ -159,7 +159,11 @@ def check_clock(found: Survey, before_s: float, after_s: float) -> float:
 
 def check_memory(candidate: Candidate, scenario: Scenario, memory_bytes: int) -> None:
     """Raises RefusedError when a workload's buffers exceed the declared transient buffer or half of the RAM."""
-    limit = min(candidate.transient_buffer_bytes, memory_bytes // 2)
+    check_buffers(scenario, min(candidate.transient_buffer_bytes, memory_bytes // 2))
+
+
+def check_buffers(scenario: Scenario, limit: int) -> None:
+    """Raises RefusedError when a workload's buffers exceed `limit` B."""
     for workload in workloads_of(scenario):
         wanted = workload.memory(scenario)
         if wanted.size_bytes > limit:
@@ -205,16 +209,22 @@ def check_programs(scenario: Scenario, layout: Layout) -> None:
         file = layout.programs[workload.program] if workload.program else layout.daqwriter
         if not file.is_file():
             raise RefusedError(
-                f"{scenario.file}: workloads.{workload.name} needs {file}, which is not built. `make build` does it"
+                f"{scenario.file}: workloads.{workload.name} needs {file}, which is not built. `make build` does it, or says"
+                " what this system lacks for it"
             )
 
 
 def check_workloads(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
     """Raises RefusedError for a demand that a workload cannot meet on this candidate."""
     for workload in workloads_of(scenario):
-        if candidate.target.is_raw and not workload.raw:
-            raise RefusedError(
-                f"{scenario.file}: workloads.{workload.name} needs a file system, but the target of {candidate.name} is a raw drive. "
-                "Choose a target of kind filesystem, or leave the workload out"
-            )
-        workload.check(scenario, candidate, found)
+        check_workload(workload, scenario, candidate, found)
+
+
+def check_workload(workload: Workload, scenario: Scenario, candidate: Candidate, found: Survey) -> None:
+    """Raises RefusedError for a demand that this workload cannot meet."""
+    if candidate.target.is_raw and not workload.raw:
+        raise RefusedError(
+            f"{scenario.file}: workloads.{workload.name} needs a file system, but the target of {candidate.name} is a raw drive. "
+            "Choose a target of kind filesystem, or leave the workload out"
+        )
+    workload.check(scenario, candidate, found)

@@ -27,6 +27,7 @@ class Targets:
         self.first = first
         self.further = [first.at(name) for name in compared_names(first.profiles.scenario)[1:]]
         self.clock = ClockLog()
+        self.found: dict[str, Survey] = {}  # what preflight saw, by the target's name
 
     def remove_stale(self, say: Callable[[str], None]) -> None:
         """Removes the scratch files of runs that were killed. Raises BenchError for a file system that has failed."""
@@ -58,6 +59,7 @@ class Targets:
         if machine.is_local and not built and not candidate.target.is_raw:
             require_target_directory(session.directory)
         found, before_s, after_s = session.survey()
+        self.found[candidate.target.name] = found
         if not machine.is_local:
             preflight.check_clock(found, before_s, after_s)
         self.clock.note("before the run", found, before_s, after_s)

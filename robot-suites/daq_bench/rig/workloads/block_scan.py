@@ -25,7 +25,7 @@ from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.workloads.shared import fio
 from daq_bench.rig.workloads.shared.base import Report, Workload, at_least_half
-from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Step
+from daq_bench.rig.workloads.shared.plan import START_S, UNIT_BYTES_PER_S, Ground, Step
 from daq_bench.rig.workloads.shared.site import Site
 from daq_bench.rig.workloads.shared.write_point import measure_write, version_of, why_masked
 
@@ -34,8 +34,6 @@ SAMPLE_MS = 250  # averaging window of the throughput samples that the report's 
 PLATEAU_METRICS = ("block_scan.plateau_throughput", "block_scan.plateau_block_size")
 FILE = "block-scan.bin"
 LARGE_BLOCK_METRIC = "block_scan.large_block_throughput"
-
-START_S = 0.6  # a tool's own start
 
 
 def plan(scenario: Scenario, ground: Ground) -> list[Step]:
@@ -310,8 +308,8 @@ def fio_arguments(file: Path, block_bytes: int, parameters: dict[str, Any], log:
         f"--iodepth={parameters['io_depth']}",
         "--overwrite=1",
         "--time_based",
-        f"--runtime={parameters['seconds_per_point']}s",
-        f"--ramp_time={parameters['ramp_s']}s",
+        f"--runtime={fio.time_of(parameters['seconds_per_point'])}",
+        f"--ramp_time={fio.time_of(parameters['ramp_s'])}",
         "--lat_percentiles=1",
         "--percentile_list=50:99:99.9",
         f"--write_bw_log={log}",

@@ -24,10 +24,9 @@ from daq_bench.bench_model.workloads.read_scan import (
 )
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
-from daq_bench.rig.workloads import block_scan
 from daq_bench.rig.workloads.shared import fio
 from daq_bench.rig.workloads.shared.base import Report, Workload, at_least_half
-from daq_bench.rig.workloads.shared.plan import Ground, Need, Step
+from daq_bench.rig.workloads.shared.plan import START_S, Ground, Need, Step
 from daq_bench.rig.workloads.shared.site import Site, unless_failed
 from daq_bench.rig.workloads.shared.write_point import SAMPLE_S, WRITE_BYTES_PER_S_MIN, version_of
 
@@ -42,7 +41,7 @@ def _parameters(scenario: Scenario) -> dict[str, Any]:
 def plan(scenario: Scenario, ground: Ground) -> list[Step]:
     """Each point; the file once for fio, and before each point for daqwriter. The first tool's best points are measured again."""
     own, found = _parameters(scenario), list[Step]()
-    size, each_s = own["file_size"], own["seconds_per_point"] + own["ramp_s"] + block_scan.START_S
+    size, each_s = own["file_size"], own["seconds_per_point"] + own["ramp_s"] + START_S
     room = f"the read scan's file of {decimal_label(size)}"
     for place, tool in enumerate(own["tools"]):
         points = len(grid(own)) + (0 if place else len(own["patterns"]) * scenario.repetitions)
@@ -115,7 +114,8 @@ def _with_fio(site: Site, own: dict[str, Any], key: Key, suffix: str) -> Point:
     argv = [
         *("fio", f"--filename={target.path}", f"--rw={FIO_PATTERN[pattern]}", *fio.COMMON, f"--name={name}"),
         *(f"--bs={block}", f"--size={part}", f"--iodepth={depth}", "--time_based", "--randrepeat=1", "--norandommap"),
-        *(f"--runtime={own['seconds_per_point']}s", f"--ramp_time={own['ramp_s']}s", "--lat_percentiles=1"),
+        *(f"--runtime={fio.time_of(own['seconds_per_point'])}", f"--ramp_time={fio.time_of(own['ramp_s'])}"),
+        "--lat_percentiles=1",
         *(fio.PERCENTILE_LIST, f"--write_bw_log={site.work / name}", f"--log_avg_msec={SAMPLE_S * 1000:g}"),
         *(f"--numjobs={jobs}", "--group_reporting", f"--offset_increment={part}", "--per_job_logs=0"),
     ]

@@ -18,7 +18,7 @@ from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.workloads import block_scan
 from daq_bench.rig.workloads.shared import fio
 from daq_bench.rig.workloads.shared.base import Report, Workload, at_least_half
-from daq_bench.rig.workloads.shared.plan import Ground, Need, Step
+from daq_bench.rig.workloads.shared.plan import START_S, Ground, Need, Step
 from daq_bench.rig.workloads.shared.site import Site
 from daq_bench.rig.workloads.shared.write_point import SAMPLE_S, measure_write, version_of
 
@@ -43,7 +43,7 @@ def plan(scenario: Scenario, ground: Ground) -> list[Step]:
         before = 0 if tool == "fio" else size
         if not before:
             found.append(Step("laying out the thread scan's file", ground.seconds(size), size, size, room))
-        length = each_s + block_scan.START_S + (ground.seconds(before) or 0)
+        length = each_s + START_S + (ground.seconds(before) or 0)
         found.append(Step(f"points with {tool}", length, ground.written(each_s) + before, size, room, times=points))
     return found
 

@@ -142,5 +142,6 @@ MODEL = Model(
         Count("rounds[].visits[].paced.offered_superchunks", lambda asked, _: _paced(asked.own["paced"])),
     ),
     (Beside("results/raid_comparison.json", analysis.of_bundle, _comparison, RaidComparison),),
+    times=lambda plan, _: int(plan.parameters["rounds"]),
     result=RaidVs3Dxp,
 )

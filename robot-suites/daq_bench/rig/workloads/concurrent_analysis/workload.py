@@ -57,7 +57,8 @@ def plan(scenario: Scenario, ground: Ground) -> list[Step]:
     """On each storage every set in each layout, and the reading; then the farm and the slow disk on the first."""
     own, found = scenario.workloads[NAME], list[Step]()
     counts = len(worker_counts(CORES_ASSUMED, own["workers_beyond"]))
-    farm, slow = own.get("farm"), own.get("slow_disk")
+    farm: dict[str, Any] = own.get("farm") or {}
+    slow: dict[str, Any] = own.get("slow_disk") or {}
     for name in own.get("storages", [""]):
         for kind in KINDS:
             raw = _raw_bytes(own, kind)

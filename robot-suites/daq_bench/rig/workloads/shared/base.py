@@ -49,9 +49,10 @@ class Workload:
     (
         """A suite `robot-suites/suites/<name>.robot`, its parameters `workloads.<name>` of a scenario, its `results/<name>.json`.
 
-    `plan`: its steps. `memory`: RAM for buffers, which the candidate must declare. `check`: raises RefusedError, before anything is written, for a load that cannot work on this
-    candidate. `limits`: one sentence for each respect in which the scenario asks for no real measurement, whatever a
-    requirement profile demands (bench_model.evidence.demanded_load); they forbid a PASS and stand on the report's first page.
+    `plan`: its steps. `memory`: RAM for buffers, which the candidate must declare. `check`: raises RefusedError, before anything is
+    written, for a load that cannot work on this candidate. `limits`: one sentence for each respect in which the scenario asks for no real
+    measurement, whatever a requirement profile demands (bench_model.evidence.demanded_load); they forbid a PASS and stand on the
+    report's first page.
     `raw`: it can load a drive that has no file system. `program`: this project's program that it needs besides daqwriter.
 
     `run`: loads the candidate and returns the result. All that the result rests on comes from the run's scenario, from the context's

@@ -45,14 +45,20 @@ PERCENTILES = (50.0, 99.0, 99.9, 99.99, 99.999)
 PERCENTILE_LIST = "--percentile_list=" + ":".join(f"{value:g}" for value in PERCENTILES)
 
 
+def time_of(seconds: float) -> str:
+    """A length in fio's words: it reads no fraction of a second."""
+    return f"{seconds}s" if seconds == int(seconds) else f"{round(1000 * seconds)}ms"
+
+
 def writing(file: Path) -> list[str]:
     """fio's command line so far: sequential O_DIRECT writes to `file`."""
     return ["fio", f"--filename={file}", "--rw=write", *COMMON]
 
 
 def lay_out(target: LoadTarget, size_bytes: int) -> None:
-    """Writes all that a load will use of the target once, so that no load pays for the file system's allocation. `size_bytes` is rounded up
-    to whole MiB."""
+    """Writes all that a load will use of the target once, so that no load pays for the file system's allocation.
+
+    `size_bytes` is rounded up to whole MiB."""
     block = 2**20
     size = -(-size_bytes // block) * block
     argv = [*writing(target.path), "--name=layout", f"--bs={block}", f"--size={size}", "--iodepth=8", "--end_fsync=1"]

@@ -16,6 +16,8 @@ from daq_bench.bench_model.profiles.scenarios import Scenario
 # planned with it. A slower drive takes longer; a faster one is written more wherever a step lasts for a time.
 UNIT_BYTES_PER_S = Demand(10, 5568, 166000.0, 1.0, 1.0).real_bytes_per_s
 
+START_S = 0.6  # until fio or daqwriter writes
+
 
 @dataclass(frozen=True)
 class Need:
@@ -29,7 +31,8 @@ class Need:
 class Ground:
     """What a plan knows of the target. `capacity_bytes`: of the drive or array; `room_bytes`: what is free on it; None: not known.
 
-    `rate_bytes_per_s`: what the target takes. `spent_bytes`: by earlier runs, of the scenario's write budget. `copies`: drive writes per byte."""
+    `rate_bytes_per_s`: what the target takes. `spent_bytes`: by earlier runs, of the scenario's write budget. `copies`: drive writes per
+    byte."""
 
     capacity_bytes: int | None = None
     room_bytes: int | None = None
