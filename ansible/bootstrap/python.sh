@@ -97,7 +97,7 @@ uv_install() {
 
 # uv compiles nothing: what a run imports is imported here once, and Python keeps it compiled. All that is installed would take twice the
 # time, and a test library is compiled at its first use. A broken package is found here and not in the middle of a run.
-readonly IMPORTED='import ansible.cli.playbook, daq_bench.bench_report.__main__, matplotlib.backends.backend_svg, daq_bench.rig.cli, weasyprint'
+readonly IMPORTED='import ansible.cli.playbook, ansible.executor.task_executor, daq_bench.bench_report.__main__, matplotlib.backends.backend_svg, daq_bench.rig.cli, weasyprint'
 
 compile_imported() {
   env -u PYTHONDONTWRITEBYTECODE "${VENV}/bin/python" -c "${IMPORTED}" >>"${LOG}" 2>&1 9>&- ||

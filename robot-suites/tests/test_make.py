@@ -250,7 +250,7 @@ def test_a_parents_flags_count_as_given(checkout: Path) -> None:
 def test_settings_of_scripts_and_tools_are_passed_on(checkout: Path, given: str) -> None:
     settings = {
         "PYTHON": "/opt/python3.12",
-        "BENCH_SKIP_APT": "1",
+        "BENCH_SKIP_PACKAGES": "1",
         "PIP_INDEX_URL": "http://mirror/$(x)",
         "SIGN_KEY": "my key",
     }
@@ -332,7 +332,7 @@ def test_each_command_of_the_bench_has_its_alias() -> None:
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     aliases = {"influx": "influx-start", "virtual": "virtual-up", "clean": "clean-allowed"}
     for command in (*COMMANDS, *PROGRAMS):
-        if command in ("completion", "list"):  # for a shell, and for whoever types
+        if command in ("admit", "completion", "list"):  # for reports, for a shell, and for whoever types
             continue
         target = aliases.get(command, command)
         assert re.search(rf"^{target}:[^\n]*\n(?:\t[^\n]*\n)*?\t@\$\(RIG\) {command}\b", text, re.MULTILINE), command
