@@ -167,7 +167,7 @@ def _metrics(_: Path, __: str | None) -> Rows:
 
 
 def _files(folder: str) -> list[Path]:
-    return sorted((INVENTORY / folder).glob("*.yml"))
+    return sorted((INVENTORY / folder).glob("*.yml"), key=lambda file: file.stem)
 
 
 def _runs(_: Path, __: str | None) -> Rows:
