@@ -85,6 +85,7 @@ def test_an_image_takes_nothing_that_git_ignores() -> None:
 
 
 @pytest.mark.campaign
+@pytest.mark.timeout(3600)  # it compiles InfluxDB and the native programs once more
 def test_the_control_nodes_image_is_built_and_answers(tmp_path: Path) -> None:
     """By buildah, from a root that mmdebstrap makes of this machine's own apt sources: nothing is pulled."""
     buildah = ["buildah", f"--root={tmp_path}/store", f"--runroot={tmp_path}/run", "--storage-driver=vfs"]
