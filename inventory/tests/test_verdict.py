@@ -351,7 +351,8 @@ def test_a_run_that_broke_before_it_looked_at_the_machine_is_an_error_with_its_c
 def clock(*differences: float) -> dict[str, Any]:
     moments = ("before the load", "after the load")
     readings = [
-        {"when": when, "difference_s": one, "uncertainty_s": 0.5} for when, one in zip(moments, differences, strict=True)
+        {"when": when, "difference_s": one, "uncertainty_s": 0.5}
+        for when, one in zip(moments, differences, strict=True)
     ]
     return {"schema_version": 1, "same_clock": False, "readings": readings}
 
