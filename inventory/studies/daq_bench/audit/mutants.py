@@ -73,6 +73,7 @@ NOTHING_RESTS_ON: tuple[str, ...] = (
     "results/snb_record.json:repetitions[].minidaq.cpu.copied_bytes",
     "results/block_scan.json:*large_blocks.throughput_bytes_per_s",  # the scan's lowest point: drawn beside the repetitions that decide
     "results/block_scan.json:*large_blocks.repetitions[].throughput_bytes_per_s_samples[]",  # one window of many may be missing
+    "results/thread_scan.json:*points[].throughput_bytes_per_s_samples[]",  # the same of a point that decides
     "run.json:target.drives[].serial",  # identity's checks hold it, where the inventory declares one
     "run.json:further_targets*",
     "run.json:state_reason",  # of a finished run
