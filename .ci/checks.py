@@ -83,8 +83,8 @@ class Count:
 
 
 def steps() -> list[Step]:
-    """All checks. The native tests, whose pace other tests would spoil, have only work at low priority beside them: the next build,
-    and what computes. The others begin when the last of them has ended. Whichever is the first in the list that can begin does so."""
+    """All checks. The native tests, whose pace other tests would spoil, have only the next build beside them, at low priority. The
+    others begin when the last of them has ended. Whichever is the first in the list that can begin does so."""
     influx2 = pytest(
         "InfluxDB 2", [*(part for part in PYTHON_PARTS if part != "inventory"), "-m", "influx2 and not campaign"]
     )
@@ -103,22 +103,23 @@ def steps() -> list[Step]:
         *(pytest(part, [part, "-m", NOT_INFLUX2]) for part in PYTHON_PARTS if part not in (unit, roles, *COMPUTING)),
     ]
     virtual = "" if full else "not virtual and "
+    done = tuple(one.name for one in built)
     return [
         *built,
-        *computing(full),
-        *(replace(step, after=tuple(one.name for one in built)) for step in waiting),
+        *computing(full, done),
+        *(replace(step, after=done) for step in waiting),
         pytest("main job, end to end", [unit, "-m", f"integration and {virtual}{short}"], alone=True),
         *campaigns(unit),
     ]
 
 
-def computing(full: bool) -> list[Step]:
-    """Steps that fill a CPU and wait for nothing: one after the other, from the beginning, at low priority."""
+def computing(full: bool, before: tuple[str, ...]) -> list[Step]:
+    """Steps that fill a CPU and wait for nothing: one after the other, at low priority, once the steps `before` have ended."""
     lints = [
         Step(f"lint: {target}", ["make", "--no-print-directory", f"lint-{target}"])
         for target in (*LINTS, *(FULL_LINTS if full else ()))
     ]
-    found, before = list[Step](), tuple[str, ...]()
+    found = list[Step]()
     for step in (*(pytest(part, [part, "-m", NOT_INFLUX2]) for part in COMPUTING), *lints):
         found.append(replace(step, argv=[*GIVING_WAY, *step.argv], after=before))
         before = (step.name,)
