@@ -89,7 +89,7 @@ def rows_of(data: dict[str, Any], key: str) -> list[dict[str, Any]]:
 
 def entry(device: str, exit_status: int, output: str, error: str) -> dict[str, Any]:
     """Turn one run of smartctl into the record of its device."""
-    begin = re.search(r"^\s*\{", output, re.MULTILINE)
+    begin = re.search(r"^[ \t]*\{", output, re.MULTILINE)
     before = (
         output[: begin.start()].strip().splitlines() if begin else []
     )  # it says what is wrong with its own drive database

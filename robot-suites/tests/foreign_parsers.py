@@ -210,7 +210,7 @@ PARSERS: tuple[Parser, ...] = (
     Parser("a case for the corpus, lines", redacted, ("Serial : A123456\nFan1 = 3\n",), long=20_000),
     Parser("smartctl for wear", lambda text: drive_wear.document_of(text), corpus("smartctl"), ()),
     Parser("smartctl for firmware", lambda text: firmware.told(text), corpus("smartctl"), ()),
-    Parser("health log", nvme_pages.health_fields, (bytes(512), bytes(range(24)) + bytes(488))),
+    Parser("health log", nvme_pages.health_fields, (b"\x00\x2c\x01\x64" + bytes(508), bytes(range(24)) + bytes(488))),
     Parser("health log's temperatures", nvme_pages.temperatures, (b"\x00\x40\x01" + bytes(509),)),
     Parser("identify", nvme_pages.identity, (bytes(4096),)),
     Parser("list of log pages", nvme_pages.supported_pages, (b"\x01" + bytes(1023),)),

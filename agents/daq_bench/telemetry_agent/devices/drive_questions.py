@@ -299,7 +299,7 @@ def behind_of(document: Mapping[str, Any]) -> list[str]:
 
 def document_of(text: str) -> tuple[str, list[str]]:
     """The document in smartctl's output, and the lines that it printed before it (a syntax error in the user's drive database)."""
-    begin = re.search(r"^\s*\{", text, re.MULTILINE)
+    begin = re.search(r"^[ \t]*\{", text, re.MULTILINE)
     before = text[: begin.start()] if begin else ""
     return text[len(before) :], [shown(line) for line in before.splitlines() if line.strip()]
 

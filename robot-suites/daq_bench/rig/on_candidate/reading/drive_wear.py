@@ -66,7 +66,7 @@ def document_of(text: str | bytes) -> dict[str, Any]:
     """smartctl's JSON, behind lines that it may print before; empty where it is none."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
-    begin = re.search(r"^\s*\{", text, re.MULTILINE)
+    begin = re.search(r"^[ \t]*\{", text, re.MULTILINE)
     try:
         document = json.loads(text[begin.start() :] if begin else text, parse_constant=number_of, parse_float=number_of)
     except (ValueError, RecursionError):

@@ -68,7 +68,7 @@ def asked(name: str) -> tuple[str | None, str | None, str]:
 
 def told(text: str) -> tuple[str | None, str | None]:
     """(serial, firmware) of smartctl's JSON."""
-    begin = re.search(r"^\s*\{", text, re.MULTILINE)  # behind lines that smartctl may print before
+    begin = re.search(r"^[ \t]*\{", text, re.MULTILINE)  # behind lines that smartctl may print before
     try:
         document = json.loads(text[begin.start() :] if begin else text)
     except (ValueError, RecursionError):
