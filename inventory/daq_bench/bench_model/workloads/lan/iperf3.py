@@ -14,6 +14,7 @@ BITS = 8.0
 ENDED_EARLY_SHARE = 0.9  # [P] of the time asked for; a transfer that comes to its end takes all of it and some ms more
 
 
+DOCUMENTS_MAX = 10  # that are counted
 FRAGMENT_SHARE = 0.5  # [P] of the usual interval: a shorter one is what was left at the end
 
 
@@ -44,9 +45,9 @@ def parse(text: str) -> Flow:
     try:
         document = strict(text, doubled_keys=True)
     except ValueError:
-        if _documents(text) > 1:
+        if (printed := _documents(text)) > 1:
             raise ValueError(
-                f"iperf3 printed {_documents(text)} JSON documents one behind the other, as 3.16 and 3.17 do: which of them holds is not "
+                f"iperf3 printed {printed} JSON documents one behind the other, as 3.16 and 3.17 do: which of them holds is not "
                 "known. Install iperf3 3.18 or newer, or 3.15 or older"
             ) from None
         raise ValueError(f"iperf3's output is no whole JSON document: it ends in {text[-40:]!r}") from None
@@ -63,15 +64,18 @@ def parse(text: str) -> Flow:
 
 
 def _documents(text: str) -> int:
-    """The whole JSON documents that a text is made of; 0 where something else stands in it."""
-    decoder, place, count = json.JSONDecoder(), 0, 0
-    while text[place:].strip():
-        place += len(text[place:]) - len(text[place:].lstrip())
+    """How many whole JSON documents a text is made of, at most `DOCUMENTS_MAX`; 0 where something else stands in it."""
+    decoder, count = json.JSONDecoder(), 0
+    place = len(text) - len(text.lstrip())
+    while place < len(text) and count < DOCUMENTS_MAX:
         try:
-            _, place = decoder.raw_decode(text, place)
+            _, end = decoder.raw_decode(text, place)
         except (ValueError, RecursionError):
             return 0
         count += 1
+        place = end
+        while place < len(text) and text[place].isspace():
+            place += 1
     return count
 
 
