@@ -227,8 +227,8 @@ class Took:
     cpu_s: float
 
 
-def run(step: Step, shown: threading.Lock, beside: bool) -> tuple[Took, Count]:
-    """Runs a step. One that has others beside it keeps its output back until its end."""
+def run(step: Step, shown: threading.Lock) -> tuple[Took, Count]:
+    """Runs a step, whose output is kept back until its end: others may run beside it."""
     tools = ROOT / "build" / "tools"
     environment = {**os.environ, "INFLUXD_BIN": str(tools / "influxd"), "LC_ALL": "C.UTF-8"}
     if os.environ.get(INFLUX2_VARIABLE):
@@ -239,13 +239,13 @@ def run(step: Step, shown: threading.Lock, beside: bool) -> tuple[Took, Count]:
     progress.unlink(missing_ok=True)
     environment[PROGRESS_VARIABLE] = str(progress)
     with shown:
-        print(f"\n== {step.name}{' begins' if beside else ''}", flush=True)
+        print(f"\n== {step.name} begins", flush=True)
     since_s = time.monotonic()
     hung = threading.Event()
     with log.open("wb") as file:
         process = subprocess.Popen(
             step.argv, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, process_group=0,
-            stdout=file if beside else None, stderr=subprocess.STDOUT if beside else None,
+            stdout=file, stderr=subprocess.STDOUT,
         )  # fmt: skip
         _running.add(process.pid)
         limit = threading.Timer(step.limit_s, end, (process.pid, hung))
@@ -264,10 +264,7 @@ def run(step: Step, shown: threading.Lock, beside: bool) -> tuple[Took, Count]:
         with log.open("a", encoding="utf-8") as file_of_words:
             file_of_words.write(f"\n{words}\n")
     with shown:
-        if beside:
-            print(f"\n== {step.name}\n{log.read_text(encoding='utf-8', errors='replace')}")
-        elif hung.is_set():
-            print(words)
+        print(f"\n== {step.name}\n{log.read_text(encoding='utf-8', errors='replace')}")
         said = f"{took.wall_s:.0f} s, {took.cpu_s:.0f} s of CPU"
         print(f"-- {step.name}: {this.passed} ok, {this.failed} not ok, {said}", flush=True)
     return took, this
@@ -334,7 +331,7 @@ def run_all(pending: list[Step]) -> Iterator[tuple[Took, Count]]:
                     if step is None:
                         break
                     pending.remove(step)
-                    running[workers.submit(run, step, shown, not step.alone)] = step
+                    running[workers.submit(run, step, shown)] = step
                 for ended in wait(running, return_when=FIRST_COMPLETED).done:
                     del running[ended]
                     yield ended.result()

@@ -133,7 +133,7 @@ def test_an_agent_of_other_sources_watches_no_run(tmp_path: Path) -> None:
     layout.hotstore.parent.mkdir(parents=True)
     layout.hotstore.touch()
     for archive in (layout.agent, layout.analysis_reader):
-        package = tmp_path / "agents" / archive.stem
+        package = tmp_path / "agents" / "daq_bench" / archive.stem
         (package / "room").mkdir(parents=True)
         (package / "cli.py").write_text("main = print\n", encoding="utf-8")
         (package / "room" / "__init__.py").write_text("", encoding="utf-8")
@@ -143,7 +143,7 @@ def test_an_agent_of_other_sources_watches_no_run(tmp_path: Path) -> None:
             preflight.check_programs(scenario, layout)
         archive.write_bytes(build_pyz.archive(package))
     preflight.check_programs(scenario, layout)
-    source = tmp_path / "agents" / layout.agent.stem / "room" / "__init__.py"
+    source = tmp_path / "agents" / "daq_bench" / layout.agent.stem / "room" / "__init__.py"
     for spoil in (
         lambda: source.write_text("changed = 1\n", encoding="utf-8"),
         source.unlink,

@@ -331,7 +331,7 @@ def test_an_interrupted_comparison_leaves_nothing_in_any_target(tmp_path: Path, 
     argv = [
         sys.executable,
         "-m",
-        "rig",
+        "daq_bench.rig",
         "qualify",
         *words,
         "--runs",

@@ -79,7 +79,7 @@ def measured(
         *(
             sys.executable,
             "-m",
-            "rig",
+            "daq_bench.rig",
             "qualify",
             "--candidate",
             candidate.instance.name,

@@ -17,6 +17,8 @@ from daq_bench.bench_model.profiles.requirements import RequirementProfile, chec
 from daq_bench.bench_model.profiles.scenarios import Scenario, check_scenario_metrics, load_scenario
 
 DEFAULT_PROFILE = "dune-snb"
+IMPORT_ROOT = "daq_bench"
+PACKED_ALONE = ("__main__.py", f"{IMPORT_ROOT}/__init__.py")  # what agents/build_pyz.py makes itself
 NO_FOLDER = Path("/dev/disk/to-be-found-by-its-serial")
 NOT_PUT_BACK = ("*-before.json", "restarting.json", "fans-lease.json")
 
@@ -95,17 +97,16 @@ class Layout:
         return next((file for file in (self.agent, self.analysis_reader) if not self._is_current(file)), None)
 
     def _is_current(self, archive: Path) -> bool:
-        package = self.repository / "agents" / archive.stem
-        if not package.is_dir():
+        agents = self.repository / "agents"
+        if not agents.is_dir():
             return True
         try:
             with zipfile.ZipFile(archive) as stream:
-                held = {name: stream.read(name) for name in stream.namelist() if name != "__main__.py"}
+                held = {name: stream.read(name) for name in stream.namelist() if name not in PACKED_ALONE}
         except (OSError, ValueError, RuntimeError, zipfile.BadZipFile):  # whatever lies there is no archive of ours
             return False
-        return held == {
-            file.relative_to(package.parent).as_posix(): file.read_bytes() for file in package.rglob("*.py")
-        }
+        sources = (agents / IMPORT_ROOT / archive.stem).rglob("*.py")
+        return held == {file.relative_to(agents).as_posix(): file.read_bytes() for file in sources}
 
     @property
     def influxd(self) -> Path:
