@@ -177,7 +177,10 @@ def test_nothing_is_missing_after_outages_of_every_kind(data: Path, tmp_path: Pa
     # How many there are is chance: an agent that waits since one outage sees the next as the same. Every time without a server is told.
     assert weather.dead
     for from_utc, to_utc in weather.dead:
-        assert any(outage["from_utc"] < to_utc and outage["to_utc"] > from_utc for outage in outages), (from_utc, to_utc)
+        assert any(outage["from_utc"] < to_utc and outage["to_utc"] > from_utc for outage in outages), (
+            from_utc,
+            to_utc,
+        )
     assert proxy.seen
     assert set(proxy.seen) <= set(FAULTS)
     if MINUTES >= 5:
