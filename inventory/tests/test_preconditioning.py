@@ -12,7 +12,7 @@ from daq_bench.audit.good.case import case_of, evidence_of
 
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.verdict.verdict import FAIL, INADMISSIBLE, PASS, judge
-from daq_bench.bench_model.workloads.preconditioning import Room, full_share, shortfall, span_of
+from daq_bench.bench_model.workloads.preconditioning import Room, bytes_due, full_share, shortfall, span_of
 
 RECORD, TB = 924_288_000_000, 10**12
 BOTH = {"conditions": ["fresh", "preconditioned"]}
@@ -33,6 +33,21 @@ RESULTS = results_of(CASE)
 )
 def test_the_span_follows_from_the_target(room: Room, asked: int | None, span: int) -> None:
     assert span_of(asked, room, RECORD) == span
+
+
+def test_a_span_that_is_no_whole_number_of_blocks_is_written_as_far_as_blocks_go() -> None:
+    """99 % of a file system's free room is any number of bytes; both its size and 1.25 times as much are rounded to blocks."""
+    results = copy.deepcopy(RESULTS)
+    one = filled(results["results/snb_record.json"])
+    span = 7_524_000_123_457
+    size, written = bytes_due(span, 131072, 1.25)
+    assert (size % 131072, written % 131072, 1.25 * span - written) == (0, 0, pytest.approx(131072, abs=131072 * 1.25))
+    one.update(span_bytes=span, share_of_capacity=span / 7_680e9)
+    one["preconditioning"].update(bytes_written=written, device_bytes_written=written)
+    assert judge(evidence_of(CASE, results), CASE.profile, CASE.metrics).outcome == PASS
+    one["preconditioning"]["bytes_written"] -= 131072
+    found = judge(evidence_of(CASE, results), CASE.profile, CASE.metrics)
+    assert any("were due" in finding.text for finding in found.findings)
 
 
 @pytest.mark.parametrize(("used", "span", "share"), [(0, 7 * TB, 7 / 7.68), (6 * TB, 2 * TB, 1.0), (TB, TB, 2 / 7.68)])

@@ -186,7 +186,7 @@ def test_what_influxdb_lost_is_noticed_and_delivered_again(influx: LocalInflux, 
     lost = run()
     assert lost.returncode == 2
     assert "+3 points that nothing explains" in lost.stderr
-    assert "ALL=1` delivers all" in lost.stderr
+    assert "--all` delivers all" in lost.stderr
     assert run("--all").returncode == 0
     (account,) = [finished.read("telemetry/account-after-replay.json")]
     assert account is not None
@@ -277,4 +277,4 @@ def test_a_token_goes_only_to_a_server_that_the_operator_names(
     trusted = named_by != "the bundle alone"
     assert kind.authorizations
     assert set(kind.authorizations) == {"Token the-laboratorys-own" if trusted else None}
-    assert (f"INFLUX_URL={url}` sends yours" in capsys.readouterr().err) is not trusted
+    assert (f"--influx-url {url}` sends yours" in capsys.readouterr().err) is not trusted

@@ -24,6 +24,7 @@ from nights_factory import NightPlan, write_night
 
 from daq_bench.bench_model.base.errors import BenchError, ProfileError, RefusedError
 from daq_bench.bench_model.bundle.provenance import digest_of
+from daq_bench.bench_model.documents.admission import Admission
 from daq_bench.bench_model.documents.nights import Job, NightDocument
 from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.nights.night import read_night
@@ -31,7 +32,9 @@ from daq_bench.bench_model.nights.outcome import INTERRUPTED, Entry, document, s
 from daq_bench.bench_model.profiles.yaml_source import check_document
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.lock import exclusive
+from daq_bench.rig.checking.door import Trust
 from daq_bench.rig.nightly import job as nightly_run
+from daq_bench.rig.nightly import night as nightly_night
 from daq_bench.rig.nightly.baselines import Baselines, prune
 from daq_bench.rig.nightly.job import Where, run_job
 from daq_bench.rig.nightly.night import Nightly, _entry_of, new_folder
@@ -99,6 +102,14 @@ def test_a_baseline_must_be_intact_and_good(tmp_path: Path) -> None:
         baselines.of(night, [])
 
 
+@pytest.fixture
+def open_door(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bundles that nights_factory makes up have nothing that they follow from, so that check-bundle refuses them
+    (test_a_night_takes_no_run_that_check_bundle_refuses). Here it is open: these tests are of what comes behind it."""
+    for module in (nightly_run, nightly_night):
+        monkeypatch.setattr(module, "admit", lambda paths, trust: [Admission(str(path), "unsigned") for path in paths])
+
+
 @pytest.mark.parametrize("how", ["unsealed", "contradictory"])
 def test_what_is_not_sealed_or_contradicts_itself_is_no_baseline_and_no_pass_of_a_night(
     tmp_path: Path, how: str
@@ -117,7 +128,7 @@ def test_what_is_not_sealed_or_contradicts_itself_is_no_baseline_and_no_pass_of_
         Baselines(tmp_path / "other").choose(bundle)
     with pytest.raises(BenchError, match="is gone or altered"):
         chosen.of(read_night(write_night(runs, NightPlan(9))), [])
-    entry = nightly_run._entry(Job("server-a"), bundle, nightly_run.Ended(0, 60.0, ""), 1)
+    entry = nightly_run._entry(Job("server-a"), bundle, nightly_run.Ended(0, 60.0, ""), 1, Trust())
     assert (entry.outcome, entry.night) == ("ERROR", None)
     assert ("is not sealed" if how == "unsealed" else "contradicts itself") in entry.reason
 
@@ -238,19 +249,27 @@ def leaves(*, then: str = "", **plan: object) -> str:
     )
 
 
+Execute = Callable[..., tuple[int, NightDocument]]
+
+
 @pytest.fixture
-def execute(where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, NightDocument]]:
+def night(where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Execute:
     """Carries out a night of one run, in whose place `source` runs; its exit status and document."""
     covers_anything("night")
     monkeypatch.setattr(Nightly, "_render", lambda self: None)
 
-    def night(source: str, keep: int | None = None) -> tuple[int, NightDocument]:
+    def executed(source: str, keep: int | None = None) -> tuple[int, NightDocument]:
         script(monkeypatch, f"RUNS = {str(where.runs)!r}\n{source}")
         folder = new_folder(tmp_path / "nightly")
         plan = Plan((Job("this-machine"),), keep_passes=keep)
         status = Nightly(plan, where, folder, Console(quiet=True)).carry_out(goes_on=False)
         return status, read_document(folder)
 
+    return executed
+
+
+@pytest.fixture
+def execute(night: Execute, open_door: None) -> Execute:
     return night
 
 
@@ -258,7 +277,10 @@ def read_document(folder: Path) -> NightDocument:
     return read(json.loads((folder / "nightly.json").read_text(encoding="utf-8")), NightDocument, "nightly.json")
 
 
-Execute = Callable[..., tuple[int, NightDocument]]
+def test_a_night_takes_no_run_that_check_bundle_refuses(night: Execute) -> None:
+    status, found = night(leaves(then="sys.exit(0)"))
+    assert (status, [run.outcome for run in found.runs]) == (2, ["ERROR"])
+    assert "does not pass check-bundle (profiles/lab.yml: is missing" in found.runs[0].reason
 
 
 @pytest.mark.parametrize("then", ["sys.exit(2)", "sys.exit(1)", "os.kill(os.getpid(), 9)"])

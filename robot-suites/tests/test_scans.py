@@ -287,7 +287,7 @@ def test_what_cannot_work_is_refused(name: str, changes: dict[str, Any], words: 
     [
         ("block-scan", "the block scan's file of 34.36 GB"),
         ("thread-scan", "the thread scan's file of 42.95 GB"),
-        ("minidaq-scan", "9.243 GB/s x 30 s = 277.3 GB"),
+        ("minidaq-scan", "9.243 GB/s x 15 s = 138.6 GB"),
         ("latency-under-load", "11.55 GB/s x 30 s = 346.6 GB"),
     ],
 )

@@ -53,6 +53,12 @@ def span_of(asked: int | None, room: Room, record_bytes: int) -> int:
     return room.writable_bytes if room.raw or room.dedicated else min(record_bytes, room.writable_bytes)
 
 
+def bytes_due(span_bytes: int, block_bytes: int, written_share: float) -> tuple[int, int]:
+    """(size, bytes to write) of a preconditioning: both in whole blocks, as the load generator writes nothing else."""
+    size = span_bytes // block_bytes * block_bytes
+    return size, int(written_share * size) // block_bytes * block_bytes
+
+
 def full_share(span_bytes: int, used_bytes: int, capacity_bytes: int | None) -> float | None:
     """The share of the user capacity that holds data once the span is written."""
     return min(1.0, (span_bytes + used_bytes) / capacity_bytes) if capacity_bytes else None
@@ -147,9 +153,12 @@ def _started(record: Document) -> float:
 
 
 def _written(name: str, one: Document, written: Document) -> Iterator[Problem]:
-    due = WRITTEN_SHARE * one["span_bytes"] - written["block_bytes"] * (1 + one["span_bytes"] // 10**12)
+    if not written["block_bytes"] >= 1:
+        yield f"{name}: blocks of {written['block_bytes']} B are none", INVALIDATES
+        return
+    _, due = bytes_due(one["span_bytes"], written["block_bytes"], WRITTEN_SHARE)
     if not written["bytes_written"] >= due:
-        yield f"{name}: {decimal_label(written['bytes_written'])} were written where {decimal_label(int(due))} were due"
+        yield f"{name}: {written['bytes_written']} B were written where {due} B were due"
     if not written["seconds"] * written["bytes_per_s"] >= TIME_SHARE_MIN * written["bytes_written"]:
         yield f"{name} contradicts itself: so many bytes take longer at that rate", INVALIDATES
     counted = written.get("device_bytes_written")

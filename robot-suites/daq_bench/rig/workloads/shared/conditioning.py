@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.units import decimal_label
-from daq_bench.bench_model.workloads.preconditioning import FRESH, PRECONDITIONED
+from daq_bench.bench_model.workloads.preconditioning import FRESH, PRECONDITIONED, bytes_due
 from daq_bench.rig.candidate.load_target import FileTarget, LoadTarget, RawDevice
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared.fio import COMMON, direction, ended_well, jobs_of
@@ -214,7 +214,7 @@ def conditioning_step(
 def precondition_arguments(path: Path, span_bytes: int, written_share: float = PASSES) -> list[str]:
     """Returns fio's command line: the whole span in order, and again from its begin until so many times as much is written. Its default
     buffers are random, and scrambled at each write."""
-    size = span_bytes // BLOCK_BYTES * BLOCK_BYTES
+    size, written_bytes = bytes_due(span_bytes, BLOCK_BYTES, written_share)
     return [
         "fio",
         f"--filename={path}",
@@ -223,7 +223,7 @@ def precondition_arguments(path: Path, span_bytes: int, written_share: float = P
         "--rw=write",
         f"--bs={BLOCK_BYTES}",
         f"--size={size}",
-        f"--io_size={int(written_share * size) // BLOCK_BYTES * BLOCK_BYTES}",
+        f"--io_size={written_bytes}",
         f"--iodepth={IO_DEPTH}",
         "--end_fsync=1",
     ]
