@@ -57,7 +57,7 @@ def test_the_reasons_against_a_rehearsals_pass_are_the_verdicts_own_each_with_it
     plan = plan_run(load_profiles(Request(), LAYOUT), LAYOUT)
     said = {one.reason: one.remedy for one in plan.reasons}
     assert not plan.can_pass
-    assert said["The load is 0.1 of one readout unit: 0.9243 GB/s offered of 9.243 GB/s"] == "SCALE=1"
+    assert said["The load is 0.1 of one readout unit: 0.9243 GB/s offered of 9.243 GB/s"] == "--scale 1"
     (scratch,) = [remedy for reason, remedy in said.items() if reason.startswith("The target is a scratch file")]
     assert "target of kind filesystem or raw-device" in scratch
     (record,) = [remedy for reason, remedy in said.items() if reason.startswith("snb_record asks for less")]

@@ -90,10 +90,10 @@ def shortfalls(run: Run, conditions: Conditions) -> Iterator[Shortfall]:
         if demand:
             offered, real = demand.offered_bytes_per_s / 1e9, demand.real_bytes_per_s / 1e9
             text = f"The load is {scenario.scale:g} of one readout unit: {offered:.4g} GB/s offered of {real:.4g} GB/s"
-        yield Shortfall(text, f"SCALE={conditions.scale_min:g}")
+        yield Shortfall(text, f"--scale {conditions.scale_min:g}")
     least_s = conditions.record_duration_s_min
     if demand and least_s is not None and not demand.duration_s >= least_s:
-        yield Shortfall(f"The record lasts {demand.duration_s:g} s instead of {least_s:g} s", f"DURATION={least_s:g}")
+        yield Shortfall(f"The record lasts {demand.duration_s:g} s instead of {least_s:g} s", f"--duration {least_s:g}")
     if target.kind not in conditions.target_kinds:
         yield Shortfall(
             f"The target is a {target.kind.replace('-', ' ')} on {target.filesystem}, not the candidate's "

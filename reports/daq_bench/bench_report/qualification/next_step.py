@@ -133,5 +133,4 @@ def _again(bundle: Bundle) -> tuple[str, ...]:
 
 def _full(bundle: Bundle) -> tuple[str, ...]:
     """Returns the same job at full load, with the times of the scenario's full form."""
-    words = [word for word in _again(bundle)[0].split(" ") if not word.startswith(("SCALE=", "DURATION="))]
-    return (" ".join([*words, "SCALE=1"]),)
+    return (view.commands(bundle, full=True)[-1],)
