@@ -61,7 +61,7 @@ class Numbers:
 
 
 def command(text: str) -> Markup:
-    """The command with every word on one line: who copies `--` and `duration` from two lines gets another command. Longer words may break."""
+    """The command with every word on one line: `--` and `duration` copied from two lines are another command. Long words may break."""
     words = (
         Markup('<span class="q">{}</span>').format(word) if len(word) <= WORD_MAX else escape(word)
         for word in text.split(" ")
