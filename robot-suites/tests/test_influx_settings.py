@@ -111,7 +111,10 @@ def guarded(tmp_path: Path) -> Iterator[Influx]:
         config.read_text(encoding="utf-8").replace("[http]", "[http]\n  auth-enabled = true"), encoding="utf-8"
     )
     process = subprocess.Popen(
-        [server.influxd, "-config", config], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [server.influxd.absolute(), "-config", config.name],
+        cwd=server.directory,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     until_s = time.monotonic() + 20
     while check_quietly(Influx(url)) and time.monotonic() < until_s:

@@ -24,7 +24,7 @@ START_S_MAX = 30.0
 # server stands in, so that they follow it when the checkout is moved.
 CONFIG = """\
 reporting-disabled = true
-bind-address = "127.0.0.1:0"
+bind-address = "127.0.0.1:{rpc_port}"
 
 [meta]
   dir = "meta"
@@ -103,7 +103,7 @@ class LocalInflux:
         http_port = free_port(port)
         url = f"http://127.0.0.1:{http_port}"
         config = self.directory / "influxdb.conf"
-        config.write_text(CONFIG.format(port=http_port), encoding="utf-8")
+        config.write_text(CONFIG.format(port=http_port, rpc_port=free_port(http_port + 1)), encoding="utf-8")
         with self.log_file.open("ab") as log:
             process = subprocess.Popen(
                 [self.influxd.absolute(), "-config", config.name],
