@@ -72,7 +72,7 @@ unsigned parse_threads(const std::string& text) {
 
 // In the order of the command line: the calling thread's, then the others'. The measurement keeps them the
 // other way round, as allowed_cpus() gives them: a machine's first CPUs see most of its interrupts.
-void add_cpus(CLI::App& app, ChecksumOptions& o) {
+void add_checksum_cpus(CLI::App& app, ChecksumOptions& o) {
   const auto read = [&o](std::vector<int> cpus) {
     check_cpus(allowed_cpus(), cpus, "--cpus");
     std::reverse(cpus.begin(), cpus.end());
@@ -102,7 +102,7 @@ void add_checksum_options(CLI::App& app, ChecksumOptions& o) {
   add_size(app, bounds::kSplits, o.splits_bytes,
            "First cut an event of so many bytes at every place and compare each variant with zlib; default: "
            "do not");
-  add_cpus(app, o);
+  add_checksum_cpus(app, o);
   add_reporting(app, o, false);
 }
 
