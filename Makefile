@@ -1,19 +1,21 @@
 # The bench's commands; `make help` lists them. Every step of the set-up is skipped when it is already done.
 # The set-up speaks on stderr, so that `make judge` and the like can be piped. A command's needs are built first, so that `make qualify` and `make test` work on a fresh Debian or Ubuntu machine.
 
-SHELL := /bin/bash
-.SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-CANDIDATE ?= this-machine
-SCENARIO ?=
-REQUIREMENT ?=
-RUN ?= runs/latest
-NAMED_RUN = '$(or $(RUN),$(error RUN is empty. Name a run, RUN=runs/<run-id>, or leave RUN out for the latest))'
+TARGETS := help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden writable packages packages-test \
+    packages-virtual apt apt-test python \
+    influxd influxd2 test-influx2 test-systems soak fuzz build native native-portable agent qualify plan resume bench bench-table self-qualify \
+    crash-trials check slow test study audit lint lint-docs lint-python lint-types lint-imports lint-robot lint-ansible \
+    lint-collection collection keywords-doc lint-shell lint-native validate provision verify restore unlock tables site \
+    history gather report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start \
+    influx-stop virtual-up virtual-down apt-virtual lock sbom container clean clean-allowed
+.PHONY: $(TARGETS)
+include ansible/bootstrap/variables.mk
 
 BOOTSTRAP := ansible/bootstrap
-PYTHON := .venv/bin/python
+VENV_PYTHON := .venv/bin/python
 BIN := .venv/bin
 RIG := $(BIN)/daq-bench
 DAQWRITER := build/native-writer/daqwriter
@@ -21,51 +23,51 @@ AGENT := build/telemetry_agent.pyz
 AGENT_SOURCES := $(shell find agents/daq_bench/telemetry_agent -name '*.py')
 READER := build/analysis_reader.pyz
 READER_SOURCES := $(shell find agents/daq_bench/analysis_reader -name '*.py')
-PROFILES := --candidate '$(CANDIDATE)' $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(REQUIREMENT),--requirement '$(REQUIREMENT)') $(if $(INVENTORY),--inventory '$(INVENTORY)')
-FLEET = $(if $(CANDIDATES),--candidates '$(CANDIDATES)') $(if $(JOBS),--jobs '$(JOBS)')
+RUN_OR_LATEST = $(call quoted,$(or $(call given,RUN),runs/latest))
+# A checker trusts and judges by its own files, never by the bundle's.
+OWN := $(call option,--scenario,SCENARIO) $(call option,--requirement,REQUIREMENT) $(call option,--inventory,INVENTORY)
+PROFILES := $(call option,--candidate,CANDIDATE) $(OWN)
+FLEET := $(call option,--candidates,CANDIDATES) $(call option,--jobs,JOBS)
 # Programs that a scenario needs beyond a record and scans are installed and built when a scenario asks for them.
-SCENARIO_FILE := $(wildcard $(SCENARIO) inventory/scenarios/$(SCENARIO).yml)
-ASKS = $(if $(SCENARIO_FILE),$(shell grep -oE '^  ($(1)):' $(SCENARIO_FILE)))
+ASKS = $(if $(call given,SCENARIO),$(shell grep --devices=skip --directories=skip -hoE -e '^  ($1):' -- \
+    $(call quoted,$(call given,SCENARIO)) inventory/scenarios/$(call quoted,$(call given,SCENARIO)).yml 2> /dev/null))
 PYTHON_GROUP ?= $(if $(call ASKS,concurrent_analysis),analysis,qualify)
 # Commands that read all bundles have the index over them (docs/adr/0032).
 OVER_ALL := trend site lot nightly history gather
-# A checker trusts and judges by its own files, never by the bundle's.
-OWN := $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(REQUIREMENT),--requirement '$(REQUIREMENT)') $(if $(INVENTORY),--inventory '$(INVENTORY)')
 PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/bench
-
-# Ends a step of the set-up that has no script of its own: bash counts the seconds of a recipe's line.
-TOOK = echo "$@: ready after $$SECONDS s" >&2
 
 export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
 # Set in many containers: each process would compile our 400 modules again, 2 s of CPU at each start of rig.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help container discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden apt apt-test python influxd influxd2 test-influx2 soak fuzz build native native-portable agent qualify resume bench bench-table self-qualify crash-trials check test study audit lint lint-docs lint-python lint-types lint-imports \
-        lint-robot lint-ansible lint-collection collection keywords-doc lint-shell lint-native validate provision verify restore unlock tables site history gather \
-        report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start influx-stop virtual-up virtual-down apt-virtual lock sbom clean clean-allowed
+help: ##2 list the commands
+	@awk -f $(BOOTSTRAP)/help.awk <(printf '%s\n' $(foreach target,$(readers),'$(target) $(reads.$(target))')) Makefile
 
-help: ## list the commands
-	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
-	@echo
-	@echo "  CANDIDATE=$(CANDIDATE) SCENARIO=$(SCENARIO) REQUIREMENT=$(REQUIREMENT) SCALE= DURATION= TARGET= choose what qualify does;"
-	@echo "  RUN=runs/<run-id> names a run (default: the latest)"
-
-setup: apt ## install packages, Python environment and InfluxDB, build the native writer and the agent
+setup: packages ##2 install packages, Python environment, InfluxDB; build native programs
 	@# The three have nothing in common but the machine, so that they run at the same time.
 	@$(MAKE) --no-print-directory --jobs=3 python influxd native
 	@$(MAKE) --no-print-directory agent
 
-apt:
-	@$(BOOTSTRAP)/apt-packages.sh apt-runtime.txt >&2
+# The first step of every set-up: what cannot be written here is said once, not by each step that comes after.
+writable:
+	@$(BOOTSTRAP)/writable.sh
 
-apt-test:
-	@$(BOOTSTRAP)/apt-packages.sh apt-runtime.txt apt-test.txt >&2
+packages: writable
+	@$(BOOTSTRAP)/packages.sh runtime $$($(BOOTSTRAP)/influxd.sh --purposes) >&2
 
-apt-virtual:
-	@$(BOOTSTRAP)/apt-packages.sh apt-runtime.txt apt-virtual.txt >&2
+packages-test: writable
+	@$(BOOTSTRAP)/packages.sh runtime test >&2
+
+packages-virtual: writable
+	@$(BOOTSTRAP)/packages.sh runtime virtual >&2
+
+# Their names when only Debian and Ubuntu were known.
+apt: packages
+apt-test: packages-test
+apt-virtual: packages-virtual
 
 python:
-	@$(BOOTSTRAP)/python.sh $(PYTHON_GROUP) >&2
+	@$(BOOTSTRAP)/python.sh $(call quoted,$(PYTHON_GROUP)) >&2
 
 python-test:
 	@$(BOOTSTRAP)/python.sh test >&2
@@ -76,203 +78,214 @@ influxd:
 influxd2:
 	@$(BOOTSTRAP)/influxd2.sh >&2
 
-build: native agent ## build daqwriter, hotstore, netprobe, the telemetry agent and the analysis reader
+build: native agent ##2 build the native programs, the telemetry agent and the analysis reader
 
-native: build/native-writer/build.ninja
-	@cmake --build build/native-writer --target daqwriter daqwriter_portable hotstore netprobe | tail -n 1 >&2; $(TOOK)
+native:
+	@$(BOOTSTRAP)/native.sh daqwriter daqwriter_portable hotstore netprobe >&2
 
-native-portable: build/native-writer/build.ninja ## build daqwriter for candidates that lack its libraries
-	@cmake --build build/native-writer --target daqwriter_portable | tail -n 1 >&2
-
-build/native-writer/build.ninja: native-writer/CMakeLists.txt native-writer/portable.cmake agents/hot_store/CMakeLists.txt agents/network_probe/CMakeLists.txt
-	@cmake -S native-writer -B build/native-writer -G Ninja -DCMAKE_BUILD_TYPE=Release > /dev/null
+native-portable: ##2 build daqwriter for candidates that lack its libraries
+	@$(BOOTSTRAP)/native.sh daqwriter_portable >&2
 
 agent: $(AGENT) $(READER)
 	@:
 
 $(AGENT): $(AGENT_SOURCES)
 	@mkdir -p build
-	@$(PYTHON) agents/build_pyz.py --output $(AGENT)
+	@$(VENV_PYTHON) agents/build_pyz.py --output $(AGENT)
 
 $(READER): $(READER_SOURCES)
 	@mkdir -p build
-	@$(PYTHON) agents/build_pyz.py --package analysis_reader --output $(READER)
+	@$(VENV_PYTHON) agents/build_pyz.py --package analysis_reader --output $(READER)
 
 # The programs that this qualification needs, and no others: a first run begins some minutes earlier.
-QUALIFY_PROGRAMS := daqwriter $(if $(call ASKS,hot_store),hotstore) $(if $(call ASKS,lan),netprobe) $(if $(filter this-machine%,$(CANDIDATE)),,daqwriter_portable hotstore netprobe)
+QUALIFY_PROGRAMS := daqwriter $(if $(call ASKS,hot_store),hotstore) $(if $(call ASKS,lan),netprobe) $(if $(filter-out this-machine%,$(subst $(comma), ,$(call given,CANDIDATE) $(call given,CANDIDATES))),daqwriter_portable hotstore netprobe)
 
-native-qualify: build/native-writer/build.ninja
-	@cmake --build build/native-writer --target $(QUALIFY_PROGRAMS) | tail -n 1 >&2; $(TOOK)
+native-qualify:
+	@$(BOOTSTRAP)/native.sh $(QUALIFY_PROGRAMS) >&2
 
-setup-qualify: apt
+setup-qualify: packages
 	@$(MAKE) --no-print-directory --jobs=3 python influxd native-qualify
 	@$(MAKE) --no-print-directory agent
 
-qualify: setup-qualify ## qualify a candidate; without arguments this machine, at a tenth of the load, in a few minutes (CANDIDATES=a,b JOBS=2: several, at the same time, TOGETHER=1: their bursts begin at one moment; SIGN_KEY=FILE signs the run, CHALLENGE=NONCE is sealed with it)
-	@$(RIG) qualify $(PROFILES) $(FLEET) $(if $(SCALE),--scale $(SCALE)) $(if $(DURATION),--duration $(DURATION)) \
-	    $(if $(TARGET),--target '$(TARGET)') $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)') $(if $(KEEP_TUNING),--keep-tuning) $(if $(CHALLENGE),--challenge='$(CHALLENGE)') \
-	    $(if $(TOGETHER),--together) $(if $(WAIT),--wait '$(WAIT)')
+qualify: setup-qualify ##1 qualify a candidate; by default this machine, at a tenth of the load
+	@$(RIG) qualify $(PROFILES) $(FLEET) $(call option,--scale,SCALE) $(call option,--duration,DURATION) \
+	    $(call option,--target,TARGET) $(call option,--influx-url,INFLUX_URL) $(call switch,--keep-tuning,KEEP_TUNING) $(call option,--challenge,CHALLENGE) \
+	    $(call switch,--together,TOGETHER) $(call option,--wait,WAIT) $(call switch,--yes,YES)
 
-resume: setup ## start the interrupted run RUN again with what it was asked for; an endurance run goes on with the budget that is left
-	@$(RIG) resume $(NAMED_RUN) $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)')
+plan: python ##1 say what a qualification costs, and whether it can end in PASS
+	@$(RIG) plan $(PROFILES) $(call option,--scale,SCALE) $(call option,--duration,DURATION) $(call option,--target,TARGET) \
+	    $(call option,--rate,RATE) $(call switch,--json,JSON)
 
-bench: apt python native agent influxd ## measure daqwriter against fio, memory and the original applications; cost of the agent, 150 agents into one InfluxDB; reports on long runs; fleets (PARTS=write,agent QUICK=1 BENCH_DIR=)
-	@$(RIG) bench $(if $(PARTS),--parts '$(PARTS)') $(if $(QUICK),--quick) $(if $(BENCH_DIR),--scratch '$(BENCH_DIR)')
+resume: setup ##1 start the interrupted run RUN again, with what it was asked for
+	@$(RIG) resume $(RUN_OR_LATEST) $(call option,--influx-url,INFLUX_URL) $(call switch,--yes,YES)
 
-bench-table: python ## write what `make bench` measured last into the READMEs (FILE=agents/README.md PARTS=agent,ingest; default: native-writer/bench's)
-	@$(PYTHON) -m daq_bench.bench_rounds.publish --write '$(or $(FILE),native-writer/bench/README.md)' --parts '$(or $(PARTS),write,null-sink,budget)'
+bench: packages python native agent influxd ##3 measure the bench itself: daqwriter, agent, hot store, reports, fleets
+	@$(RIG) bench $(call option,--parts,PARTS) $(call switch,--quick,QUICK) $(call option,--scratch,BENCH_DIR)
 
-self-qualify: python-test ## let the bench judge simulated runs whose truth it does not know, and write docs/self-qualification.md, or -thermal.md (RUNS=1000 SEED=0 JOBS= SIMULATED=snb-100s or thermal; SAMPLE=folder: one bundle with its report instead)
-	@PYTHONPATH=inventory:robot-suites:agents:reports $(PYTHON) -m daq_bench.simulation $(if $(RUNS),--runs '$(RUNS)') $(if $(SEED),--seed '$(SEED)') $(if $(JOBS),--jobs '$(JOBS)') \
-	    $(if $(SIMULATED),--scenario '$(SIMULATED)') $(if $(SAMPLE),--sample '$(SAMPLE)')
+bench-table: python ##3 write what `make bench` measured last into the READMEs
+	@$(VENV_PYTHON) -m daq_bench.bench_rounds.publish --write $(call default,FILE,native-writer/bench/README.md) --parts $(call default,PARTS,write$(comma)null-sink$(comma)budget)
 
-crash-trials: setup apt-virtual ## kill one process of the bench in real runs on light candidates, judge, mend, resume (TRIALS=200 SEED=0; WRITE=1: the table into docs/crash-trials.md; HAZARDS=light or virtual: faults below and around a candidate instead, each TRIALS times, of ONLY=a,b)
-	@PYTHONPATH=inventory:robot-suites:agents:reports:ansible/tests $(PYTHON) -m daq_bench.crash_trials $(if $(TRIALS),--trials '$(TRIALS)') $(if $(SEED),--seed '$(SEED)') $(if $(WRITE),--write) $(if $(HAZARDS),--hazards '$(if $(filter 1,$(HAZARDS)),light,$(HAZARDS))') $(if $(ONLY),--only '$(ONLY)')
+self-qualify: python-test ##3 let the bench judge simulated runs whose truth it does not know
+	@PYTHONPATH=inventory:robot-suites:agents:reports $(VENV_PYTHON) -m daq_bench.simulation $(call option,--runs,RUNS) $(call option,--seed,SEED) $(call option,--jobs,JOBS) \
+	    $(call option,--scenario,SIMULATED) $(call option,--sample,SAMPLE)
 
-discover: python ## look at a server and propose its inventory entry (HOST=user@server or local, BMC=user@address, PORT= KEY= SSH_ARGS= NAME= OUT=; DISCOVER_OPTIONS='--bmc-ca-file ...')
-	@$(RIG) discover --host='$(HOST)' $(if $(PORT),--port='$(PORT)') $(if $(KEY),--key='$(KEY)') $(if $(SSH_ARGS),--ssh-args='$(SSH_ARGS)') \
-	    $(if $(NAME),--name='$(NAME)') $(if $(BMC),--bmc='$(BMC)') $(if $(OUT),--out='$(OUT)') $(DISCOVER_OPTIONS)
+crash-trials: setup packages-virtual ##3 kill one process of the bench in real runs, judge, mend, resume
+	@PYTHONPATH=inventory:robot-suites:agents:reports:ansible/tests $(VENV_PYTHON) -m daq_bench.crash_trials $(call option,--trials,TRIALS) $(call option,--seed,SEED) $(call switch,--write,WRITE) $(if $(filter 1,$(call given,HAZARDS)),--hazards=light,$(call option,--hazards,HAZARDS)) $(call option,--only,ONLY)
 
-doctor: python ## say what is missing on this machine, and on CANDIDATE where one is named, with remedies (JSON=1; exit status 1: something is)
-	@$(RIG) doctor $(if $(filter command environment,$(origin CANDIDATE)),'$(CANDIDATE)') $(if $(INVENTORY),--inventory '$(INVENTORY)') $(if $(JSON),--json)
+discover: python ##1 look at a server (HOST=user@server, or local); propose its inventory entry
+	@$(RIG) discover $(call option,--host,HOST) $(call option,--port,PORT) $(call option,--key,KEY) $(call option,--ssh-args,SSH_ARGS) \
+	    $(call option,--name,NAME) $(call option,--bmc,BMC) $(call option,--out,OUT) $(call several,DISCOVER_OPTIONS)
 
-validate: python ## check the inventory, scenarios, requirements and metrics
+doctor: python ##1 say what is missing here, and on CANDIDATE where one is named; remedies
+	@$(RIG) doctor $(if $(call given,CANDIDATE),-- $(call quoted,$(call given,CANDIDATE))) $(call option,--inventory,INVENTORY) $(call switch,--json,JSON)
+
+validate: python ##1 check the inventory, scenarios, requirements and metrics
 	@$(RIG) validate $(PROFILES)
 
-report: python ## render the reports of RUN again and seal them (SIGN_KEY=FILE signs them where the evidence verified; SCENARIO= REQUIREMENT= INVENTORY=: yours)
-	@$(RIG) report $(NAMED_RUN) $(OWN)
+report: python ##1 render the reports of RUN again and seal them
+	@$(RIG) report $(RUN_OR_LATEST) $(OWN)
 
-schemas: python ## renew the JSON Schemas of the documents that have types (bench_model.evidence.schemas)
-	@PYTHONPATH=inventory $(PYTHON) -m daq_bench.bench_model.evidence.schemas inventory/schemas
+schemas: python ##3 renew the JSON Schemas of the documents that have types
+	@PYTHONPATH=inventory $(VENV_PYTHON) -m daq_bench.bench_model.evidence.schemas inventory/schemas
 
-golden: python-test ## renew the stored report that reports/tests compares with; look at the difference before you commit it
+golden: python-test ##3 renew the stored report that reports/tests compares with
 	@GOLDEN=renew LC_ALL=C.UTF-8 $(BIN)/pytest -q reports/tests/test_golden.py
 
-compare: python ## compare candidates or the configurations of one run: RUNS="runs/a runs/b" (PRICES=, WEIGHTS=; OUT=build/comparison; CHECK=comparison.json)
-	$(if $(RUNS),,$(error which runs? Name them: make compare RUNS="runs/a runs/b"))
-	@$(RIG) compare $(RUNS) $(if $(PRICES),--prices '$(PRICES)') $(if $(WEIGHTS),--weights '$(WEIGHTS)') \
-	    $(if $(CHECK),--check '$(CHECK)',--output '$(or $(OUT),build/comparison)')
+compare: python ##1 compare candidates, or the configurations of one run: RUNS="runs/a runs/b"
+	@$(RIG) compare $(call several,RUNS) $(call option,--prices,PRICES) $(call option,--weights,WEIGHTS) $(call switch,--accept-unsigned,ACCEPT_UNSIGNED) \
+	    $(call option,--inventory,INVENTORY) $(call option,--own-scenario,SCENARIO) $(call option,--own-requirement,REQUIREMENT) \
+	    $(or $(call option,--check,CHECK),--output=$(call default,OUT,build/comparison))
 
-lot: python ## what drives of one model say about their lot: RUNS="runs/a runs/b", or RUNS=runs MODEL= (LOT=drives in it, STRIPE=, MODEL=, JUDGED=requirement; OUT=build/lot; CHECK=lot.json)
-	$(if $(RUNS),,$(error which runs? Name them: make lot RUNS="runs/a runs/b"))
-	@$(RIG) lot $(RUNS) $(if $(LOT),--lot-size '$(LOT)') $(if $(STRIPE),--stripe '$(STRIPE)') \
-	    $(if $(MODEL),--model '$(MODEL)') $(if $(JUDGED),--requirement '$(JUDGED)') $(if $(CHECK),--check '$(CHECK)',--output '$(or $(OUT),build/lot)')
+lot: python ##1 say what drives of one model tell about their lot: RUNS="runs/a runs/b"
+	@$(RIG) lot $(call several,RUNS) $(call option,--lot-size,LOT) $(call option,--stripe,STRIPE) \
+	    $(call option,--model,MODEL) $(call option,--requirement,JUDGED) $(call option,--inventory,INVENTORY) \
+	    $(call option,--own-scenario,SCENARIO) $(call option,--own-requirement,REQUIREMENT) $(or $(call option,--check,CHECK),--output=$(call default,OUT,build/lot))
 
-judge: python ## recompute the verdict of RUN from its bundle and print it
-	@$(RIG) judge $(NAMED_RUN)
+judge: python ##1 recompute the verdict of RUN from its bundle
+	@$(RIG) judge $(RUN_OR_LATEST)
 
-tables: python ## write RUN's numbers as tables for spreadsheets, pandas and databases into the new folder OUT (FORMAT=parquet; docs/reading-a-bundle.md)
-	$(if $(OUT),,$(error which folder? Name a new one: make tables RUN=runs/<run-id> OUT=tables))
-	@$(RIG) tables $(NAMED_RUN) --output '$(OUT)' $(if $(FORMAT),--format '$(FORMAT)')
+tables: python ##1 write RUN's numbers as CSV or Parquet tables into the new folder OUT
+	@$(RIG) tables $(RUN_OR_LATEST) $(call option,--output,OUT) $(call option,--format,FORMAT)
 
-check-bundle: python ## check RUN's seals and signatures (ALLOWED_SIGNERS=FILE: only trusted ones count), its profiles against yours (SCENARIO= REQUIREMENT=), its CHALLENGE=; recompute its verdict and every number of its reports
-	@$(RIG) check-bundle $(NAMED_RUN) $(OWN) $(if $(CHALLENGE),--challenge='$(CHALLENGE)')
+check-bundle: python ##1 check RUN's seals and signatures; recompute its verdict and numbers
+	@$(RIG) check-bundle $(RUN_OR_LATEST) $(OWN) $(call option,--challenge,CHALLENGE)
 
-trend: python ## render the trend of CANDIDATE over its runs: trend-<candidate>/ (RUNS=runs SCENARIO= OUTPUT=)
-	@$(RIG) trend $(or $(RUNS),runs) --candidate '$(CANDIDATE)' $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(OUTPUT),--output '$(OUTPUT)')
+trend: python ##1 render the trend of CANDIDATE over its runs: trend-<candidate>/
+	@$(RIG) trend $(or $(call several,RUNS),runs) --candidate=$(call default,CANDIDATE,this-machine) $(call option,--scenario,SCENARIO) $(call option,--output,OUTPUT)
 
-history: python ## read what is new among the bundles into the index that trend, site, lot and nightly ask (RUNS=runs; REBUILD=1: all of them again)
-	@$(RIG) history $(or $(RUNS),runs) $(if $(REBUILD),--rebuild)
+history: python ##1 read what is new among the bundles into the index that other commands ask
+	@$(RIG) history $(or $(call several,RUNS),runs) $(call switch,--rebuild,REBUILD)
 
-site: python ## write a static site over all runs and nights: index with filters, a page for each candidate (RUNS=runs NIGHTS=nightly OUT=build/site COPY=1: with the documents)
-	@$(RIG) site $(or $(RUNS),runs) --nights '$(or $(NIGHTS),nightly)' --output '$(or $(OUT),build/site)' $(if $(COPY),--copy)
+site: python ##1 write a static site over all runs and nights
+	@$(RIG) site $(or $(call several,RUNS),runs) --nights=$(call default,NIGHTS,nightly) --output=$(call default,OUT,build/site) $(call switch,--copy,COPY)
 
-nightly: setup ## run the acceptance subset on all candidates, compare, exit by outcome (CANDIDATES=a,b JOBS=8 SCENARIO= RESUME=nightly/<id> TIME_LIMIT_H= KEEP_PASSES=)
-	@$(RIG) nightly $(FLEET) $(if $(SCENARIO),--scenario '$(SCENARIO)') $(if $(INVENTORY),--inventory '$(INVENTORY)') \
-	    $(if $(RESUME),--resume '$(RESUME)') $(if $(TIME_LIMIT_H),--time-limit-h $(TIME_LIMIT_H)) $(if $(KEEP_PASSES),--keep-passes $(KEEP_PASSES)) $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)')
+nightly: setup ##1 run the acceptance subset on all candidates, compare, exit by outcome
+	@$(RIG) nightly $(FLEET) $(call option,--scenario,SCENARIO) $(call option,--inventory,INVENTORY) \
+	    $(call option,--resume,RESUME) $(call option,--time-limit-h,TIME_LIMIT_H) $(call option,--keep-passes,KEEP_PASSES) $(call option,--influx-url,INFLUX_URL)
 
-gather: python ## copy sealed bundles into a store of several control nodes (STORE=/srv/runs or s3://bucket/runs; RUNS=runs FETCH=1: out of it; WHOLE=1: hash what is there; docs/fleet.md)
-	$(if $(STORE),,$(error which store? Name it: make gather STORE=/srv/runs))
-	@$(RIG) gather --store '$(STORE)' $(if $(RUNS),--runs '$(RUNS)') $(if $(FETCH),--fetch) $(if $(WHOLE),--whole)
+gather: python ##1 copy sealed bundles into a store that several control nodes share
+	@$(RIG) gather $(call option,--store,STORE) $(call option,--runs,RUNS) $(call switch,--fetch,FETCH) $(call switch,--whole,WHOLE)
 
-baseline: python ## make RUN what later nights are compared with
-	@$(RIG) baseline $(NAMED_RUN)
+baseline: python ##1 make RUN what later nights are compared with
+	@$(RIG) baseline $(RUN_OR_LATEST)
 
-replay: setup ## deliver the telemetry of RUN that InfluxDB has not got (ALL=1: all of it, because InfluxDB lost some)
+replay: setup ##1 resend telemetry of RUN that InfluxDB lacks (ALL=1: all of it)
 	@$(RIG) influx start
-	@$(RIG) replay $(NAMED_RUN) $(if $(INVENTORY),--inventory '$(INVENTORY)') $(if $(INFLUX_URL),--influx-url '$(INFLUX_URL)') $(if $(ALL),--all)
+	@$(RIG) replay $(RUN_OR_LATEST) $(call option,--inventory,INVENTORY) $(call option,--influx-url,INFLUX_URL) $(call switch,--all,ALL)
 
-provision: setup ## apply the tuning to CANDIDATE and leave it so (facts go to build/facts); CHECK=1 only tells what it would do
-	@$(RIG) provision $(PROFILES) $(if $(CHECK),--check)
+provision: setup ##1 tune CANDIDATE and leave it so; CHECK=1 only tells what it would do
+	@$(RIG) provision $(PROFILES) $(call switch,--check,CHECK)
 
-verify: setup ## read CANDIDATE's tuning back
+verify: setup ##1 read CANDIDATE's tuning back
 	@$(RIG) verify $(PROFILES)
 
-unlock: python ## forget a lock on CANDIDATE whose owner is gone (refuses while he lives)
+unlock: python ##1 remove a stale lock on CANDIDATE; refuses while its owner lives
 	@$(RIG) unlock $(PROFILES)
 
-restore: setup ## put CANDIDATE back to how it was before provisioning
+restore: setup ##1 put CANDIDATE back to how it was before provisioning
 	@$(RIG) restore $(PROFILES)
 
-contribute-corpus: python ## add what a tool really printed of your server to inventory/corpus, without what identifies it: CASE=name KIND=smartctl RAW=file SOURCE="..." LICENCE=... (inventory/corpus/README.md)
-	@PYTHONPATH=inventory:robot-suites:agents $(PYTHON) agents/contribute_corpus.py --case="$${CASE:-}" --kind="$${KIND:-}" --raw="$${RAW:-}" --source="$${SOURCE:-}" --licence="$${LICENCE:-}"
+contribute-corpus: python ##1 add what a tool printed of your server to inventory/corpus
+	@PYTHONPATH=inventory:robot-suites:agents $(VENV_PYTHON) agents/contribute_corpus.py --case=$(call default,CASE) --kind=$(call default,KIND) --raw=$(call default,RAW) \
+	    --source=$(call default,SOURCE) --licence=$(call default,LICENCE)
 
-keywords-doc: python ## write libdoc's pages of the Robot keywords (OUT=build/keywords)
-	@PYTHONPATH=inventory:robot-suites $(PYTHON) robot-suites/libraries/keywords_doc.py '$(or $(OUT),build/keywords)'
+keywords-doc: python ##3 write libdoc's pages of the Robot keywords
+	@PYTHONPATH=inventory:robot-suites $(VENV_PYTHON) robot-suites/libraries/keywords_doc.py $(call default,OUT,build/keywords)
 
-collection: python ## lay the Ansible content out as the collection daq.storage_bench and pack it: build/collection/*.tar.gz (its test: make lint-collection)
-	@$(PYTHON) $(BOOTSTRAP)/collection.py build/collection
+collection: python ##3 pack the Ansible content as a collection: build/collection/*.tar.gz
+	@$(VENV_PYTHON) $(BOOTSTRAP)/collection.py build/collection
 	@$(BIN)/ansible-galaxy collection build --force --output-path build/collection build/collection/ansible_collections/daq/storage_bench
 
-dashboards: python ## write Grafana's dashboards, reports/dashboards/*.json; TRY=http://HOST:8086 runs their queries there instead
-	@$(RIG) dashboards $(if $(TRY),try --influx-url '$(TRY)',write)
+dashboards: python ##1 write Grafana's dashboards, or run their queries at TRY=http://HOST:8086
+	@$(RIG) dashboards $(if $(call given,TRY),try $(call option,--influx-url,TRY),write)
 
-observability: python influxd ## set up the inventory's InfluxDB and Grafana servers (ACTION=verify, ACTION=restore; LIMIT=host)
-	@$(BIN)/ansible-playbook ansible/playbooks/observability.yml --extra-vars observability_action=$(or $(ACTION),apply) \
-	    $(if $(INVENTORY),--inventory '$(INVENTORY)') $(if $(LIMIT),--limit '$(LIMIT)') $(ANSIBLE_ARGUMENTS)
+observability: python influxd ##1 set up the inventory's InfluxDB and Grafana (ACTION=verify or restore)
+	@$(BIN)/ansible-playbook ansible/playbooks/observability.yml --extra-vars observability_action=$(call default,ACTION,apply) \
+	    $(call option,--inventory,INVENTORY) $(call option,--limit,LIMIT) $(call several,ANSIBLE_ARGUMENTS)
 
-influx-start: influxd python ## start the bench's own InfluxDB on 127.0.0.1
+influx-start: influxd python ##1 start the bench's own InfluxDB on 127.0.0.1
 	@$(RIG) influx start
 
-influx-stop: python ## stop it
+influx-stop: python ##1 stop it
 	@$(RIG) influx stop
 
-virtual-up: apt-virtual python ## build (once) and start the virtual candidate; VIRTUAL_OPTIONS='--vendor dell ...' (docs/virtual-candidate.md)
-	@$(RIG) virtual up $(VIRTUAL_OPTIONS)
+virtual-up: packages-virtual python ##1 build (once) and start the virtual candidate
+	@$(RIG) virtual up $(call several,VIRTUAL_OPTIONS)
 
-virtual-down: python ## end it and remove everything of it but the caches
+virtual-down: python ##1 end the virtual candidate and remove everything of it but the caches
 	@$(RIG) virtual down
 
 test test-influx2: export PYTHON_GROUP = test
+# Warnings are errors in what is tested: for a user, of another compiler, they are not.
+test: export WERROR = ON
 
 $(OVER_ALL): export PYTHON_GROUP = $(if $(call ASKS,concurrent_analysis),analysis,fleet)
 
-# apt-test first: it brings the compiler's cache.
-test: apt-test apt-virtual setup $(if $(INFLUX2),influxd2) ## install what is needed; lint, type checks, tests of every part, the whole bench (SANITIZERS=1: native tests with sanitizers too; INFLUX2=1: those of test-influx2 too; CAMPAIGNS=here: scenarios on this machine for real; CAMPAIGNS=1: on the virtual candidate too)
-	@SANITIZERS=$(SANITIZERS) INFLUX2=$(INFLUX2) CAMPAIGNS=$(CAMPAIGNS) $(PYTHON) .ci/checks.py
+# packages-test first: it brings the compiler's cache.
+test: packages-test packages-virtual setup $(if $(filter-out 0,$(call given,INFLUX2)),influxd2) ##3 set up; lints, types, tests of every part, the whole bench
+	@$(foreach name,SANITIZERS INFLUX2 CAMPAIGNS FULL,$(name)=$(call quoted,$(filter-out 0,$(call given,$(name))))) $(VENV_PYTHON) .ci/checks.py
 
-check: python-test ## for work in progress: lints, types and the tests that import what changed, in under two minutes (BASE=commit to compare with)
-	@$(PYTHON) .ci/check.py .ci/docs.py
+check: python-test ##3 lints, types and tests of what changed (BASE=commit), in under a minute
+	@$(VENV_PYTHON) .ci/check.py
 
-test-influx2: setup apt-test influxd2 ## the tests that need a real InfluxDB 2, which is built first (Go and Rust; some minutes, once)
-	@INFLUX2=only $(PYTHON) .ci/checks.py
+slow: python-test ##3 write .ci/slow.txt, the tests that make check leaves out
+	@$(VENV_PYTHON) .ci/slow.py
 
-soak: setup ## telemetry under outages of InfluxDB: nothing may be lost (MINUTES=10; as root also a full disk)
-	@SOAK_MINUTES=$(or $(MINUTES),10) INFLUXD_BIN=build/tools/influxd LC_ALL=C.UTF-8 $(BIN)/pytest -q -s robot-suites/tests/test_outages.py
+test-influx2: setup packages-test influxd2 ##3 tests that need a real InfluxDB 2, which is built first (Go and Rust)
+	@INFLUX2=only $(VENV_PYTHON) .ci/checks.py
 
-fuzz: apt-test ## look for inputs that break the readers of daqwriter's and hotstore's files, with clang's libFuzzer (MINUTES=6 of all together, SECONDS= each)
-	@native-writer/tests/fuzz/run.sh $(if $(SECONDS),$(SECONDS),--share $(or $(MINUTES),6))
+test-systems: packages-test python-test ##3 try the set-up on the systems of docs/supported-systems.md (root)
+	@LC_ALL=C.UTF-8 $(BIN)/pytest -q -m systems ansible/tests
 
-study: python-test ## measure how often the verdict errs, by simulation, and the comparison, and write it into docs/ (RUNS=500; minutes)
-	@$(PYTHON) inventory/studies/error_rates.py $(if $(RUNS),--runs $(RUNS)) --write docs/statistics.md
-	@$(PYTHON) inventory/studies/comparison_errors.py $(if $(RUNS),--runs $(RUNS)) --write docs/comparison.md
-	@$(PYTHON) inventory/studies/scan_lengths.py --runs $(or $(RUNS),2000) --write docs/scenarios-scans.md
+soak: setup ##3 telemetry under outages of InfluxDB: nothing may be lost (MINUTES=10)
+	@SOAK_MINUTES=$(call default,MINUTES,10) INFLUXD_BIN=build/tools/influxd LC_ALL=C.UTF-8 $(BIN)/pytest -q -s robot-suites/tests/test_outages.py
 
-audit: python-test ## the project's own adversary: wrong evidence of every scenario, and every noise process, against the functions that judge; renews docs/statistics.md (MOST=mutants of a class and scenario, RUNS=runs of a process, SCENARIOS=a,b: these alone)
-	@$(PYTHON) -m daq_bench.audit $(if $(MOST),--most $(MOST)) $(if $(SCENARIOS),--scenarios '$(SCENARIOS)',--write docs/statistics.md)
-	$(if $(SCENARIOS),,@$(PYTHON) inventory/studies/error_rates.py $(if $(RUNS),--runs $(RUNS)) --write docs/statistics.md)
+fuzz: packages-test ##3 feed bad files to daqwriter and hotstore (MINUTES= in all, SECONDS= each)
+	@native-writer/tests/fuzz/run.sh $(if $(call given,SECONDS),$(call default,SECONDS),--share $(call default,MINUTES,6))
 
-lint: python-test apt-test lint-docs lint-python lint-types lint-imports lint-robot lint-ansible lint-collection lint-shell lint-native ## all static checks
+study: python-test ##3 measure by simulation how often the verdict errs, and write it into docs/
+	@$(VENV_PYTHON) inventory/studies/error_rates.py $(call option,--runs,RUNS) --write docs/statistics.md
+	@$(VENV_PYTHON) inventory/studies/range_rates.py $(call option,--runs,RUNS) --write docs/statistics.md
+	@$(VENV_PYTHON) inventory/studies/trend_rates.py --write docs/trend.md
+	@$(VENV_PYTHON) inventory/studies/night_rates.py $(call option,--runs,RUNS) --write docs/trend.md
+	@$(VENV_PYTHON) inventory/studies/comparison_errors.py $(call option,--runs,RUNS) --write docs/comparison.md
+	@$(VENV_PYTHON) inventory/studies/scan_lengths.py --runs $(call default,RUNS,2000) --write docs/scenarios-scans.md
+
+audit: python-test ##3 spoil good evidence of every scenario: none may pass
+	@$(VENV_PYTHON) -m daq_bench.audit $(call option,--most,MOST) $(or $(call option,--scenarios,SCENARIOS),--write docs/statistics.md)
+	$(if $(call given,SCENARIOS),,@$(VENV_PYTHON) inventory/studies/error_rates.py $(call option,--runs,RUNS) --write docs/statistics.md)
+
+lint: python-test packages-test lint-docs lint-python lint-types lint-imports lint-robot lint-ansible lint-collection lint-shell lint-native ##3 all static checks
 
 lint-docs:
 	@python3 .ci/docs.py
 
 lint-python:
-	@$(BIN)/ruff check $(PYTHON_PARTS) .ci
-	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci
+	@$(BIN)/ruff check $(PYTHON_PARTS) .ci conftest.py
+	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci conftest.py
 
 lint-types:
-	@$(BIN)/mypy inventory/daq_bench/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/daq_bench/audit robot-suites/daq_bench/rig robot-suites/daq_bench/simulation robot-suites/daq_bench/crash_trials robot-suites/daq_bench/virtual_candidate robot-suites/libraries reports/daq_bench/bench_report reports/daq_bench/bench_dashboards agents/daq_bench/telemetry_agent agents/daq_bench/analysis_reader robot-suites/daq_bench/bench_rounds robot-suites/daq_bench/fleet_bench native-writer/bench/daq_bench/writer_bench agents/daq_bench/telemetry_bench agents/daq_bench/hot_store_bench reports/daq_bench/reporting_bench .ci/checks.py .ci/check.py .ci/docs.py
+	@$(BIN)/mypy inventory/daq_bench/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/daq_bench/audit robot-suites/daq_bench/rig robot-suites/daq_bench/simulation robot-suites/daq_bench/crash_trials robot-suites/daq_bench/virtual_candidate robot-suites/libraries reports/daq_bench/bench_report reports/daq_bench/bench_dashboards agents/daq_bench/telemetry_agent agents/daq_bench/analysis_reader robot-suites/daq_bench/bench_rounds robot-suites/daq_bench/fleet_bench native-writer/bench/daq_bench/writer_bench agents/daq_bench/telemetry_bench agents/daq_bench/hot_store_bench reports/daq_bench/reporting_bench .ci/checks.py .ci/check.py .ci/docs.py .ci/slow.py conftest.py
 
 lint-imports:
 	@$(BIN)/lint-imports --no-cache --no-logo
@@ -296,13 +309,13 @@ lint-native:
 	@python3 native-writer/tests/rooms.py
 	@clang-format --dry-run -Werror native-writer/src/*/*.h native-writer/src/*/*.cpp native-writer/tests/*.h native-writer/tests/*.cpp native-writer/tests/fuzz/*.h native-writer/tests/fuzz/*.cpp agents/hot_store/src/*.h agents/hot_store/src/*.cpp agents/hot_store/tests/*.h agents/hot_store/tests/*.cpp agents/network_probe/src/*.h agents/network_probe/src/*.cpp agents/network_probe/tests/*.cpp
 
-COMMA := ,
-container: ## build the control node's image with buildah, daq-storage-bench:latest (BASE=image; docs/container.md)
-	@buildah build --tag daq-storage-bench:latest $(if $(BASE),--build-arg BASE='$(BASE)') $(if $(SETUP_ENV),--secret id=setup$(COMMA)src='$(SETUP_ENV)') .
+container: ##3 build the control node's image with buildah (docs/container.md)
+	@buildah build --tag=daq-storage-bench:latest $(if $(call given,IMAGE),--build-arg=BASE=$(call quoted,$(call given,IMAGE))) \
+	    $(if $(call given,SETUP_ENV),--secret=id=setup$(comma)src=$(call quoted,$(call given,SETUP_ENV))) .
 
 LISTS := $(BOOTSTRAP)/requirements
-LOCKED := --generate-hashes --universal --python-version 3.11 --no-annotate --quiet --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
-lock: ## renew the requirements' exact versions and hashes from pyproject.toml (UPGRADE=1: to the newest versions)
+LOCKED := --generate-hashes --universal --python-version 3.11 --no-annotate --quiet --custom-compile-command 'make lock' $(call switch,--upgrade,UPGRADE)
+lock: ##3 renew the requirements' versions and hashes (UPGRADE=1: to the newest)
 	@rm -rf build/lock && python3 -m venv build/lock && build/lock/bin/pip install --quiet uv
 	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra virtual --extra test --extra analysis --extra fleet --output-file $(LISTS)-test.txt
 	@build/lock/bin/uv pip compile $(LOCKED) pyproject.toml --extra build --extra virtual --extra analysis --extra fleet --constraint $(LISTS)-test.txt --output-file $(LISTS)-analysis.txt
@@ -312,16 +325,16 @@ lock: ## renew the requirements' exact versions and hashes from pyproject.toml (
 	@printf '%s\n' 'cyclonedx-python-lib[json-validation]' pip-audit | build/lock/bin/uv pip compile $(LOCKED) - --output-file $(LISTS)-sbom.txt
 	@rm -rf build/lock
 
-sbom: apt influxd ## write what the bench is made of as CycloneDX, build/sbom.cdx.json (AUDIT=1: look its Python packages up in the known vulnerabilities)
+sbom: packages influxd ##3 write what the bench is made of as CycloneDX, build/sbom.cdx.json
 	@test -x build/sbom/bin/pip || python3 -m venv build/sbom
 	@build/sbom/bin/pip install --quiet --require-hashes --requirement $(LISTS)-sbom.txt >&2
 	@build/sbom/bin/python $(BOOTSTRAP)/sbom.py build/sbom.cdx.json
-	$(if $(AUDIT),@for list in $(LISTS)-*.txt; do build/sbom/bin/pip-audit --strict --require-hashes --disable-pip --requirement $$list; done)
+	$(if $(filter 1,$(call given,AUDIT)),@for list in $(LISTS)-*.txt; do build/sbom/bin/pip-audit --strict --require-hashes --disable-pip --requirement $$list; done)
 
 clean-allowed: python
 	@$(RIG) clean
 
 # In this order, also under --jobs: nothing is taken down while something is still to be put back.
-clean: clean-allowed ## remove build results (run bundles and state/ stay); refuses while a candidate is still to be restored
+clean: clean-allowed ##2 remove build results, unless a candidate is tuned; runs/ and state/ stay
 	@$(MAKE) --no-print-directory influx-stop virtual-down
 	rm -rf build .venv

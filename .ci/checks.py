@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -16,12 +17,16 @@ import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import slow
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build" / "test-results"
 BIN = ROOT / ".venv" / "bin"
+COMPUTING = ["reports", "inventory"]  # of the parts: their tests wait for nothing
 PYTHON_PARTS = ["inventory", "robot-suites", "reports", "agents", "ansible", "native-writer/bench"]
 
 
@@ -34,10 +39,19 @@ GIVING_WAY = ["nice", "-n", "10"]
 FUZZ_VARIABLE, FUZZ_SECONDS = "FUZZ_SECONDS", "30"  # of each fuzzer, when SANITIZERS asks and the variable does not
 FUZZ_SEED = "1"  # always the same: a failure speaks of the change, and `make fuzz` looks for what is old
 SANITIZERS_VARIABLE, CAMPAIGNS_VARIABLE, INFLUX2_VARIABLE = "SANITIZERS", "CAMPAIGNS", "INFLUX2"
-CAMPAIGNS_HERE = "here"  # of CAMPAIGNS: those on this machine alone
+FULL_VARIABLE = "FULL"  # `.ci/run` asks for it: also what boots the virtual candidate, and ansible-test's sanity
+CAMPAIGNS_HERE, CAMPAIGNS_TENTH = (
+    "here",
+    "tenth",
+)  # of CAMPAIGNS: those on this machine alone; another tenth with each commit
+TENTH_VARIABLE, TENTHS = "CAMPAIGN_TENTH", 10  # read by conftest.py
 INFLUX2_ONLY = "only"  # of INFLUX2: nothing else
 NOT_INFLUX2 = "not influx2"
-LINTS = ("docs", "python", "types", "imports", "robot", "ansible", "collection", "shell", "native")
+LINTS = ("docs", "python", "types", "imports", "robot", "ansible", "shell", "native")
+FULL_LINTS = ("collection",)
+# What takes so long hangs, however busy the machine is; a test has a limit of its own before (conftest.py).
+LIMIT_S, CAMPAIGNS_LIMIT_S, CLEANING_UP_S_MAX = 3600.0, 4 * 3600.0, 60.0
+PROGRESS_VARIABLE = "TEST_PROGRESS"  # of conftest.py: the file that says which test runs
 IN_PARALLEL = [
     "-n",
     "2",
@@ -53,8 +67,9 @@ class Step:
     name: str
     argv: list[str]
     junit: Path | None = None
-    after: str = ""  # the step that must have ended
+    after: tuple[str, ...] = ()  # the steps that must have ended
     alone: bool = False  # it measures: begins when everything before it has ended, and nothing begins beside it
+    limit_s: float = LIMIT_S  # then it is ended and has failed
 
 
 @dataclass(frozen=True)
@@ -68,37 +83,47 @@ class Count:
 
 
 def steps() -> list[Step]:
-    """All checks, in the order of `parts`."""
-    return [step for part in parts() for step in part]
-
-
-def parts() -> list[list[Step]]:
-    """The checks. The native tests, whose pace other tests would spoil, have only the next build beside them; then come the others."""
-    only = os.environ.get(INFLUX2_VARIABLE) == INFLUX2_ONLY
-    return [others()] if only else [native(), others()]
-
-
-def others() -> list[Step]:
-    """Steps that need no build. Whichever is the first in the list that can begin does so when a worker is free."""
+    """All checks. The native tests, whose pace other tests would spoil, have only the next build beside them, at low priority. The
+    others begin when the last of them has ended. Whichever is the first in the list that can begin does so."""
     influx2 = pytest(
         "InfluxDB 2", [*(part for part in PYTHON_PARTS if part != "inventory"), "-m", "influx2 and not campaign"]
     )
     if os.environ.get(INFLUX2_VARIABLE) == INFLUX2_ONLY:
         return [influx2]
-    unit, roles, long, short = "robot-suites", "ansible", "reports", f"not campaign and {NOT_INFLUX2}"
-    return [
+    built = native()
+    full = bool(os.environ.get(FULL_VARIABLE))
+    unit, roles, short = "robot-suites", "ansible", f"not campaign and {NOT_INFLUX2}"
+    waiting = [
         # The longest first, so that none is left to run by itself at the end.
         pytest(unit, [unit, "-m", f"not integration and not virtual and {short}"]),
-        pytest("virtual candidate", [unit, "-m", f"virtual and not integration and {short}"]),
-        pytest(roles, [*IN_PARALLEL, roles, "-m", f"not virtual and {NOT_INFLUX2}"]),
-        pytest(long, [long, "-m", NOT_INFLUX2]),
-        pytest("virtual storage", [roles, "-m", "virtual"]),
+        *([pytest("virtual candidate", [unit, "-m", f"virtual and not integration and {short}"])] if full else []),
+        pytest(roles, [*IN_PARALLEL, roles, "-m", f"not virtual and not systems and {NOT_INFLUX2}"]),
+        *([pytest("virtual storage", [roles, "-m", "virtual"])] if full else []),
         *([influx2] if os.environ.get(INFLUX2_VARIABLE) else []),
-        *(pytest(part, [part, "-m", NOT_INFLUX2]) for part in PYTHON_PARTS if part not in (unit, roles, long)),
-        *(Step(f"lint: {target}", ["make", "--no-print-directory", f"lint-{target}"]) for target in LINTS),
-        pytest("main job, end to end", [unit, "-m", f"integration and {short}"], alone=True),
+        *(pytest(part, [part, "-m", NOT_INFLUX2]) for part in PYTHON_PARTS if part not in (unit, roles, *COMPUTING)),
+    ]
+    virtual = "" if full else "not virtual and "
+    done = tuple(one.name for one in built)
+    return [
+        *built,
+        *computing(full, done),
+        *(replace(step, after=done) for step in waiting),
+        pytest("main job, end to end", [unit, "-m", f"integration and {virtual}{short}"], alone=True),
         *campaigns(unit),
     ]
+
+
+def computing(full: bool, before: tuple[str, ...]) -> list[Step]:
+    """Steps that fill a CPU and wait for nothing: one after the other, at low priority, once the steps `before` have ended."""
+    lints = [
+        Step(f"lint: {target}", ["make", "--no-print-directory", f"lint-{target}"])
+        for target in (*LINTS, *(FULL_LINTS if full else ()))
+    ]
+    found = list[Step]()
+    for step in (*(pytest(part, [part, "-m", NOT_INFLUX2]) for part in COMPUTING), *lints):
+        found.append(replace(step, argv=[*GIVING_WAY, *step.argv], after=before))
+        before = (step.name,)
+    return found
 
 
 def native() -> list[Step]:
@@ -110,10 +135,10 @@ def native() -> list[Step]:
     if sanitizers:
         # The hot store's are left out with the thread sanitizer: LMDB itself is not instrumented (see its CMakeLists.txt).
         pairs += [sanitized("asan", "address"), sanitized("tsan", "thread")]
-    found, before = [], ""
+    found, before = list[Step](), tuple[str, ...]()
     for build_step, test_step in pairs:
-        found += [replace(build_step, after=before), replace(test_step, after=build_step.name)]
-        before = build_step.name
+        found += [replace(build_step, after=before), replace(test_step, after=(build_step.name,))]
+        before = (build_step.name,)
     if fuzz_s := os.environ.get(FUZZ_VARIABLE) or (FUZZ_SECONDS if sanitizers else ""):
         fuzz = [str(ROOT / "native-writer" / "tests" / "fuzz" / "run.sh"), fuzz_s, FUZZ_SEED]
         found.append(Step("native-writer: fuzz", [*GIVING_WAY, *fuzz], after=before))
@@ -123,8 +148,23 @@ def native() -> list[Step]:
 def campaigns(unit: str) -> list[Step]:
     """Whole scenarios, each of some minutes. In QEMU without acceleration they take the better part of an hour."""
     asked = os.environ.get(CAMPAIGNS_VARIABLE)
-    here = pytest("scenarios on this machine", [unit, "-m", "campaign and not virtual"], alone=True)
-    emulated = pytest("scenarios on the virtual candidate", [unit, "-m", "campaign and virtual"], alone=True)
+    if asked == CAMPAIGNS_TENTH:
+        tenth = int(subprocess.check_output(["git", "rev-list", "--count", "HEAD"], cwd=ROOT)) % TENTHS
+        os.environ[TENTH_VARIABLE] = str(tenth)
+        return [
+            pytest(
+                f"scenarios, tenth {tenth} of {TENTHS}", [unit, "-m", "campaign"], alone=True, limit_s=CAMPAIGNS_LIMIT_S
+            )
+        ]
+    here = pytest(
+        "scenarios on this machine", [unit, "-m", "campaign and not virtual"], alone=True, limit_s=CAMPAIGNS_LIMIT_S
+    )
+    emulated = pytest(
+        "scenarios on the virtual candidate",
+        [unit, "-m", "campaign and virtual"],
+        alone=True,
+        limit_s=CAMPAIGNS_LIMIT_S,
+    )
     return [here, *([emulated] if asked != CAMPAIGNS_HERE else [])] if asked else []
 
 
@@ -155,10 +195,10 @@ def plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower())
 
 
-def pytest(name: str, arguments: list[str], alone: bool = False) -> Step:
+def pytest(name: str, arguments: list[str], alone: bool = False, limit_s: float = LIMIT_S) -> Step:
     junit = RESULTS / f"{plain(name)}.xml"
     argv = [str(BIN / "pytest"), "-q", "--durations=5", f"--junitxml={junit}", *arguments]
-    return Step(f"pytest: {name}", argv, junit, alone=alone)
+    return Step(f"pytest: {name}", argv, junit, alone=alone, limit_s=limit_s)
 
 
 def count(junit: Path | None, returncode: int) -> Count:
@@ -195,24 +235,70 @@ def run(step: Step, shown: threading.Lock) -> tuple[Took, Count]:
         environment["INFLUXD2_BIN"] = str(tools / "influxd2")
     if step.junit:
         step.junit.unlink(missing_ok=True)
-    log = RESULTS / f"{plain(step.name)}.log"
+    log, progress = RESULTS / f"{plain(step.name)}.log", RESULTS / f"{plain(step.name)}.progress"
+    progress.unlink(missing_ok=True)
+    environment[PROGRESS_VARIABLE] = str(progress)
     with shown:
         print(f"\n== {step.name} begins", flush=True)
     since_s = time.monotonic()
+    hung = threading.Event()
     with log.open("wb") as file:
         process = subprocess.Popen(
-            step.argv, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
+            step.argv, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, process_group=0,
             stdout=file, stderr=subprocess.STDOUT,
         )  # fmt: skip
+        _running.add(process.pid)
+        limit = threading.Timer(step.limit_s, end, (process.pid, hung))
+        limit.start()
         _, status, used = os.wait4(process.pid, 0)
+        limit.cancel()
+        _running.discard(process.pid)
     returncode = process.returncode = os.waitstatus_to_exitcode(status)
     took = Took(step.name, time.monotonic() - since_s, used.ru_utime + used.ru_stime)
     this = count(step.junit, returncode)
+    if hung.is_set():
+        with suppress(ProcessLookupError):  # whom it started
+            os.killpg(process.pid, signal.SIGKILL)
+        this += Count(failed=1)
+        words = f"{step.name} did not end within {step.limit_s:g} s and was ended; {running_tests(progress)}"
+        with log.open("a", encoding="utf-8") as file_of_words:
+            file_of_words.write(f"\n{words}\n")
     with shown:
         print(f"\n== {step.name}\n{log.read_text(encoding='utf-8', errors='replace')}")
         said = f"{took.wall_s:.0f} s, {took.cpu_s:.0f} s of CPU"
         print(f"-- {step.name}: {this.passed} ok, {this.failed} not ok, {said}", flush=True)
     return took, this
+
+
+_running: set[int] = set()  # the processes of the steps, each the first of its group
+
+
+def end(pid: int, hung: threading.Event) -> None:
+    """Ends a step that took too long. An interrupt lets pytest end what its fixtures have started, and write what it has."""
+    hung.set()
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGINT)
+    until_s = time.monotonic() + CLEANING_UP_S_MAX
+    while pid in _running and time.monotonic() < until_s:
+        time.sleep(0.1)
+    if pid in _running:
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+
+
+def end_all() -> None:
+    """What still runs ends with us: a group of its own does not hear the terminal's Ctrl-C."""
+    for pid in list(_running):
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGINT)
+
+
+def running_tests(progress: Path) -> str:
+    """Which tests had begun and not ended."""
+    lines = progress.read_text(encoding="utf-8").splitlines() if progress.exists() else []
+    at = {name: what for what, _, name in (line.partition(" ") for line in lines)}
+    names = [name for name, what in at.items() if what == "begins"]
+    return f"the test that was running: {', '.join(names)}" if names else "no test was running"
 
 
 def times(steps: list[Took], wall_s: float) -> str:
@@ -229,7 +315,7 @@ def next_of(pending: list[Step], running: set[str]) -> Step | None:
     for step in pending:
         if step.alone:
             return None if running else step
-        if step.after not in unfinished:
+        if unfinished.isdisjoint(step.after):
             return step
     return None
 
@@ -238,26 +324,37 @@ def run_all(pending: list[Step]) -> Iterator[tuple[Took, Count]]:
     """Runs the steps, as many beside each other as there are workers; yields each as it ends."""
     shown, running = threading.Lock(), dict[Future[tuple[Took, Count]], Step]()
     with ThreadPoolExecutor(WORKERS) as workers:
-        while pending or running:
-            while len(running) < WORKERS and not any(step.alone for step in running.values()):
-                step = next_of(pending, {one.name for one in running.values()})
-                if step is None:
-                    break
-                pending.remove(step)
-                running[workers.submit(run, step, shown)] = step
-            for ended in wait(running, return_when=FIRST_COMPLETED).done:
-                del running[ended]
-                yield ended.result()
+        try:
+            while pending or running:
+                while len(running) < WORKERS and not any(step.alone for step in running.values()):
+                    step = next_of(pending, {one.name for one in running.values()})
+                    if step is None:
+                        break
+                    pending.remove(step)
+                    running[workers.submit(run, step, shown)] = step
+                for ended in wait(running, return_when=FIRST_COMPLETED).done:
+                    del running[ended]
+                    yield ended.result()
+        except KeyboardInterrupt:
+            end_all()
+            raise
 
 
 def main() -> int:
     RESULTS.mkdir(parents=True, exist_ok=True)
     total, failures, ended, began_s = Count(), [], [], time.monotonic()
-    for took, this in (done for part in parts() for done in run_all(part)):
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the steps end with us
+    for took, this in run_all(steps()):
         ended.append(took)
         if this.failed:
             failures.append(took.name)
         total += this
+    unmarked = slow.missing(slow.listed(slow.LIST.read_text(encoding="utf-8")), slow.measured(RESULTS))
+    if unmarked:
+        print(
+            f"\n{len(unmarked)} tests use more than {slow.CPU_S_MAX} s of CPU and are not in .ci/slow.txt (make slow):"
+        )
+        print(*unmarked[:LAST_LINES], sep="\n")
     print(f"\n{times(ended, time.monotonic() - began_s)}")
     for name in failures:  # again, where whoever reads the end of the output finds it
         said = (RESULTS / f"{plain(name)}.log").read_text(encoding="utf-8", errors="replace").splitlines()

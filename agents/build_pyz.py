@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import zipfile
 from pathlib import Path
 
@@ -41,14 +42,17 @@ def archive(package: Path) -> bytes:
 
 def main(argv: list[str] | None = None) -> int:
     """Entry point."""
-    parser = argparse.ArgumentParser(description="Pack a package of agents/ into one file.")
+    parser = argparse.ArgumentParser(description="Pack a package of agents/ into one file.", allow_abbrev=False)
     parser.add_argument("--output", type=Path, required=True, metavar="FILE.pyz")
     parser.add_argument("--package", default="telemetry_agent", metavar="NAME")
     options = parser.parse_args(argv)
     output: Path = options.output
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_bytes(archive(Path(__file__).resolve().parent / IMPORT_ROOT / options.package))
-    output.chmod(0o755)
+    # Renamed into place: two set-ups at once, or a full disk, leave no half of one.
+    new = output.with_name(f"{output.name}.{os.getpid()}")
+    new.write_bytes(archive(Path(__file__).resolve().parent / IMPORT_ROOT / options.package))
+    new.chmod(0o755)
+    new.replace(output)
     return 0
 
 

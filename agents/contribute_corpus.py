@@ -300,7 +300,7 @@ def add(corpus: Path, name: str, files: dict[str, str]) -> Path:
 
 def main() -> int:
     """Run the command."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "", allow_abbrev=False)
     for name in ("case", "kind", "raw", "source", "licence"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--corpus", default=str(CORPUS))

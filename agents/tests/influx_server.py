@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -19,11 +18,13 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from daq_bench.virtual_candidate.ports import free_ports
+
 BINARY_VARIABLE = "INFLUXD_BIN"
 START_S_MAX = 20.0
 
 CONFIG = """reporting-disabled = true
-bind-address = "127.0.0.1:{rpc_port}"
+bind-address = "127.0.0.1:0"
 [meta]
   dir = "{directory}/meta"
 [data]
@@ -42,20 +43,12 @@ bind-address = "127.0.0.1:{rpc_port}"
 """
 
 
-def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 class InfluxServer:
     """One influxd process with its directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.http_port, self.rpc_port = free_port(), free_port()
+        (self.http_port,) = free_ports(1)
         self.url = f"http://127.0.0.1:{self.http_port}"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -66,7 +59,7 @@ class InfluxServer:
             raise RuntimeError(f"{BINARY_VARIABLE}={binary!r}: set it to an influxd 1.8 binary (see agents/README.md)")
         self.directory.mkdir(parents=True, exist_ok=True)
         config = self.directory / "influxdb.conf"
-        text = CONFIG.format(directory=self.directory, http_port=self.http_port, rpc_port=self.rpc_port)
+        text = CONFIG.format(directory=self.directory, http_port=self.http_port)
         config.write_text(text, encoding="utf-8")
         with (self.directory / "influxd.log").open("ab") as log:
             self._process = subprocess.Popen([binary, "-config", str(config)], stdout=log, stderr=log)

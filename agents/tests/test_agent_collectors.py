@@ -261,7 +261,8 @@ def test_a_held_file_is_read_afresh_and_whole(tmp_path: Path) -> None:
 def test_parsing_does_not_read_the_system(root: Path) -> None:
     """Every collector's points depend on its readings alone: the same again after the machine is gone."""
     shutil.copytree(machine("server", 0) / "sys/class/hwmon", root / "sys/class/hwmon")
-    for file, text in (("dev/kmsg", ""), ("sys/devices/system/edac/mc/mc0/ce_count", "0\n")):
+    own = Path("/proc/self/stat").read_text(encoding="utf-8")
+    for file, text in (("dev/kmsg", ""), ("sys/devices/system/edac/mc/mc0/ce_count", "0\n"), ("proc/7/stat", own)):
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         (root / file).write_text(text)
     collectors = [each for each in system_collectors(1.0, root) if each.name not in ("smart", "ipmi")]  # ask programs

@@ -19,9 +19,10 @@ from daq_bench.telemetry_agent.collectors.hardware.kernel_log import GAP, NAMES,
 from daq_bench.telemetry_agent.collectors.hardware.redfish import Redfish
 from daq_bench.telemetry_agent.collectors.ipmi import LOG, LOG_SINCE, POWER, SENSORS, Ipmi
 from daq_bench.telemetry_agent.collectors.memory_bandwidth import MemoryBandwidth
+from daq_bench.telemetry_agent.collectors.processes import CPUS, OWN, Processes
 from daq_bench.telemetry_agent.collectors.workload import KNOWN_FIELDS, check_record
 from daq_bench.telemetry_agent.devices.redfish_service import Address
-from daq_bench.telemetry_agent.reading.collector import reading_now
+from daq_bench.telemetry_agent.reading.collector import Reading, reading_now
 from daq_bench.telemetry_agent.scheduling.scheduler import Scheduler
 from daq_bench.telemetry_agent.summary import point_counts
 
@@ -37,17 +38,20 @@ SPAN = 'bench_event,extent=span,kind=phase,run=r,source=snb_record text="record 
 
 # Not on the recorded machines: their host collectors run over the tree of a server with two sockets.
 HOST_ALONE = ("cpu_idle", "cpu_throttle", "edac", "interrupts", "kernel_log", "md_array", "memory_bandwidth", "network", "network_link",
-              "numa", "pcie_errors", "pcie_link", "rapl")  # fmt: skip
-NOT_IN_TREE = ("smart", "ipmi", "temperature", "kernel_log", "edac")
+              "numa", "pcie_errors", "pcie_link", "process", "rapl")  # fmt: skip
+NOT_IN_TREE = ("smart", "ipmi", "temperature", "kernel_log", "edac", "process")
 PERF = (
     "\n".join(f"S0,12,1.00,MiB,uncore_imc/cas_count_{way}/,1,100.00,," for way in ("read", "write"))
     + "\nS0,1,1000000000,ns,duration_time,1,100.00,,\n"
 )
 
+OF_PROCESSES = {OWN: "", CPUS: "4"}
+
 
 def emitted_by_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Point]:
     """Points of the host collectors: a server with a healthy, then a failing second reading, and perf in the place of resctrl."""
     points = MemoryBandwidth(1.0).parse(reading_now({"perf": PERF}), None)
+    points += Processes(1.0).parse(Reading(2 * 10**9, 2.0, OF_PROCESSES), Reading(0, 0.0, OF_PROCESSES))
     points += KernelLog(1.0).parse(
         reading_now({RECORDS: "3,7,1,-;nvme nvme0: I/O 1 QID 1 timeout", GAP: "0", NAMES: ""}), None
     )

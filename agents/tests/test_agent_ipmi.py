@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +34,7 @@ from daq_bench.telemetry_agent.reading.collector import Reading, Unsupported, re
 from daq_bench.telemetry_agent.scheduling.scheduler import Scheduler
 from daq_bench.virtual_candidate import processes
 from daq_bench.virtual_candidate.bmc.simulator import Bmc
+from daq_bench.virtual_candidate.ports import free_ports
 
 RECORDED = FIXTURES / "ipmi"
 SDR, DCMI = (RECORDED / "sdr_full.csv").read_text(), (RECORDED / "dcmi_power.txt").read_text()
@@ -622,24 +622,10 @@ def test_the_password_is_in_no_argument() -> None:
     assert (Ipmi(1.0).name, Ipmi(1.0, interface=words).name) == ("ipmi", "ipmi_lan")
 
 
-def free_ports() -> dict[str, int]:
-    """Ports that were free a moment ago."""
-    found = {}
-    for name, kind in (
-        ("ipmi_port", socket.SOCK_DGRAM),
-        ("system_port", socket.SOCK_STREAM),
-        ("redfish_port", socket.SOCK_STREAM),
-    ):
-        with socket.socket(socket.AF_INET, kind) as probe:
-            probe.bind(("127.0.0.1", 0))
-            found[name] = int(probe.getsockname()[1])
-    return found
-
-
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bmc]:
     """A BMC of its own: ipmi_sim on 127.0.0.1."""
-    with Bmc(tmp_path_factory.mktemp("bmc") / "state", **free_ports()) as bmc:
+    with Bmc(tmp_path_factory.mktemp("bmc") / "state", *free_ports(3)) as bmc:
         yield bmc
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import socket
 import ssl
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from daq_bench.telemetry_agent.reading.collector import Unsupported
 from daq_bench.virtual_candidate import tls
 from daq_bench.virtual_candidate.bmc.simulator import Bmc
 from daq_bench.virtual_candidate.instance import DEFAULT_BASE
-from daq_bench.virtual_candidate.testing import free_ports
+from daq_bench.virtual_candidate.ports import free_ports
 
 PASSWORD = "secret-word"
 ROOT = "/redfish/v1"
@@ -290,9 +290,10 @@ def dripping(handler: Any) -> None:
     handler.send_response(200)
     handler.send_header("Content-Length", "1000")
     handler.end_headers()
-    for _ in range(40):
-        handler.wfile.write(b" ")
-        time.sleep(0.1)
+    with suppress(OSError):  # the collector goes away
+        for _ in range(400):
+            handler.wfile.write(b" ")
+            time.sleep(0.1)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +319,7 @@ def test_an_answer_that_is_none_is_named_in_time(service: Service, answer: Any, 
         started_s = time.monotonic()
         with pytest.raises(kind, match=said) as raised:
             asking.read()
-        assert time.monotonic() - started_s < 3 and PASSWORD not in str(raised.value)
+        assert time.monotonic() - started_s < 15 and PASSWORD not in str(raised.value)
     service.tree["/Chassis/1/Thermal"] = sound
     assert collector.parse(collector.read(), None)[0].fields == {"temperature_degc": 24.0}
 
@@ -352,8 +353,7 @@ def test_an_intake_that_falls_silent_is_said_and_repeated_by_nobody(service: Ser
 
 
 def test_the_emulators_service_is_read_by_both_trees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    redfish, system = free_ports(2)
-    (lan,) = free_ports(1, socket.SOCK_DGRAM)
+    lan, redfish, system = free_ports(3)
     with Bmc(tmp_path / "bmc", lan, redfish, system, "dell", cache=DEFAULT_BASE / "cache") as bmc:
         monkeypatch.setenv("IPMI_PASSWORD", bmc.password)
         collector = Redfish(1.0, Address("127.0.0.1", redfish, bmc.user, str(bmc.ca_file)))

@@ -4,6 +4,7 @@
 # starts nothing. Two runs at once build once.
 #
 # usage: influxd.sh
+#        influxd.sh --purposes     prints go where a build is due and no Go that could do it is here: it then comes with the other packages
 set -euo pipefail
 # shellcheck source=lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
@@ -24,6 +25,8 @@ build() {
   local go log="${CACHE_DIR}/influxd-build.log"
   go="$(need_go "${GO_MINOR_MIN}")"
   say "building InfluxDB ${VERSION} with $("${go}" env GOVERSION), about a minute (log: ${log})"
+  # What a build that was killed has left: the lock says that none runs now.
+  rm -rf -- "${CACHE_DIR}"/influxd-build.*/
   scratch="$(mktemp -d -- "${CACHE_DIR}/influxd-build.XXXXXX")"
   trap 'rm -rf -- "${scratch}"' EXIT
   # GOTOOLCHAIN=local: use the Go that was found, never fetch another. No cgo: the binary needs no libraries.
@@ -37,6 +40,10 @@ build() {
 }
 
 main() {
+  if [[ "${1:-}" == --purposes ]]; then
+    if ! is_wanted "${TOOL}" && ! is_wanted "${CACHED}" && [[ -z "$(find_go "${GO_MINOR_MIN}")" ]]; then printf 'go\n'; fi
+    return
+  fi
   if is_wanted "${TOOL}"; then
     say "InfluxDB ${VERSION} present"
     return
@@ -50,4 +57,4 @@ main() {
   say "InfluxDB ${VERSION} placed at build/tools/influxd after ${SECONDS} s"
 }
 
-main
+main "$@"

@@ -37,7 +37,7 @@ rust_minor() {
 need_rust() {
   if (($(rust_minor) == 0)); then
     say "no Rust found; installing the distribution's" >&2
-    "${BOOTSTRAP_DIR}/apt-packages.sh" apt-rust.txt >&2
+    "${BOOTSTRAP_DIR}/packages.sh" rust >&2
   fi
   (($(rust_minor) >= RUST_MINOR_MIN)) || die "InfluxDB ${VERSION} needs Rust 1.${RUST_MINOR_MIN} or newer (cargo), found 1.$(rust_minor)" \
     "install a newer Rust so that cargo is on PATH, or put a binary of InfluxDB ${VERSION} at ${CACHED}; then run this again"
@@ -48,6 +48,7 @@ build() {
   go="$(need_go "${GO_MINOR_MIN}")"
   need_rust
   say "building InfluxDB ${VERSION} with $("${go}" env GOVERSION) and $(cargo --version), some minutes (log: ${log})"
+  rm -rf -- "${CACHE_DIR}"/influxd2-build.*/ # what a build that was killed has left
   scratch="$(mktemp -d -- "${CACHE_DIR}/influxd2-build.XXXXXX")"
   trap 'rm -rf -- "${scratch}"' EXIT
   # We use a module of our own, since `go install ...@version` cannot build this main package. Where rustup is in charge,

@@ -22,7 +22,7 @@ need_go() {
   go="$(find_go "$1")"
   if [[ -z "${go}" ]]; then
     say "no Go of 1.$1 or newer found; installing the distribution's" >&2
-    "${BOOTSTRAP_DIR}/apt-packages.sh" apt-go.txt >&2
+    "${BOOTSTRAP_DIR}/packages.sh" go >&2
     go="$(find_go "$1")"
   fi
   [[ -n "${go}" ]] || die "the distribution's Go is older than 1.$1" \

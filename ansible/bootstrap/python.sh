@@ -75,16 +75,23 @@ install_uv() {
     --requirement "${LISTS}/requirements-uv.txt" >>"${LOG}" 2>&1 9>&- || fail_with_log "${LOG}" "pip could not install uv"
 }
 
-# On a machine that reaches only a mirror, pip is configured for it; uv does not read pip's configuration.
+# pip_says VARIABLE KEY: what pip is told by its environment or its configuration.
+pip_says() { printf '%s' "${!1:-$("${VENV}/bin/python" -m pip config get "global.$2" 2>/dev/null || :)}"; }
+
+# On a machine that reaches only a mirror or a folder of wheels, pip is configured for it; uv does not read pip's configuration.
 uv_install() {
-  local index certificates
-  index="${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-$("${VENV}/bin/python" -m pip config get global.index-url 2>/dev/null || :)}}"
+  local index certificates folder sources=()
+  index="${UV_DEFAULT_INDEX:-$(pip_says PIP_INDEX_URL index-url)}"
   [[ -z "${index}" ]] || export UV_DEFAULT_INDEX="${index}"
-  certificates="${SSL_CERT_FILE:-${PIP_CERT:-$("${VENV}/bin/python" -m pip config get global.cert 2>/dev/null || :)}}"
+  certificates="${SSL_CERT_FILE:-$(pip_says PIP_CERT cert)}"
   [[ -z "${certificates}" ]] || export SSL_CERT_FILE="${certificates}"
   export UV_SYSTEM_CERTS="${UV_SYSTEM_CERTS:-1}" # as pip, which asks the system too
   export UV_HTTP_TIMEOUT="${UV_HTTP_TIMEOUT:-${PIP_DEFAULT_TIMEOUT:-60}}"
-  VIRTUAL_ENV="${VENV}" UV_NO_PROGRESS=1 "${VENV}/bin/uv" pip install --no-config "$@" >>"${LOG}" 2>&1 9>&- ||
+  for folder in $(pip_says PIP_FIND_LINKS find-links); do
+    if [[ "${folder}" == *://* || -d "${folder}" ]]; then sources+=(--find-links "${folder}"); fi
+  done
+  case "$(pip_says PIP_NO_INDEX no-index)" in 1 | [Tt]rue | [Yy]es | on) sources+=(--no-index) ;; esac
+  VIRTUAL_ENV="${VENV}" UV_NO_PROGRESS=1 "${VENV}/bin/uv" pip install --no-config "${sources[@]}" "$@" >>"${LOG}" 2>&1 9>&- ||
     fail_with_log "${LOG}" "uv pip install $* failed"
 }
 

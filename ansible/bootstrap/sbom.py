@@ -37,10 +37,9 @@ def python_packages(locked: str) -> Iterator[Component]:
         yield component(name, version, PackageURL("pypi", None, name, version), hashes)
 
 
-def debian_packages(lists: list[Path]) -> Iterator[Component]:
-    """The packages that the lists name, in the versions that are installed here."""
-    lines = (line.split("#")[0].strip() for path in lists for line in path.read_text(encoding="utf-8").splitlines())
-    for name in sorted({line for line in lines if line}):
+def debian_packages(names: list[str]) -> Iterator[Component]:
+    """The packages of the map, in the versions that are installed here."""
+    for name in sorted(names):
         asked = ["dpkg-query", "--show", "--showformat=${Version}", name]
         version = subprocess.run(asked, capture_output=True, text=True, check=False).stdout or None
         yield component(name, version, PackageURL("deb", "debian", name, version))
@@ -67,7 +66,9 @@ def bill() -> Bom:
     made.serial_number = made.metadata.timestamp = None  # type: ignore[assignment]  # the same content gives the same bytes
     for path in sorted(BOOTSTRAP.glob("requirements-*.txt")):
         made.components.update(python_packages(path.read_text(encoding="utf-8")))
-    made.components.update(debian_packages(sorted(BOOTSTRAP.glob("apt-*.txt"))))
+    purposes = ["runtime", "test", "virtual", "go", "rust"]
+    told = subprocess.run([BOOTSTRAP / "packages.sh", "--names", *purposes], capture_output=True, text=True, check=True)
+    made.components.update(debian_packages(told.stdout.split()))
     made.components.update(go_modules(INFLUXD))
     return made
 

@@ -134,7 +134,7 @@ from ansible.module_utils.bench_storage.revive import find_built
 from ansible.module_utils.bench_storage.survey import Stack, differences, doom, guarded, observe
 from ansible.module_utils.bench_storage.undo import Undoing
 
-UNDO_FIRST = "run restore.yml first (make restore does; it erases what was built)"
+UNDO_FIRST = "run restore.yml first (daq-bench restore does; it erases what was built)"
 
 
 @dataclass

@@ -273,7 +273,7 @@ def describe_failed(
     record = {
         "id": "storage-target", "role": "storage", "subject": path, "asked": "an answer", "before": "", "applied": "",
         "read_back": said, "status": "mismatch",
-        "detail": "the target has failed: `make restore` gives the candidate back; then look at its drives",
+        "detail": "the target has failed: `daq-bench restore` gives the candidate back; then look at its drives",
     }  # fmt: skip
     return target, [record]
 

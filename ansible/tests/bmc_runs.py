@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from playbook_runs import ANSIBLE, Bench, PlaybookRun
 
 from daq_bench.virtual_candidate.bmc.simulator import Bmc
+from daq_bench.virtual_candidate.ports import free_ports
 
 PASSWORD_VARIABLE = "BENCH_TEST_BMC_PASSWORD"
 GUARD = ANSIBLE / "roles/fans/files/fan_guard.py"
@@ -34,17 +34,9 @@ ROLE_PLAY = """
 """
 
 
-def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    """Return a port of 127.0.0.1 that nobody listens on."""
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def virtual_bmc(directory: Path, cache: Path, vendor: str = "supermicro") -> Bmc:
     """Return a virtual BMC on free ports."""
-    ports = {"ipmi_port": free_port(socket.SOCK_DGRAM), "redfish_port": free_port(), "system_port": free_port()}
-    return Bmc(directory / "bmc", **ports, vendor=vendor, cache=cache)
+    return Bmc(directory / "bmc", *free_ports(3), vendor=vendor, cache=cache)
 
 
 class BmcBench(Bench):

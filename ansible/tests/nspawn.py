@@ -15,13 +15,14 @@ import os
 import platform
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from daq_bench.virtual_candidate.ports import free_ports
 
 BASE_PACKAGES = ("systemd-sysv", "dbus", "openssh-server", "python3", "procps")
 TOOLS = ("systemd-nspawn", "mmdebstrap", "ssh-keygen")
@@ -36,15 +37,7 @@ def missing_requirement() -> str:
     if os.geteuid() != 0:
         return "systemd-nspawn needs root"
     absent = [tool for tool in TOOLS if shutil.which(tool) is None]
-    return f"{', '.join(absent)} not installed (ansible/bootstrap/apt-virtual.txt)" if absent else ""
-
-
-def free_port() -> int:
-    """Return a TCP port of 127.0.0.1 that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    return f"{', '.join(absent)} not installed (make packages-virtual)" if absent else ""
 
 
 def cached_root(packages: tuple[str, ...] = ()) -> Path:
@@ -92,7 +85,7 @@ class Container:
         """Choose the places; nothing is started. `options` are systemd-nspawn's, beside those that each container gets."""
         self.directory, self.packages = directory, packages
         self.address, self.options = address, options
-        self.port = free_port()
+        (self.port,) = free_ports(1)
         self.root = directory / "root"
         self._layers = directory / "layers"
         self._key, self._known_hosts = directory / "key", directory / "known_hosts"

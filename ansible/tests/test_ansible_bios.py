@@ -19,11 +19,11 @@ from ansible.module_utils.bench_bmc.bios_control import Control, Run, Terms, not
 from ansible.module_utils.bench_bmc.errors import BmcError
 from ansible.module_utils.bench_bmc.first_values import FirstValues
 from ansible.module_utils.bench_bmc.redfish import Service, Settings, System, chosen_system, connect, fault_of
-from bmc_runs import free_port
 from playbook_runs import ANSIBLE
 
 from daq_bench.virtual_candidate import tls
 from daq_bench.virtual_candidate.bmc.simulator import Bmc
+from daq_bench.virtual_candidate.ports import free_ports
 
 VENDORS: dict[str, Any] = yaml.safe_load((ANSIBLE / "roles/bios/vars/main/vendors.yml").read_text())["__bios_vendors"]
 WHOLE = {"power_profile": "maximum-performance", "cstates": "off", "turbo": "on", "memory_speed": "maximum"}
@@ -592,6 +592,6 @@ def test_another_ca_is_not_trusted_unless_that_is_written_down(server: Server, t
 
 def test_a_service_that_does_not_answer_is_refused_with_what_to_check(server: Server) -> None:
     """Here nothing listens on the port."""
-    server.service = dataclasses.replace(server.service, port=free_port())
+    server.service = dataclasses.replace(server.service, port=free_ports(1)[0])
     with pytest.raises(BmcError, match=r"it does not answer. Remedy: check bmc.address and bmc.redfish_port.*refused"):
         server.control()

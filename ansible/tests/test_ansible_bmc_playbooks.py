@@ -7,8 +7,10 @@ import time
 from typing import Any
 
 import pytest
-from bmc_runs import PASSWORD_VARIABLE, BmcBench, free_port
+from bmc_runs import PASSWORD_VARIABLE, BmcBench
 from playbook_runs import fake_cpus
+
+from daq_bench.virtual_candidate.ports import free_ports
 
 BIOS = {"bios_power_profile": "maximum-performance", "bios_cstates": "off", "bios_turbo": "on"}
 
@@ -103,7 +105,7 @@ def test_a_bmc_that_is_gone_keeps_nothing_else_from_being_restored(candidate: Bm
     assert candidate.role("cpu", "main").code == 0
     governor = candidate.sysfs / "devices/system/cpu/cpu0/cpufreq/scaling_governor"
     assert governor.read_text() == "performance"
-    port, candidate.entry["ipmi_port"] = candidate.entry["ipmi_port"], free_port()
+    port, candidate.entry["ipmi_port"] = candidate.entry["ipmi_port"], free_ports(1)[0]
     gone = candidate.run("restore.yml")
     assert gone.code != 0
     assert f"127.0.0.1 port {candidate.entry['ipmi_port']}, user admin: it does not answer" in gone.text
@@ -148,7 +150,7 @@ def test_a_bmc_that_is_silent_after_the_load_is_a_mismatch_and_before_it_an_erro
 ) -> None:
     """Before a load it would cost hours to find it silent; after it the rest of the candidate is still read back."""
     candidate.tuning.update(BIOS, fan_mode="full")
-    candidate.entry.update(ipmi_port=free_port(), redfish_port=free_port())
+    candidate.entry.update(zip(("ipmi_port", "redfish_port"), free_ports(2), strict=True))
     before = candidate.role(role, "verify")
     assert before.code != 0
     assert "BMC 127.0.0.1" in before.text

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 import signal
-import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,11 @@ from ansible.module_utils.bench_bmc.fans import fallen, settled, speeds
 from ansible.module_utils.bench_bmc.first_values import FirstValues, FirstValuesError
 from ansible.module_utils.bench_bmc.ipmi import Bmc as Connection
 from ansible.module_utils.bench_bmc.ipmi import Ipmi, parse_fans
-from bmc_runs import GUARD, free_port
+from bmc_runs import GUARD
 from playbook_runs import ANSIBLE
 
 from daq_bench.virtual_candidate.bmc.simulator import Bmc
+from daq_bench.virtual_candidate.ports import free_ports
 from daq_bench.virtual_candidate.testing import fan_readings
 
 VENDORS: dict[str, Any] = yaml.safe_load((ANSIBLE / "roles/fans/vars/main/vendors.yml").read_text())["__fans_vendors"]
@@ -253,7 +253,7 @@ def test_a_bmc_that_cannot_be_entered_is_refused_with_cause_and_remedy(server: S
 
 def test_a_bmc_that_does_not_answer_is_refused_with_what_to_check(server: Server) -> None:
     """The cipher suite is hinted at, since some BMCs keep silent for a wrong one."""
-    port = free_port(socket.SOCK_DGRAM)
+    (port,) = free_ports(1)
     server.connection = dataclasses.replace(server.connection, port=port)
     with pytest.raises(BmcError, match=f"127.0.0.1 port {port}, user admin: it does not answer .*cipher_suite: 3"):
         server.fans("supermicro").apply(KEEP, pretend=False)

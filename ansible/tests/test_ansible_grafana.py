@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 import yaml
 from fake_grafana import build_package
-from nspawn import container, free_port, missing_requirement
+from nspawn import container, missing_requirement
 from playbook_runs import PlaybookRun, run_playbook
+
+from daq_bench.virtual_candidate.ports import free_ports
 
 pytestmark = pytest.mark.skipif(bool(missing_requirement()), reason=missing_requirement())
 
@@ -28,7 +30,7 @@ def test_grafana_gets_data_source_and_dashboards_and_loses_them_again(tmp_path: 
     variables = {
         "observability_services": ["grafana"],
         "grafana_deb_source": str(build_package(tmp_path)),
-        "grafana_port": free_port(),
+        "grafana_port": free_ports(1)[0],
         "grafana_dashboards_source": str(dashboards),
     }
     outputs: list[str] = []

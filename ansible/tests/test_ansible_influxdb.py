@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nspawn import Container, container, free_port, missing_requirement
+from nspawn import Container, container, missing_requirement
 from playbook_runs import PlaybookRun, run_playbook
+
+from daq_bench.virtual_candidate.ports import free_ports
 
 pytestmark = pytest.mark.skipif(bool(missing_requirement()), reason=missing_requirement())
 
@@ -42,7 +44,7 @@ class Server:
     def __init__(self, host: Container, directory: Path) -> None:
         """Choose ports; nothing is started."""
         self.host, self.directory = host, directory
-        self.port, self.rpc_port = free_port(), free_port()
+        self.port, self.rpc_port = free_ports(2)
         self.variables: dict[str, Any] = {
             "observability_services": ["influxdb"],
             "influxdb_binary_source": influxd(),

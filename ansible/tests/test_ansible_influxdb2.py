@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nspawn import container, free_port, missing_requirement
+from nspawn import container, missing_requirement
 from playbook_runs import PlaybookRun, run_playbook
+
+from daq_bench.virtual_candidate.ports import free_ports
 
 pytestmark = [pytest.mark.skipif(bool(missing_requirement()), reason=missing_requirement()), pytest.mark.influx2]
 SECRETS = {"BENCH_INFLUXDB_ADMIN_PASSWORD": "admin-s3cret", "BENCH_INFLUXDB_ADMIN_TOKEN": "operator-s3cret"}
@@ -49,7 +51,7 @@ def influxd2() -> str:
 
 def test_a_server_of_version_2_is_set_up_with_tokens_of_least_rights(tmp_path: Path) -> None:
     """Apply, changed=0, rights asked of the server itself, drift put right, no secret in any output, restore."""
-    port = free_port()
+    (port,) = free_ports(1)
     variables = {
         "observability_services": ["influxdb"],
         "influxdb_major": 2,

@@ -6,7 +6,6 @@ Each figure follows from the seeds 0, 1, 2, ...: the same command gives the same
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from series_factory import BACKGROUNDS, LEVEL, LOSSES, approach, white, with_dip
 from tracks_factory import LOG_PERIOD_S, drive, scenery, track
 
+from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.marked_page import renew
 from daq_bench.bench_model.behaviour.dip_documents import throttling_document
 from daq_bench.bench_model.behaviour.dips import analyse
@@ -188,7 +188,7 @@ def tables(hours: int, trials: int) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Write the tables of docs/detection.md and docs/thermal.md.")
+    parser = Parser(description="Write the tables of docs/detection.md and docs/thermal.md.")
     parser.add_argument("--hours", type=int, default=40, help="seeded hours per background")
     parser.add_argument("--trials", type=int, default=40, help="trials per cell of the other tables")
     arguments = parser.parse_args()

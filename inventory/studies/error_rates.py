@@ -4,12 +4,12 @@
 document. Candidates lie at the bound itself, where a verdict is wrong most often: just outside of it every `met` is a wrong PASS,
 just inside every `missed` a wrong FAIL. The bound is 100, the series' standard deviation 10, as is the run-to-run scatter's unit 1.
 
-A run whose scatter between repetitions alone reaches over the bound is undecided, since everything joined to it only widens the
-interval: it is counted as undecided without computing the intervals of its series (test_error_rates.py compares)."""
+A run whose scatter between repetitions alone reaches over the bound, and whose samples lie on both sides, is undecided, since everything
+joined to it only widens the interval: it is counted as undecided without computing the intervals of its series (test_error_rates.py
+compares)."""
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,6 +24,7 @@ from daq_bench.audit.good.small_run import scenario, some_run
 from scipy.signal import lfilter
 from scipy.stats import beta
 
+from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.marked_page import renew
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.evidence.measured import Measured, measure
@@ -238,10 +239,10 @@ class Trial:
         moves: Array = np.zeros(len(self._means)) + shift
         values = (self._means + moves).tolist()
         low, high = repetition_interval([(one, one) for one in values])
-        if low < BOUND <= high:
+        shifted = self._series + moves[:, None]
+        if low < BOUND <= high and shifted.min() < BOUND <= shifted.max():
             return UNDECIDED
-        series = (self._series + moves[:, None]).tolist()
-        return self._with_known(Measured(tuple(values), series=tuple(tuple(one) for one in series)), moves)
+        return self._with_known(Measured(tuple(values), series=tuple(map(tuple, shifted.tolist()))), moves)
 
     def _with_known(self, measured: Measured, moves: Array) -> str:
         numbers = iter(range(len(moves)))
@@ -379,9 +380,11 @@ def _marked(found: Rates) -> str:
     return f"**{found.wrong_pass:.1f}**" if over else f"{found.wrong_pass:.1f}"
 
 
-def publish(made: Callable[[int], Iterator[str]], about: str, runs: int = 500) -> None:
+def publish(
+    made: Callable[[int], Iterator[str]], about: str, runs: int = 500, marks: tuple[str, str] = (BEGIN, END)
+) -> None:
     """Prints what `made` yields for the number of runs asked, and writes it between the markers of the document asked."""
-    parser = argparse.ArgumentParser(description=about)
+    parser = Parser(description=about)
     parser.add_argument("--runs", type=int, default=runs)
     parser.add_argument("--write", type=Path, help="document whose part between the markers is renewed")
     options = parser.parse_args()
@@ -390,7 +393,7 @@ def publish(made: Callable[[int], Iterator[str]], about: str, runs: int = 500) -
         print(line, flush=True)
         lines.append(line)
     if options.write:
-        renew(options.write, BEGIN, END, "\n".join(lines))
+        renew(options.write, *marks, "\n".join(lines))
 
 
 if __name__ == "__main__":

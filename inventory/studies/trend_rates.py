@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.marked_page import renew
 from daq_bench.bench_model.nights import steps as night_steps
 from daq_bench.bench_model.nights.steps import Values
@@ -63,7 +64,7 @@ def table(series: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--series", type=int, default=200)
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()

@@ -93,14 +93,14 @@ def test_the_table_is_written_where_the_markers_are(tmp_path: Path, capsys: pyte
     assert program.main(["--most", "1", "--scenarios", "thread-scan", "--write", str(page)]) == 0
     text = page.read_text(encoding="utf-8")
     assert "Wrong PASS: **0**" in text and "old" not in text and text.endswith("after\n")
-    assert "1/1 thread-scan: good evidence is INADMISSIBLE" in capsys.readouterr().out
+    assert "1/1 thread-scan: good evidence is PASS" in capsys.readouterr().out
     page.write_text("no markers", encoding="utf-8")
     with pytest.raises(SystemExit, match="has no lines"):
         program.main(["--most", "1", "--scenarios", "thread-scan", "--write", str(page)])
 
 
 CALLS = re.compile(
-    r"(?:PYTHONPATH=(\S+) )?\$\(PYTHON\) (-m (?:daq_bench.audit|daq_bench.simulation|daq_bench.crash_trials)|inventory/studies/\S+)"
+    r"(?:PYTHONPATH=(\S+) )?\$\(VENV_PYTHON\) (-m (?:daq_bench.audit|daq_bench.simulation|daq_bench.crash_trials)|inventory/studies/\S+)"
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from nights_factory import NightPlan, write_night
 
 from daq_bench.bench_model.documents.nights import Comparison, Job
+from daq_bench.bench_model.nights import baseline
 from daq_bench.bench_model.nights.baseline import IMPROVED, REGRESSED, SAME, UNDECIDED, compare
 from daq_bench.bench_model.nights.night import Night, read_night
 from daq_bench.bench_model.nights.outcome import Entry, headline, status_of, summary
@@ -20,37 +22,63 @@ def night(runs: Path, plan: NightPlan) -> Night:
     return read_night(write_night(runs, plan))
 
 
-def compared(runs: Path, before: NightPlan, after: NightPlan, earlier: list[NightPlan]) -> dict[str, Comparison]:
+def compared(
+    runs: Path, before: NightPlan, after: NightPlan, earlier: list[NightPlan], **more: Any
+) -> dict[str, Comparison]:
     known = [night(runs, plan) for plan in earlier]
-    return {one.id: one for one in compare(night(runs, after), night(runs, before), known)}
+    return {one.id: one for one in compare(night(runs, after), night(runs, before), known, **more)}
 
 
-@pytest.mark.parametrize(("rate", "result"), [(9.5, REGRESSED), (9.95, SAME), (10.6, IMPROVED)])
-def test_a_difference_counts_when_its_interval_leaves_out_zero(tmp_path: Path, rate: float, result: str) -> None:
-    found = compared(tmp_path, NightPlan(0), NightPlan(1, rate=rate), [])["R-01"]
+@pytest.mark.parametrize(("rate", "result"), [(7.0, REGRESSED), (9.5, SAME), (9.95, SAME), (13.0, IMPROVED)])
+def test_until_the_spread_is_known_only_a_collapse_counts(tmp_path: Path, rate: float, result: str) -> None:
+    """One earlier night: the spread is taken for 5 %, and 0.1 of the profile's 0.8 %, over two requirements, is tonight's."""
+    found = compared(tmp_path, NightPlan(0, bound=1.0), NightPlan(1, rate=rate, bound=1.0), [])["R-01"]
     assert found.result == result
-    assert found.interval is not None
-    # MOVER of two symmetrical intervals: half widths add in quadrature.
-    assert found.interval[1] - found.interval[0] == pytest.approx(2 * (0.1**2 + 0.1**2) ** 0.5)
-    assert "unknown" in found.method
+    assert found.interval is not None and found.difference == pytest.approx(rate - 10.0)
+    # z(0.0004) x 0.5 x sqrt(2) = 3.3528 x 0.7071 = 2.371 either way
+    assert found.interval[1] - found.interval[0] == pytest.approx(2 * 2.371, abs=0.01)
+    assert "assumed, since too few runs show it" in found.method and "99% for all requirements together" in found.method
 
 
-def test_the_spread_between_nights_widens_the_interval(tmp_path: Path) -> None:
-    """The same fall of 0.5 GB/s, where nights differ by as much anyway."""
-    earlier = [NightPlan(10 + n, rate=10 + 0.6 * (-1) ** n) for n in range(8)]
-    found = compared(tmp_path, NightPlan(0), NightPlan(30, rate=9.5), earlier)["R-01"]
-    assert found.result == SAME
-    assert "8 earlier good runs" in found.method
+def test_a_step_within_the_spread_of_nights_is_none_and_one_beyond_it_is_seen_in_its_third_night(
+    tmp_path: Path,
+) -> None:
+    nights = [NightPlan(n, rate=10 + 0.05 * (-1) ** n) for n in range(20)]
+    results = []
+    for number in (20, 21, 22):
+        tonight = NightPlan(number, rate=9.7)
+        results.append(compared(tmp_path / str(number), nights[0], tonight, nights[1:])["R-01"])
+        nights.append(tonight)
+    assert [one.result for one in results] == [SAME, REGRESSED, REGRESSED]
+    assert "mean of the last 3 nights against 18 earlier good runs" in results[2].method or "20" in results[2].method
+    assert results[2].baseline == pytest.approx(10.0, abs=0.02)
+    wide = [NightPlan(n, rate=10 + 0.6 * (-1) ** n) for n in range(20)]
+    assert compared(tmp_path / "wide", wide[0], NightPlan(30, rate=9.5), wide[1:])["R-01"].result == SAME
 
 
-def test_without_an_interval_only_a_rank_among_enough_runs_decides(tmp_path: Path) -> None:
-    few = compared(tmp_path / "few", NightPlan(0), NightPlan(30, late=9.0), [NightPlan(1 + n) for n in range(5)])[
-        "R-02"
-    ]
-    assert few.result == UNDECIDED
-    many = [NightPlan(1 + n, late=4 + n / 100) for n in range(19)]
-    assert compared(tmp_path / "many", NightPlan(0), NightPlan(30, late=9.0), many)["R-02"].result == REGRESSED
-    assert compared(tmp_path / "same", NightPlan(0), NightPlan(30, late=4.05), many)["R-02"].result == SAME
+def test_without_an_interval_only_several_nights_worse_than_enough_others_decide(tmp_path: Path) -> None:
+    few = compared(tmp_path / "few", NightPlan(0), NightPlan(30, late=9.0), [NightPlan(1 + n) for n in range(5)])
+    assert few["R-02"].result == UNDECIDED and "too few" in few["R-02"].method
+    many = [NightPlan(n, late=4 + n * 7 % 19 / 100) for n in range(19)]
+    for late, result in ((9.0, REGRESSED), (4.05, SAME)):
+        last = [NightPlan(40 + n, late=9.0) for n in range(2)]
+        found = compared(tmp_path / result, many[0], NightPlan(50, late=late), [*many[1:], *last])["R-02"]
+        assert (found.result, found.baseline) == (result, pytest.approx(4.09, abs=0.05))
+    one = compared(tmp_path / "one", many[0], NightPlan(50, late=9.0), many[1:])["R-02"]
+    assert one.result == SAME
+
+
+def test_what_somebody_accepted_begins_a_level_and_keeps_the_spread(tmp_path: Path) -> None:
+    old = [NightPlan(n, rate=10 + 0.05 * (-1) ** n) for n in range(12)]
+    new = NightPlan(20, rate=9.5)
+    found = compared(tmp_path, new, NightPlan(21, rate=9.45), old, accepted=True)["R-01"]
+    assert (found.result, found.baseline) == (SAME, 9.5) and "between nights" in found.method
+    assert compared(tmp_path / "not", old[0], NightPlan(21, rate=9.45), old[1:])["R-01"].result == REGRESSED
+
+
+def test_a_longer_profile_alarms_no_more_often(tmp_path: Path) -> None:
+    run = night(tmp_path, NightPlan(0))
+    assert [baseline._together(run, severity) for severity in ("mandatory", "advisory")] == [2, 1]
 
 
 def test_a_fact_regresses_when_it_was_met_and_is_missed(tmp_path: Path) -> None:

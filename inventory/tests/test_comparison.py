@@ -82,7 +82,7 @@ def test_an_unknown_target_is_named_with_its_line_and_the_known_ones(tmp_path: P
     assert str(error).startswith(
         f"{file}:{line_with(file, 'nand-raid6')}: workloads.raid_vs_3dxp.sets[1]: candidate 'virtual'"
     )
-    assert "has no target 'nand-raid6'. Known: nand-raid0, nand-raid0-512k" in str(error)
+    assert "has no target 'nand-raid6'. Did you mean nand-raid5, nand-raid1 or nand-raid0?" in str(error)
 
 
 def test_a_set_that_is_not_given_up_is_refused_with_its_drives(tmp_path: Path) -> None:

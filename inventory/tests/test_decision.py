@@ -13,7 +13,7 @@ import pytest
 from daq_bench.bench_model.evidence.measured import measure
 from daq_bench.bench_model.profiles.metrics import ResultMetric
 from daq_bench.bench_model.profiles.requirements import Requirement
-from daq_bench.bench_model.verdict.decision import Estimate, decide, estimate
+from daq_bench.bench_model.verdict.decision import Estimate, by_interval, decide, estimate
 
 METRIC = ResultMetric("x", "", "MB/s", "results/x.json", "values", "estimated", "series")
 REQUIREMENT = Requirement("X-1", "", "x", "at_least", 9.0, "GB/s", "min", "mandatory", False, "")  # type: ignore[arg-type]
@@ -192,7 +192,7 @@ def test_one_of_six_series_may_look_too_correlated_for_its_length(slow: int, dec
     for number in range(slow):
         document["series"][number].sort()  # the same values, as a drift
     found = known(document)
-    assert decide("at_least", 9.0, 0.0, found).decision == decision
+    assert by_interval("at_least", 9.0, 0.0, found).decision == decision
     assert found.method.startswith(
         "Student t" if slow == 1 else "none: repetition 1: 80 samples are too few for their autocorr"
     )
@@ -253,6 +253,97 @@ def test_an_interval_of_95_percent_is_not_taken_for_one_of_more() -> None:
     assert known(document, metric=GIVEN).method == (
         "none: the interval in results/x.json is one of 95%, and several looks ask for more"
     )
+
+
+def cliffs(high: float, low: float, count: int = 6) -> list[list[float]]:
+    """Repetitions that leave their cache at different moments."""
+    return [
+        [(high if at < 30 + 5 * number else low) + one for at, one in enumerate(scattered(0.0, seed=number))]
+        for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize("statistic", ["min", "median"])
+@pytest.mark.parametrize(
+    ("high", "low", "guard", "decision"),
+    [
+        (17_000.0, 12_000.0, 0.0, "met"),
+        (17_000.0, 12_000.0, 2.5, "met"),  # the lowest sample is 11.87
+        (17_000.0, 12_000.0, 2.95, "undecided"),
+        (13_000.0, 9_050.0, 0.0, "undecided"),  # some samples lie below 9
+        (8_800.0, 6_000.0, 0.0, "missed"),
+    ],
+)
+def test_all_samples_of_six_repetitions_on_one_side_decide_where_no_interval_can(
+    statistic: Any, high: float, low: float, guard: float, decision: str
+) -> None:
+    found = known(of_series(*cliffs(high, low)), replace(REQUIREMENT, statistic=statistic))
+    assert by_interval("at_least", 9.0, guard, found).decision in ("undecided", "missed")
+    decided = decide("at_least", 9.0, guard, found)
+    assert decided.decision == decision
+    if decision != "undecided":
+        assert decided.found.method == "range of all 480 samples of 6 repetitions, no confidence level"
+        assert (decided.found.confidence, decided.more_repetitions, decided.advice) == (None, None, "")
+
+
+def test_the_range_also_decides_what_must_stay_below() -> None:
+    found = known(of_series(*cliffs(12_000.0, 17_000.0)), replace(REQUIREMENT, comparison="at_most", statistic="max"))
+    assert found.ranged is not None and found.ranged.interval is not None
+    assert decide("at_most", found.ranged.interval[1], 0.0, found).decision == "met"
+    assert decide("at_most", found.ranged.interval[1] - 1e-6, 0.0, found).decision == "undecided"
+
+
+def test_an_interval_that_decides_is_not_replaced_by_a_range() -> None:
+    decided = decide("at_least", 9.0, 0.0, known(repeated(9500.0)))
+    assert decided.found.confidence == 0.95 and decided.found.method.startswith("Student t")
+
+
+def test_the_range_is_no_narrower_than_the_scatter_of_the_values() -> None:
+    levels = [9050.0] * 3 + [17_000.0] * 3
+    series = [[level + one % 7 for one in range(number, number + 80)] for number, level in enumerate(levels)]
+    found = known(of_series(*series))
+    assert min(map(min, series)) >= 9000.0
+    # Student's t of three values at 9.05 and three at 17: 13.03 - 2.57 x 4.36 / 2.449 = 8.46
+    assert found.ranged is not None and found.ranged.interval is not None
+    assert found.ranged.interval[0] == pytest.approx(13.028 - 2.5706 * 4.355 / math.sqrt(6), abs=0.01)
+    assert decide("at_least", 9.0, 0.0, found).decision == "undecided"
+
+
+@pytest.mark.parametrize("fault", ["missing", "doubled", "not its own", "short", "five", "several looks"])
+def test_the_range_mends_no_fault_of_the_evidence(fault: str) -> None:
+    document = of_series(*cliffs(17_000.0, 12_000.0))
+    if fault == "missing":
+        document["series"][5] = None
+    elif fault == "doubled":
+        document["series"][5], document["values"][5] = document["series"][0], document["values"][0]
+    elif fault == "not its own":
+        document["values"][5] *= 1.06
+    elif fault == "short":
+        document["series"][5] = document["series"][5][:49]
+        document["values"][5] = fmean(document["series"][5])
+    elif fault == "five":
+        document = of_series(*cliffs(17_000.0, 12_000.0, 5))
+    else:
+        document["stopping"] = {"confidence": 0.99}
+    found = known(document)
+    assert found.ranged is None
+    assert decide("at_least", 9.0, 0.0, found).decision == "undecided"
+
+
+def test_each_stratum_is_decided_by_its_own_rule() -> None:
+    """A stratum whose interval decides may have samples outside, another has none outside and no interval."""
+    metric = replace(METRIC, strata="labels")
+    near = [scattered(9_060.0, 400, seed=20 + number) for number in range(6)]
+    document = of_series(*near, *cliffs(17_000.0, 12_000.0)) | {"labels": ["full"] * 6 + ["fresh"] * 6}
+    assert min(map(min, near)) < 9_000.0
+    decided = decide("at_least", 9.0, 0.0, known(document, metric=metric))
+    assert decided.decision == "met" and decided.found.confidence is None
+    assert decided.found.method == (
+        "range of all 480 samples of 6 repetitions, no confidence level and Student t and order statistics of 6 repetitions, "
+        "joined with block bootstrap and cosine t within each, extended to the min; the worst of 2 strata"
+    )
+    slow = of_series(*near, *cliffs(8_800.0, 6_000.0)) | {"labels": ["full"] * 6 + ["fresh"] * 6}
+    assert decide("at_least", 9.0, 0.0, known(slow, metric=metric)).decision == "missed"
 
 
 STRATA = replace(METRIC, samples=None, strata="labels")

@@ -89,24 +89,24 @@ def test_the_shipped_candidate_is_this_machine() -> None:
 
 
 def test_an_unknown_key_is_named_with_its_line_and_the_nearest_known_one(edited: Edit) -> None:
-    file = edited("scenarios/dune-snb.yml", "    seconds_per_point: 3", "    second_per_point: 3")
+    file = edited("scenarios/dune-snb.yml", "    seconds_per_point: 0.5", "    second_per_point: 0.5")
     with pytest.raises(ProfileError) as caught:
         load_scenario(file)
     line = line_with(file, "second_per_point")
     assert str(caught.value).startswith(f"{file}:{line}: workloads.block_scan.second_per_point: unknown key")
-    assert "Did you mean 'seconds_per_point'?" in str(caught.value)
+    assert "Did you mean seconds_per_point?" in str(caught.value)
 
 
 # file, what it says, what an editor made of it, and the complaint
 SLIPS = {
     "missing key": ("requirements/dune-snb.yml", "    severity: mandatory\n", "",
                     r"requirements\[0\]: key 'severity' is missing\. Add it: an advisory"),
-    "wrong type": ("scenarios/dune-snb.yml", "duration_s: 20", "duration_s: long",
+    "wrong type": ("scenarios/dune-snb.yml", "duration_s: 10", "duration_s: long",
                    r":{line}: duration_s: value 'long' is not of type number"),
-    "malformed YAML": ("scenarios/dune-snb.yml", "duration_s: 20", "duration_s: [20", r"{file}:\d+: is not valid YAML"),
+    "malformed YAML": ("scenarios/dune-snb.yml", "duration_s: 10", "duration_s: [10", r"{file}:\d+: is not valid YAML"),
     "key twice": ("scenarios/dune-snb.yml", "seed: 20211", "seed: 20211\nseed: 4", "duplicate key"),
     "bare M": ("scenarios/dune-snb.yml", "ring_size: 64MiB", "ring_size: 64M", r"workloads\.snb_record\.ring_size.*never a bare k"),
-    "size that O_DIRECT cannot write": ("scenarios/dune-snb.yml", "[4KiB, 8KiB", "[5568, 8KiB", "5568 B is no multiple of 4 KiB"),
+    "size that O_DIRECT cannot write": ("scenarios/dune-snb.yml", "[4KiB, 32KiB", "[5568, 32KiB", "5568 B is no multiple of 4 KiB"),
     "metric that nobody names": ("requirements/dune-snb.yml", "snb_record.lost_superchunks", "snb_record.lost_superchunk",
                                  r"requirements\[0\]\.metric: metric 'snb_record\.lost_superchunk' is not in"),
     "unit of another kind": ("requirements/dune-snb.yml", "    unit: GB\n", "    unit: GB/s\n",
@@ -117,7 +117,7 @@ SLIPS = {
     "most repetitions below the least": ("scenarios/dune-snb.yml", "repetitions: 1", "repetitions: 3\nrepetitions_max: 2",
                                          "is less than repetitions, 3"),
     "unknown key of a candidate": ("lab.yml", "cpus_min: 2", "cpu_min: 2",
-                                   r"bench_candidate\.identity\.cpu_min: unknown key 'cpu_min'. Did you mean 'cpus_min'"),
+                                   r"bench_candidate\.identity\.cpu_min: unknown key 'cpu_min'. Did you mean cpus_min"),
 }  # fmt: skip
 
 
@@ -146,9 +146,12 @@ def test_a_requirement_whose_metric_the_scenario_does_not_yield_is_refused(edite
 
 
 def test_an_unknown_candidate_and_an_absent_file_are_answered_with_what_there_is(tmp_path: Path) -> None:
-    with pytest.raises(ProfileError, match=r"has no candidate 'nemo'\. Known here: this-machine"):
+    with pytest.raises(ProfileError, match=r"has no candidate 'nemo'\. Known: this-machine"):
         load_candidate(INVENTORY / "lab.yml", "nemo")
-    with pytest.raises(ProfileError, match=r"there is no such file\. Known here: .*dune-snb, "):
+    with pytest.raises(
+        ProfileError,
+        match=r"there is no such file\. None of the \d+ known names is near; `daq-bench list \w+` lists them",
+    ):
         load_scenario(INVENTORY / "scenarios" / "nemo.yml")
 
 
@@ -172,9 +175,9 @@ NUMBERS = [
     ("requirements/dune-snb.yml", "duration_s: 100", "duration_s: "),
     ("requirements/dune-snb.yml", "superchunk_rate_hz: 166000", "superchunk_rate_hz: "),
     ("scenarios/dune-snb.yml", "scale: 0.1", "scale: "),
-    ("scenarios/dune-snb.yml", "duration_s: 20", "duration_s: "),
+    ("scenarios/dune-snb.yml", "duration_s: 10", "duration_s: "),
     ("scenarios/dune-snb.yml", "seed: 20211", "seed: "),
-    ("scenarios/dune-snb.yml", "seconds_per_point: 3", "seconds_per_point: "),
+    ("scenarios/dune-snb.yml", "seconds_per_point: 0.5", "seconds_per_point: "),
     ("scenarios/dune-snb.yml", "ring_size: 64MiB", "ring_size: "),
     ("lab.yml", "cpus_min: 2", "cpus_min: "),
     ("metrics.yml", "unit: count", "unit: "),
@@ -208,7 +211,7 @@ def test_no_number_of_any_document_is_infinite_or_none(edited: Edit, name: str, 
     [
         ("requirements/dune-snb.yml", "scale_min: 1", "scale_min: "),
         ("scenarios/dune-snb.yml", "scale: 0.1", "scale: "),
-        ("scenarios/dune-snb.yml", "duration_s: 20", "duration_s: "),
+        ("scenarios/dune-snb.yml", "duration_s: 10", "duration_s: "),
         ("scenarios/dune-snb.yml", "repetitions: 1", "repetitions: "),
         ("scenarios/dune-snb.yml", "links: 10", "links: "),
         ("scenarios/dune-snb.yml", "superchunk_rate_hz: 166000", "superchunk_rate_hz: "),

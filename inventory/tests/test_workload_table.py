@@ -35,7 +35,7 @@ def test_what_a_model_names_is_made_and_read_by_its_type(name: str) -> None:
 def test_no_document_is_made_twice() -> None:
     files = [one.file for model in MODELS.values() for one in model.beside]
     assert len(files) == len(set(files))
-    assert len(derived.MAKERS) == 10 + len([one for model in MODELS.values() for one in model.beside if one.make])
+    assert len(derived.MAKERS) == 11 + len([one for model in MODELS.values() for one in model.beside if one.make])
 
 
 @pytest.mark.parametrize(

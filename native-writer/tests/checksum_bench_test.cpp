@@ -18,9 +18,9 @@ using testing::run_daqwriter;
 using testing::TempDir;
 
 // Right until one call, wrong from then on.
-class LyingEngine : public AdlerEngine {
+class LyingAdlerEngine : public AdlerEngine {
  public:
-  explicit LyingEngine(int right_calls) : right_calls_(right_calls) {}
+  explicit LyingAdlerEngine(int right_calls) : right_calls_(right_calls) {}
 
  private:
   std::uint32_t run(std::uint32_t running, std::byte* destination,
@@ -122,7 +122,7 @@ TEST(ChecksumBench, AWrongCutIsFoundAndNothingIsMeasured) {
                                   const std::vector<int>& cpus) -> std::unique_ptr<AdlerEngine> {
     EXPECT_EQ(smallest, 0u);  // threads are used however short the parts are
     if (variant == AdlerVariant::fused)
-      return std::make_unique<LyingEngine>(21);  // wrong in the eleventh cut
+      return std::make_unique<LyingAdlerEngine>(21);  // wrong in the eleventh cut
     return make_adler_engine(variant, threads, smallest, cpus);
   };
   const ChecksumResult result = bench(options, factory);
@@ -136,7 +136,7 @@ TEST(ChecksumBench, AWrongCutIsFoundAndNothingIsMeasured) {
 TEST(ChecksumBench, AWrongChecksumEndsTheMeasurementWithItsPlace) {
   const AdlerFactory factory = [](AdlerVariant variant, unsigned threads, std::size_t smallest,
                                   const std::vector<int>& cpus) -> std::unique_ptr<AdlerEngine> {
-    if (variant == AdlerVariant::pool_cv && threads == 2) return std::make_unique<LyingEngine>(3);
+    if (variant == AdlerVariant::pool_cv && threads == 2) return std::make_unique<LyingAdlerEngine>(3);
     return make_adler_engine(variant, threads, smallest, cpus);
   };
   const ChecksumResult result = bench(quick(), factory);

@@ -401,7 +401,7 @@ TEST_F(UringFeatureTest, WaitingForAKernelThatTakesNothingEndsInTime) {
   ASSERT_EQ(engine.accept(requests(4)), 4);
   const std::int64_t since = monotonic_ns();
   EXPECT_EQ(engine.reap(done, 1, 50'000'000), 0);
-  EXPECT_LT(monotonic_ns() - since, 5 * kSecondNs);
+  EXPECT_LT(monotonic_ns() - since, 20 * kSecondNs);
   EXPECT_EQ(engine.unsubmitted().size(), 4u);
 }  // and its destruction waits for nothing
 

@@ -292,7 +292,7 @@ TEST_F(FramedWriterTest, AnInterruptionEndsAHungWriterToo) {
                         std::make_unique<testing::CountedEngine>(std::move(inner), completed), 2);
                   }),
                   signal);
-  EXPECT_LT(monotonic_ns() - asked, 5'000'000'000);
+  EXPECT_LT(monotonic_ns() - asked, 20'000'000'000);
   EXPECT_EQ(r.status, RunStatus::interrupted);
   EXPECT_NE(r.error.find("writer 1: "), std::string::npos) << r.error;
   EXPECT_GT(r.unanswered_bytes, 0u);

@@ -13,11 +13,11 @@
 namespace daqwriter {
 namespace {
 
-using Bytes = std::vector<std::uint8_t>;
+using Encoded = std::vector<std::uint8_t>;
 
 // An independent reader of the interchange format, written from its description, not from the encoder.
-Bytes unbase64(const std::string& text) {
-  Bytes out;
+Encoded unbase64(const std::string& text) {
+  Encoded out;
   std::uint32_t bits = 0;
   int have = 0;
   for (const char c : text) {
@@ -32,17 +32,17 @@ Bytes unbase64(const std::string& text) {
   return out;
 }
 
-std::uint64_t big_endian(const Bytes& bytes, std::size_t at, int width) {
+std::uint64_t big_endian(const Encoded& bytes, std::size_t at, int width) {
   std::uint64_t value = 0;
   for (int i = 0; i < width; ++i) value = value << 8 | bytes.at(at + static_cast<std::size_t>(i));
   return value;
 }
 
 std::vector<std::uint64_t> decode(const std::string& text) {
-  const Bytes packed = unbase64(text);
+  const Encoded packed = unbase64(text);
   EXPECT_EQ(big_endian(packed, 0, 4), 0x1c849314u);
   EXPECT_EQ(big_endian(packed, 4, 4), packed.size() - 8);
-  Bytes plain(1 << 20);
+  Encoded plain(1 << 20);
   std::size_t size = 0;
   libdeflate_decompressor* decompressor = libdeflate_alloc_decompressor();
   EXPECT_EQ(libdeflate_zlib_decompress(decompressor, packed.data() + 8, packed.size() - 8, plain.data(),

@@ -15,9 +15,9 @@ namespace daqwriter {
 namespace {
 
 using testing::random_bytes;
-using Bytes = std::span<const std::byte>;
+using ByteSpan = std::span<const std::byte>;
 
-std::uint32_t by_zlib(std::uint32_t running, Bytes data) {
+std::uint32_t by_zlib(std::uint32_t running, ByteSpan data) {
   return static_cast<std::uint32_t>(
       adler32_z(running, reinterpret_cast<const Bytef*>(data.data()), data.size()));
 }
@@ -47,7 +47,7 @@ TEST_P(ParallelAdlerTest, IsZlibsForEveryLength) {
   const auto engine = make(0);
   const bool dear = std::get<0>(GetParam()) == AdlerVariant::thread_per_chunk;
   for (std::size_t length = 0; length <= 5000; length += dear && length > 300 ? 61 : 1) {
-    const Bytes part(data.data() + length % 64, length);
+    const ByteSpan part(data.data() + length % 64, length);
     const auto running = static_cast<std::uint32_t>(length);
     ASSERT_EQ(engine->update(running, part), by_zlib(running, part)) << length;
   }
@@ -55,7 +55,7 @@ TEST_P(ParallelAdlerTest, IsZlibsForEveryLength) {
 
 TEST_P(ParallelAdlerTest, IsTheSameForEverySplit) {
   const auto data = random_bytes(300);
-  const Bytes all(data);
+  const ByteSpan all(data);
   const auto engine = make(0);
   for (std::size_t split = 0; split <= all.size(); ++split) {
     const std::uint32_t first = engine->update(1, all.first(split));
@@ -78,7 +78,7 @@ TEST_P(ParallelAdlerTest, CopiesLargeEventsExactlyWhereverTheyLie) {
     std::vector<std::byte> expected = destination;
     std::copy_n(data.begin() + static_cast<std::ptrdiff_t>(from), bytes,
                 expected.begin() + static_cast<std::ptrdiff_t>(to));
-    const Bytes source(data.data() + from, bytes);
+    const ByteSpan source(data.data() + from, bytes);
     const std::uint32_t value = by_zlib(running, source);
     running = engine->update_and_copy(running, destination.data() + to, source);
     publish_streamed();
@@ -102,7 +102,7 @@ TEST_P(ParallelAdlerTest, EnginesDoNotDisturbEachOther) {
     streams.emplace_back([&, stream] {
       const auto engine = make(0);
       for (std::size_t turn = 0; turn < 50; ++turn) {
-        const Bytes event = Bytes(data).subspan(stream * 1000 + turn * 77, 100'000 + turn);
+        const ByteSpan event = ByteSpan(data).subspan(stream * 1000 + turn * 77, 100'000 + turn);
         if (engine->update(1, event) != by_zlib(1, event)) ++wrong;
       }
     });

@@ -436,7 +436,7 @@ TEST_F(SeveralTargets, AnInterruptionClosesAllRecordsInTime) {
       asked_ns = monotonic_ns();
       kill(child, SIGINT);
     });
-    EXPECT_LT(monotonic_ns() - asked_ns, 5'000'000'000);
+    EXPECT_LT(monotonic_ns() - asked_ns, 20'000'000'000);  // of 40 s
     EXPECT_EQ(result.exit_code, 130) << result.error_text;
     const auto document = testing::read_json(json);
     EXPECT_EQ(document["status"], "interrupted");
@@ -752,19 +752,18 @@ TEST_F(SeveralDrives, OneThatDoesNotAnswerDoesNotKeepTheOthersFromClosing) {
                                ? Arguments{"--condition", "overwrite", "--span", "4MiB"}
                                : Arguments{"--links", "1", "--superchunk-rate", "200", "--ring-size", "4MiB"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    std::int64_t asked_ns = 0, said_ns = 0;
+    bool said_in_time = false;
     const auto result = run_daqwriter(arguments, [&](pid_t child) {
       testing::wait_for_lines(lines, 20);
       EXPECT_EQ(ioctl(held, FIFREEZE, 0), 0) << errno_text(errno);
       usleep(300'000);
-      asked_ns = monotonic_ns();
       kill(child, SIGINT);
-      for (int i = 0; i < 1000 && !fs::exists(json); ++i) usleep(10'000);
-      said_ns = monotonic_ns();
+      for (int i = 0; i < 3000 && !fs::exists(json); ++i) usleep(10'000);
+      said_in_time = fs::exists(json);  // while the file system stands still
       ioctl(held, FITHAW, 0);
     });
     EXPECT_EQ(result.exit_code, 130) << result.error_text;
-    EXPECT_LT(said_ns - asked_ns, 5'500'000'000) << command;  // and what a busy machine adds
+    EXPECT_TRUE(said_in_time) << command;
     const auto document = testing::read_json(json);
     expect_said(document["error"], frozen.path());
     EXPECT_GT(document["targets"][1]["unanswered_bytes"], 0) << command;

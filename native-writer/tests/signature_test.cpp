@@ -15,9 +15,9 @@ using testing::LoopDevice;
 using testing::TempDir;
 
 // A block on the drive, filled by hand: little-endian numbers of 1 to 8 bytes.
-struct Bytes {
-  explicit Bytes(std::size_t size) : bytes(size) {}
-  Bytes& put(std::size_t at, std::uint64_t value, std::size_t size) {
+struct Written {
+  explicit Written(std::size_t size) : bytes(size) {}
+  Written& put(std::size_t at, std::uint64_t value, std::size_t size) {
     std::memcpy(bytes.data() + at, &value, size);
     return *this;
   }
@@ -59,9 +59,9 @@ TEST_F(SignatureTest, AnEmptyDriveHasNone) {
 }
 
 TEST_F(SignatureTest, IsRefusedForAGuidPartitionTable) {
-  Bytes mbr(512);
+  Written mbr(512);
   mbr.put(450, 0xee, 1).put(454, 1, 4).put(458, kBytes / 512 - 1, 4).put(510, 0xaa55, 2);
-  Bytes header(512);
+  Written header(512);
   const std::vector<std::byte> entries(128 * 128);
   const std::uint64_t last = kBytes / 512 - 1;
   header.put(0, 0x5452415020494645, 8).put(8, 0x10000, 4).put(12, 92, 4).put(24, 1, 8).put(32, last, 8);
@@ -80,12 +80,12 @@ TEST_F(SignatureTest, IsRefusedForAGuidPartitionTable) {
 
 // A table that is damaged, or that a tool wiped by half, may still be brought back.
 TEST_F(SignatureTest, IsRefusedForWhatIsLeftOfAGuidPartitionTable) {
-  Bytes mbr(512);
+  Written mbr(512);
   mbr.put(450, 0xee, 1).put(454, 1, 4).put(458, kBytes / 512 - 1, 4).put(510, 0xaa55, 2);
   testing::write_bytes(loop->path(), 0, mbr.bytes);
   expect_found("PMBR partition table");
   testing::write_bytes(loop->path(), 0, std::vector<std::byte>(512));
-  const Bytes header = Bytes(512).put(0, 0x5452415020494645, 8);
+  const Written header = Written(512).put(0, 0x5452415020494645, 8);
   for (const std::uint64_t offset : {std::uint64_t{512}, std::uint64_t{4096}, kBytes - 512, kBytes - 4096}) {
     testing::write_bytes(loop->path(), offset, header.bytes);
     expect_found("header of a gpt partition table");
@@ -94,8 +94,8 @@ TEST_F(SignatureTest, IsRefusedForWhatIsLeftOfAGuidPartitionTable) {
   EXPECT_EQ(probe_signature(loop->fd(), loop->path()), std::nullopt);
 }
 
-Bytes md_superblock() {
-  Bytes superblock(4096);
+Written md_superblock() {
+  Written superblock(4096);
   superblock.put(0, 0xa92b4efc, 4).put(4, 1, 4).put(72, 1, 4).put(144, 8, 8);  // version 1.2 lies at sector 8
   std::uint64_t sum = 0;
   for (std::size_t at = 0; at < 256; at += 4) {
@@ -126,7 +126,7 @@ TEST_F(SignatureTest, ASetIsSeenBehindAFileSystemAndInAPartition) {
 }
 
 TEST_F(SignatureTest, IsRefusedForAVolumeOfLvm) {
-  Bytes label(512);
+  Written label(512);
   label.put(0, 0x454e4f4c4542414c, 8).put(8, 1, 8).put(20, 32, 4).put(24, 0x31303020324d564c, 8);  // LABELONE
   std::uint32_t crc = 0xf597a6cf;
   for (std::size_t at = 20; at < 512; ++at) {

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec import structs
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(1, str(Path(__file__).resolve().parents[2] / "inventory" / "tests"))  # raid_factory
@@ -18,7 +20,9 @@ from comparison_runs import weights_file
 from factory_knobs import Knobs
 from tender_factory import RATE, Run, make_run
 
+from daq_bench.bench_model.documents.admission import Admission
 from daq_bench.bench_report.__main__ import main
+from daq_bench.bench_report.reading import door
 
 
 @pytest.fixture
@@ -62,3 +66,40 @@ def weights(tmp_path: Path) -> Path:
 def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests keep no key of the user's."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state"))
+
+
+REAL_DOOR = door.admissions
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _open_door() -> Iterator[None]:
+    """Made-up bundles have nothing that could be extracted again: the door lets them in as signed, unless a test asks for another."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            door, "admissions", lambda bundles, trust: {one: Admission(str(one), "trusted") for one in bundles}
+        )
+        yield
+
+
+@pytest.fixture
+def doorkeeper(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Has the door say something else of all bundles whose folders' names hold a text: `doorkeeper("fast", signature="unsigned")`."""
+    told: dict[str, Admission] = {}
+
+    def admissions(bundles: Sequence[Path], trust: object) -> dict[Path, Admission]:
+        found = {one: Admission(str(one), "trusted") for one in bundles}
+        for part, said in told.items():
+            found |= {one: structs.replace(said, bundle=str(one)) for one in bundles if part in one.name}
+        return found
+
+    def say(part: str, signature: Any = "trusted", **more: list[str]) -> None:
+        told[part] = Admission(part, signature, **more)
+        monkeypatch.setattr(door, "admissions", admissions)
+
+    return say
+
+
+@pytest.fixture
+def real_door(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asks the real door."""
+    monkeypatch.setattr(door, "admissions", REAL_DOOR)

@@ -31,7 +31,7 @@ def test_a_synthetic_bundle_is_sealed_and_holds_so_many_points(tmp_path: Path) -
 
 
 def test_a_bundle_whose_report_a_trial_rendered_is_checked(tmp_path: Path) -> None:
-    root = report_bundle.make(tmp_path / "bundle", 5000, columns=True)
+    root = report_bundle.make(tmp_path / report_bundle.RUN, 5000, columns=True)
     assert report_trial.report([root])
     assert report_trial.check([root])
     assert altered_reports(root) == []

@@ -94,6 +94,24 @@ def test_what_knows_this_run_only_says_so_where_it_would_say_95_percent(
     assert "95 % CI" not in plain(re.sub(r"<[^>]+>", "", to_html(bundle)))
 
 
+def test_the_rule_that_decided_is_named_and_what_six_repetitions_hold_is_said(bundle_with: Maker) -> None:
+    def ranged(document: dict[str, Any]) -> None:
+        document["requirements"][5].update(
+            confidence=None, interval_method="range of all 2160 samples of 6 repetitions, no confidence level"
+        )
+
+    bundle = changed(bundle_with(telemetry=False), ranged)
+    assert row_of(bundle, 5)[3][1:3] == [
+        "range of all samples (n = 18) 2.374 to 2.399 GB/s",
+        "range of all 2160 samples of 6 repetitions, no confidence level",
+    ]
+    said = notes(bundle)
+    assert any(note.startswith("Range of all samples: ") for note in said)
+    assert not any(note.startswith("This run only: ") for note in said)
+    # 0.95^6 = 0.735; 1 - 0.05^(1/6) = 0.393
+    assert any("n = 6 repetitions" in note and "74 %" in note and "39 %" in note for note in said)
+
+
 def test_a_fact_is_of_this_run_only_whichever_bench_said_so(bundle_with: Maker) -> None:
     def said(document: dict[str, Any]) -> None:
         document["requirements"][0]["interval_method"] = (

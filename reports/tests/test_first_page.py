@@ -152,7 +152,7 @@ def test_a_full_pass_leaves_nothing_open_and_an_interrupted_run_is_repeated(bund
     assert next_step(whole).text.startswith("Nothing is open")
     assert "No conclusion about buying" not in outcome_of(whole).meaning
     torn = next_step(load(bundle_with(interrupted=True)))
-    assert "Repeat the run" in torn.text and torn.code[0].startswith("make qualify")
+    assert "Repeat the run" in torn.text and torn.code[0].startswith("daq-bench qualify")
 
 
 def test_a_rehearsal_is_called_one_with_its_load(bundle_with: Maker) -> None:

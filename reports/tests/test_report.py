@@ -63,8 +63,8 @@ def test_the_pdf_says_what_a_tender_needs(bundle_with: Maker) -> None:
         "unsupported",
         "changed during the run",
         "Table 2. Requirements in full",
-        "make judge RUN=runs/run-1",
-        "SCALE=0.1 DURATION=20",
+        "daq-bench judge runs/run-1",
+        "--scale 0.1 --duration 20",
     ):
         assert words in whole, words
     assert f"page 1 of {len(pdf.pages)}" in page_one and 7 <= len(pdf.pages) <= 16

@@ -35,7 +35,9 @@ ASKED = (  # runs beside the report, not in it: its own policy forbids scripts
 
 
 def seen(report: Path, folder: Path, width: int, dark: bool) -> dict[str, Any]:
-    assert CHROMIUM is not None
+    assert CHROMIUM is not None, (
+        "no chromium on PATH: `make packages-test`; on Ubuntu, which has none: `snap install chromium`"
+    )
     harness = folder / "harness.html"
     harness.write_text(ASKED.format(address=report.as_uri(), width=width), encoding="utf-8")
     words = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files", "--virtual-time-budget=20000",

@@ -189,7 +189,9 @@ def test_without_any_run_the_site_says_so(tmp_path: Path) -> None:
 
 def in_chromium(page: Path, tmp_path: Path, **chosen: str) -> str:
     """The page as the browser has it when its script has run. Nothing else than the page may be fetched: its policy forbids it."""
-    assert CHROMIUM is not None
+    assert CHROMIUM is not None, (
+        "no chromium on PATH: `make packages-test`; on Ubuntu, which has none: `snap install chromium`"
+    )
     words = [
         CHROMIUM,
         "--headless",

@@ -17,7 +17,8 @@ from daq_bench.rig.base.influx import Influx
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.telemetry.influx_server import LocalInflux
 from daq_bench.virtual_candidate.instance import Instance
-from daq_bench.virtual_candidate.testing import entry_of, free_ports, start_bmc, virtual_machine
+from daq_bench.virtual_candidate.ports import free_ports
+from daq_bench.virtual_candidate.testing import entry_of, start_bmc, virtual_machine
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "agents" / "tests"))
 sys.path.append(str(Path(__file__).resolve().parents[2] / "ansible" / "library"))

@@ -86,7 +86,7 @@ def test_a_part_with_many_points_shows_its_criteria_alone(readme: Path, capsys: 
     assert run(readme, many, measured("ingest", [])) == 0
     assert "13 points, not shown here." in readme.read_text() and "| a cost | 1.5 |" in readme.read_text()
     assert publish.main([f"--write={readme}", "--parts=agent,agents"]) == 2
-    assert "no part agents; there are write, " in capsys.readouterr().err
+    assert "no part agents. Did you mean agent?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("readme", ["agents/README.md", "native-writer/bench/README.md"])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-import time
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from agent_helpers import wait_for
 
 from daq_bench.rig.base.settings import Layout
 
@@ -25,6 +26,7 @@ sys.exit(int(sys.argv[2]))
 @pytest.fixture
 def checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The script as a module, with its results in the test's folder."""
+    monkeypatch.syspath_prepend(str(Layout().repository / ".ci"))  # it imports its neighbour
     spec = importlib.util.spec_from_file_location("checks", Layout().repository / ".ci" / "checks.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -52,7 +54,7 @@ def span(folder: Path, name: str) -> tuple[float, float]:
 def test_a_step_waits_for_the_one_that_it_needs_even_when_that_fails(checks: ModuleType, tmp_path: Path) -> None:
     """Tests of a build that broke fail too, and are counted: nothing is left out in silence."""
     made = steps(
-        checks, tmp_path, {"name": "build", "status": 1}, {"name": "tested", "after": "build"}, {"name": "third"}
+        checks, tmp_path, {"name": "build", "status": 1}, {"name": "tested", "after": ("build",)}, {"name": "third"}
     )
     counted = {took.name: this.failed for took, this in checks.run_all(made)}
     assert counted == {"build": 1, "tested": 0, "third": 0}
@@ -76,19 +78,116 @@ def test_what_measures_is_alone(checks: ModuleType, tmp_path: Path) -> None:
 
 def test_no_two_builds_run_beside_each_other(checks: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each waits for the one before; every test of a build waits for it; names are each step's own."""
-    for variable in (checks.SANITIZERS_VARIABLE, checks.INFLUX2_VARIABLE, checks.CAMPAIGNS_VARIABLE):
+    for variable in (
+        checks.SANITIZERS_VARIABLE,
+        checks.INFLUX2_VARIABLE,
+        checks.CAMPAIGNS_VARIABLE,
+        checks.FULL_VARIABLE,
+    ):
         monkeypatch.setenv(variable, "1")
     all_of_them = checks.steps()
     names = [step.name for step in all_of_them]
     assert len(names) == len(set(names))
-    builds = [step for step in all_of_them if step.argv[:3] == checks.GIVING_WAY or step.name.endswith("build")]
-    assert [step.after for step in builds] == ["", *(step.name for step in builds[:-1])]
-    assert all(step.after in names for step in all_of_them if step.after)
+    native = [step for step in all_of_them if step.name.startswith("native-writer")]
+    builds = [step for step in native if not step.name.endswith("ctest")]
+    assert [step.after for step in builds] == [(), *((step.name,) for step in builds[:-1])]
+    assert all(name in names for step in all_of_them for name in step.after)
     ended: list[str] = []
-    pending, until_s = list(all_of_them), time.monotonic() + 10
-    while pending and time.monotonic() < until_s:
+    pending = list(all_of_them)
+    for _ in all_of_them:
         step = checks.next_of(pending, set())
         pending.remove(step)
         ended.append(step.name)
     assert sorted(ended) == sorted(names)
     assert [step.name for step in all_of_them if step.alone] == ended[-3:]
+
+
+def test_only_what_gives_way_runs_beside_native_tests(checks: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their pace is measured: while one of them is left, each step that may begin has a low priority or is the next build."""
+    monkeypatch.setenv(checks.SANITIZERS_VARIABLE, "1")
+    all_of_them = checks.steps()
+    native = {step.name for step in all_of_them if step.name.startswith("native-writer:")}
+    for last in native:
+        others = [step for step in all_of_them if not step.name.startswith("native-writer")]
+        while step := checks.next_of(others, {last}):
+            others.remove(step)
+            assert step.argv[:3] == checks.GIVING_WAY, step.name
+        assert {"pytest: robot-suites", "pytest: agents"} <= {step.name for step in others}
+
+
+def test_ci_runs_what_boots_machines_and_make_test_does_not(
+    checks: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ("pytest: virtual candidate", "pytest: virtual storage", "lint: collection")
+    monkeypatch.delenv(checks.FULL_VARIABLE, raising=False)
+    assert not {*asked} & {step.name for step in checks.steps()}
+    monkeypatch.setenv(checks.FULL_VARIABLE, "1")
+    assert {*asked} <= {step.name for step in checks.steps()}
+    assert "FULL=1" in (Layout().repository / ".ci" / "run").read_text(encoding="utf-8")
+
+
+HANGS = """
+import os, signal, sys, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # what hangs may hear nothing
+with open(os.environ["TEST_PROGRESS"], "w") as file:
+    file.write("chosen a::b\\nchosen c::d e\\nbegins a::b\\nends a::b\\nbegins c::d e\\n")
+child = os.fork()
+if child:
+    open(sys.argv[1], "w").write(f"{os.getpid()} {child}")
+time.sleep(600)
+"""
+
+
+def test_a_step_that_hangs_is_ended_with_whom_it_started_and_names_the_test(
+    checks: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It counts as failed, although what it wrote before was sound."""
+    monkeypatch.setattr(checks, "CLEANING_UP_S_MAX", 0.2)
+    argv = [sys.executable, "-S", "-c", HANGS, str(tmp_path / "pids")]
+    junit = tmp_path / "sound.xml"
+    step = checks.Step(
+        "slow one", ["sh", "-c", 'echo "<t><testcase/></t>" > "$0"; exec "$@"', str(junit), *argv], junit
+    )
+    ((took, this),) = checks.run_all([replace(step, limit_s=2.0)])
+    assert (took.name, this.failed) == ("slow one", 2)
+    assert "slow one did not end within 2 s and was ended; the test that was running: c::d e" in capsys.readouterr().out
+    for pid in (tmp_path / "pids").read_text().split():
+        stat = Path(f"/proc/{pid}/stat")
+        wait_for(lambda stat=stat: not stat.exists() or " Z " in stat.read_text(), f"the end of {pid}", 60)
+
+
+def test_a_steps_limit_leaves_one_that_ends_alone(checks: ModuleType, tmp_path: Path) -> None:
+    (made,) = steps(checks, tmp_path, {"name": "quick"})
+    ((_, this),) = checks.run_all([made])
+    assert (this.passed, this.failed) == (1, 0)
+
+
+def junit_of(folder: Path, **cpu_s: float) -> None:
+    cases = "".join(
+        f'<testcase classname="robot-suites.tests.test_checks" name="{name}"><properties>'
+        f'<property name="cpu_s" value="{used}"/></properties></testcase>'
+        for name, used in cpu_s.items()
+    )
+    (folder / "some.xml").write_text(
+        f'<t>{cases}<testcase classname="native" name="Units.Reads"/></t>', encoding="utf-8"
+    )
+
+
+def test_the_list_of_slow_tests_follows_what_was_measured(checks: ModuleType, tmp_path: Path) -> None:
+    """A test near the bound neither comes nor goes; one that was not measured stays while its file is there."""
+    here = "robot-suites/tests/test_checks.py"
+    junit_of(tmp_path, new=0.51, below=0.5, near=0.3, cheap=0.1)
+    cpu_s = checks.slow.measured(tmp_path)
+    assert cpu_s == {f"{here}::new": 0.51, f"{here}::below": 0.5, f"{here}::near": 0.3, f"{here}::cheap": 0.1}
+    before = frozenset({f"{here}::near", f"{here}::cheap", f"{here}::unmeasured", "gone/tests/test_gone.py::x"})
+    assert checks.slow.missing(before, cpu_s) == [f"{here}::new"]
+    assert checks.slow.missing(frozenset({here}), cpu_s) == []
+    assert checks.slow.renewed(before, cpu_s) == [f"{here}::{name}" for name in ("near", "new", "unmeasured")]
+
+
+def test_the_list_names_tests_that_are_there(checks: ModuleType) -> None:
+    """A name that nothing bears any more leaves its test unmarked."""
+    for name in checks.slow.listed(checks.slow.LIST.read_text(encoding="utf-8")):
+        file, _, test = name.partition("::")
+        text = (Layout().repository / file).read_text(encoding="utf-8")
+        assert not test or f"def {test.rpartition('::')[2]}(" in text, name

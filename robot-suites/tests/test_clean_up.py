@@ -218,7 +218,7 @@ class Fakes:
             (targets, "ClockLog", lambda: facts),
             (targets, "_check_raw", lambda *_: raw),
             (targets, "target_of", lambda *_: target()),
-            (targets.preflight, "check_target", lambda *_: SimpleNamespace(filesystem="ext4", free_bytes=1)),
+            (targets.preflight, "check_target", lambda *_: SimpleNamespace(filesystem="ext4", free_bytes=1, memory="")),
             (targets.preflight, "check_direct_io", lambda *_: None),
             (targets.preflight, "reserve_of", lambda *_: 0),
             (targets.preflight, "check_space", lambda *_: None),

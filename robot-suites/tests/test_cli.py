@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 from daq_bench.audit.good.small_run import some_run
+from msgspec.structs import replace
 
 from daq_bench.bench_model.documents.verdict import Outcome, Verdict
 from daq_bench.rig.base.bundle import Bundle
-from daq_bench.rig.cli import COMMANDS, PROGRAMS, main, parser
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.cli import COMMANDS, PROGRAMS, bundles, main, parser
 from daq_bench.rig.cli.runs import chosen_targets, closing_words, exit_status
+from daq_bench.rig.console import commands
 
 
 def verdict(outcome: Outcome, rehearsal: bool = False) -> Verdict:
@@ -47,10 +54,112 @@ def test_the_last_words_name_outcome_reasons_and_paths(tmp_path: Path) -> None:
     assert "Outcome: FAIL\n  - because" in words
     assert f"report.pdf      {tmp_path}/report.pdf" in words
     assert "rehearsal" not in words
-    assert "make restore" not in words
+    assert "daq-bench restore" not in words
     (tmp_path / "telemetry").mkdir()
     bundle.event("error", "clean-up", "tuning: the connection was lost")
-    assert f"`make restore CANDIDATE={bundle.run.candidate.name}` does it" in closing_words(bundle, verdict("ERROR"))
+    assert f"`daq-bench restore --candidate {bundle.run.candidate.name}` does it" in closing_words(
+        bundle, verdict("ERROR")
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "document", "status"),
+    [
+        ("finished", verdict("INADMISSIBLE", rehearsal=True), 0),
+        ("finished", verdict("INADMISSIBLE"), 3),
+        ("finished", verdict("FAIL"), 1),
+        ("interrupted", verdict("ERROR"), 130),
+    ],
+)
+def test_judge_speaks_in_words_and_ends_as_qualify_did(
+    state: str,
+    document: Verdict,
+    status: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(bundles, "judge_bundle", lambda _: replace(document, reasons=["a \x1b[31mred\u202e reason"]))
+    monkeypatch.setattr(Bundle, "open", lambda path: Bundle(path, some_run(state=state)))
+    assert main(["judge", str(tmp_path)]) == status
+    said = capsys.readouterr().out
+    assert said.startswith(f"Outcome: {document.outcome}\n")
+    assert "\\x1b[31mred\\u202e reason" in said, "what a bundle holds moves no cursor"
+    assert "{" not in said
+    assert main(["judge", str(tmp_path), "--json"]) == status
+    told = json.loads(capsys.readouterr().out)
+    assert (told["outcome"], told["declared_rehearsal"]) == (document.outcome, document.declared_rehearsal)
+
+
+INVENTORY = """\
+all:
+  children:
+    candidates:
+      hosts:
+        good:
+          ansible_connection: local
+          bench_candidate:
+            description: Good
+            identity: {architectures: [x86_64], cpus_min: 1, memory_min: 1GiB}
+            target: {kind: scratch-file, directory: build/scratch}
+            transient_buffer: 1GiB
+            tuning: {}
+        broken: {ansible_connection: local, bench_candidate: {description: Broken}}
+"""
+
+
+def test_list_shows_the_rest_where_one_entry_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "lab.yml").write_text(INVENTORY, encoding="utf-8")
+    inventory = f"--inventory={tmp_path / 'lab.yml'}"
+    assert main(["list", "candidates", inventory, "--json"]) == 2
+    said = capsys.readouterr()
+    assert [row["candidate"] for row in json.loads(said.out)] == ["good"]
+    assert said.err.startswith("error: ") and "broken" in said.err
+    assert main(["list", "candidates", inventory, "--names"]) == 0
+    assert capsys.readouterr().out.split() == ["good", "broken"]
+    assert main(["list", "targets", "--candidate=goood", inventory]) == 2
+    assert "has no candidate 'goood'. Did you mean good?" in capsys.readouterr().err
+    assert main(["list", "candidates", f"--inventory={tmp_path}/none.yml", "--json"]) == 2
+    assert "there is no such file" in json.loads(capsys.readouterr().out)["error"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "row"),
+    [
+        ("candidates", {"candidate": "virtual", "connection": "ssh", "scenario": "snb-emulated", "targets": 5}),
+        (
+            "targets",
+            {
+                "candidate": "virtual",
+                "target": "nand-raid1",
+                "run of its own": False,
+                "erased": ["VCNA0001", "VCNA0002"],
+            },
+        ),
+        ("scenarios", {"scenario": "snb-100s", "scale": 1.0, "duration_s": 100.0}),
+        ("requirements", {"requirement": "dune-snb", "bounds": 11}),
+        ("metrics", {"metric": "snb_record.lost_superchunks", "unit": "count", "nature": "observed"}),
+    ],
+)
+def test_list_has_a_document_and_a_table(kind: str, row: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", kind, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert any(row.items() <= one.items() for one in rows)
+    assert main(["list", kind]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(rows)
+
+
+def test_the_version_names_release_and_commit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["daq-bench", "--version"])
+    assert commands() == 0
+    head = subprocess.run(
+        ["git", "-C", str(Layout().repository), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    said = capsys.readouterr().out
+    assert said.startswith(f"daq-bench {metadata.version('daq-storage-bench')} (")
+    assert head in said and str(Layout().repository) in said
 
 
 @pytest.mark.parametrize(

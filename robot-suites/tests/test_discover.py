@@ -1,4 +1,4 @@
-"""`make discover`: real drives (loop devices under an lsblk of our own), real BMCs, and servers that say or do the worst."""
+"""`daq-bench discover`: real drives (loop devices under an lsblk of our own), real BMCs, and servers that say or do the worst."""
 
 from __future__ import annotations
 
@@ -166,7 +166,8 @@ def test_a_hostile_name_is_data(model: str, tmp_path: Path) -> None:
     assert list(entry) == ["snb"]
     assert "destroy" not in json.dumps(entry["snb"]["bench_candidate"]["targets"])
     drive = entry["snb"]["bench_candidate"]["identity"]["drives"][0]
-    assert drive == {"serial": "S1", **({"model": model, "firmware": model} if "model" in drive else {})}
+    told = {"model": model, "firmware": model} if "model" in drive else {}
+    assert drive == {"serial": "S1", "capacity": "1000000000000B", **told}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`make doctor`: what is missing here and on a candidate, with remedies, and an exit status that says so."""
+"""`daq-bench doctor`: what is missing here and on a candidate, with remedies, and an exit status that says so."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def test_budget_holds_over_ctrl_c_a_power_cut_and_resumption(
             run.send_signal(signal.SIGINT)
             said = run.communicate(timeout=300)
         assert run.returncode == 130, said
-        assert f"resume RUN={first}" in said[0] or "make resume RUN=" in said[0]
+        assert f"resume RUN={first}" in said[0] or "daq-bench resume " in said[0]
         after_first = document(first / "results" / "endurance_ledger.json")
         assert all(entry["charged_bytes"] is not None for entry in after_first["entries"])
         spent_first = sum(entry["charged_bytes"] for entry in after_first["entries"])

@@ -182,10 +182,10 @@ def test_a_busy_candidate_is_skipped_and_the_others_run(
     where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script(monkeypatch, "import sys; sys.exit('error: ran')")
-    with exclusive("a", "make qualify by somebody"):
+    with exclusive("a", "daq-bench qualify by somebody"):
         entries = fleet(where, tmp_path, "a", "d").execute("the test")
     assert [entry.outcome for entry in entries] == ["skipped", "ERROR"]
-    assert "make qualify by somebody" in entries[0].reason
+    assert "daq-bench qualify by somebody" in entries[0].reason
 
 
 def test_a_fault_of_ours_in_one_lane_lets_the_others_end(
@@ -288,7 +288,7 @@ rmdir "$lock"; echo "error: $1 ran"; exit 1
         def __call__(self) -> str:
             return "the test is over" if ended and ended[-1] == LABORATORY - 1 and (tmp_path / "hangs").exists() else ""
 
-    with exclusive("server-010", "make qualify by somebody"):
+    with exclusive("server-010", "daq-bench qualify by somebody"):
         jobs = [Job(name) for name in names]
         made = Fleet(jobs, laboratory, tmp_path / "logs", Console(quiet=True), LABORATORY, OnceTheOthersEnded())
         entries = made.execute("the test", ended=lambda found: ended.append(len(found)))
@@ -339,7 +339,7 @@ def test_a_table_of_150_fits_the_terminal_and_shows_first_what_did_not_pass(tmp_
     assert counted["PASS"] == 98 and counted["waiting"] == 10
 
 
-# `qualify` as `make qualify` starts it, with a shell in the place of each run: the candidate's name, its staged bundle, the folder of runs.
+# `qualify` as a fleet starts it, with a shell in the place of each run: the candidate's name, its staged bundle, the folder of runs.
 COMMAND = """
 import sys
 from daq_bench.rig.cli import main

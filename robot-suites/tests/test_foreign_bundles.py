@@ -329,7 +329,7 @@ def test_a_challenge_is_a_short_word(text: str) -> None:
     with pytest.raises(ValueError, match="is no challenge"):
         challenge(text)
     assert challenge_problems(some_run(challenge=text), None) == [
-        "run.json: challenge is no nonce that `make qualify CHALLENGE=` takes"
+        "run.json: challenge is no nonce that `daq-bench qualify --challenge` takes"
     ]
 
 

@@ -1,6 +1,7 @@
 """The bench's own InfluxDB and the history in it, against a real server on loopback."""
 
 import http.server
+import shutil
 import socket
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from daq_bench.rig.cli import main
 from daq_bench.rig.telemetry.history import publish, replay_earlier, server_version, trigger_ns, undelivered
 from daq_bench.rig.telemetry.influx_counts import counts_document
 from daq_bench.rig.telemetry.influx_server import LocalInflux, free_port
+from daq_bench.virtual_candidate.ports import free_ports
 
 T0_NS = 1_769_860_800_000_000_000
 VERDICT: dict[str, Any] = {
@@ -96,6 +98,27 @@ def test_a_port_that_is_taken_is_left_alone(tmp_path: Path) -> None:
     assert server.stop() is False
 
 
+def test_the_server_of_another_checkout_is_never_taken_for_ones_own(tmp_path: Path) -> None:
+    """A copied folder brings the pid of the server that it was copied from along; a moved one keeps its server."""
+    program = tmp_path / "influxd"
+    shutil.copy("/bin/sleep", program)
+    original, copy, moved = (LocalInflux(program, tmp_path / name / "influxdb") for name in ("one", "two", "three"))
+    original.directory.mkdir(parents=True)
+    with subprocess.Popen([program, "600"], cwd=original.directory) as process:
+        try:
+            (original.directory / "influxd.pid").write_text(str(process.pid), encoding="ascii")
+            (original.directory / "url").write_text("http://127.0.0.1:8086", encoding="ascii")
+            shutil.copytree(original.directory, copy.directory)
+            assert original.running_pid() == process.pid
+            assert (copy.running_pid(), copy.running_url(), copy.stop()) == (None, None, False)
+            original.directory.parent.rename(moved.directory.parent)
+            assert (original.running_pid(), moved.running_pid()) == (None, process.pid)
+            assert process.poll() is None
+            assert moved.stop() is True
+        finally:
+            process.kill()
+
+
 def cells(server: Influx, query: str) -> list[dict[str, Any]]:
     """Rows by column."""
     return [
@@ -163,7 +186,7 @@ def test_what_influxdb_lost_is_noticed_and_delivered_again(influx: LocalInflux, 
     lost = run()
     assert lost.returncode == 2
     assert "+3 points that nothing explains" in lost.stderr
-    assert "ALL=1` delivers all" in lost.stderr
+    assert "--all` delivers all" in lost.stderr
     assert run("--all").returncode == 0
     (account,) = [finished.read("telemetry/account-after-replay.json")]
     assert account is not None
@@ -183,14 +206,14 @@ def test_a_run_whose_candidate_is_being_qualified_delivers_for_itself(
     """Several candidates are qualified at once: whoever ends first leaves the others' runs alone."""
     monkeypatch.setenv("DAQ_BENCH_LOCK_DIR", str(tmp_path))
     runs, candidate = finished.path.parent, finished.run.candidate.name
-    with exclusive(candidate, "make qualify"):
+    with exclusive(candidate, "daq-bench qualify"):
         assert list(replay_earlier(Layout().agent, runs, server)) == []
     assert undelivered(finished.path)
     assert list(replay_earlier(Layout().agent, runs, server)) == [finished.path.name]
 
 
 def test_without_a_server_the_verdict_stays_undelivered(finished: Bundle) -> None:
-    problem = publish(finished.path, Influx(f"http://127.0.0.1:{free_port(20000)}"))
+    problem = publish(finished.path, Influx(f"http://127.0.0.1:{free_ports(1)[0]}"))
     assert "does not answer" in str(problem)
     assert undelivered(finished.path)
 
@@ -254,4 +277,4 @@ def test_a_token_goes_only_to_a_server_that_the_operator_names(
     trusted = named_by != "the bundle alone"
     assert kind.authorizations
     assert set(kind.authorizations) == {"Token the-laboratorys-own" if trusted else None}
-    assert (f"INFLUX_URL={url}` sends yours" in capsys.readouterr().err) is not trusted
+    assert (f"--influx-url {url}` sends yours" in capsys.readouterr().err) is not trusted

@@ -20,7 +20,8 @@ from daq_bench.rig.base.influx import Influx, check, chosen
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.telemetry.agent import Agent
 from daq_bench.rig.telemetry.history import influx_of
-from daq_bench.rig.telemetry.influx_server import LocalInflux, free_port
+from daq_bench.rig.telemetry.influx_server import LocalInflux
+from daq_bench.virtual_candidate.ports import free_ports
 
 URL = "http://metrics-01:8086"
 
@@ -58,7 +59,7 @@ def test_tokens_come_from_the_environment_and_are_in_no_text() -> None:
         ({"INFLUX_URL": "http://u:p@m:8086"}, None, "must not hold a password: put it into the environment variable"),
         ({"INFLUX_BUCKET": "b"}, None, "INFLUX_BUCKET is set, but not INFLUX_URL: set INFLUX_URL"),
         ({"INFLUX_URL": URL, "INFLUX_BUCKET": "b", "INFLUX_DATABASE": "d"}, None, "contradict each other: set one of them"),
-        ({}, {"url": URL, "token": "x"}, "unknown key 'token'; known: url, organisation, database. A token never stands in the inventory"),
+        ({}, {"url": URL, "token": "x"}, "unknown key 'token'. A token never stands in the inventory"),
         ({}, {"url": "ftp://m"}, "inventory: bench_influxdb.url='ftp://m' is no address"),
         ({}, "http://m", "bench_influxdb is 'http://m'; write it as {url:"),
     ],
@@ -72,7 +73,7 @@ def test_what_cannot_work_is_refused_naming_the_variable(
 
 
 def test_a_server_that_does_not_answer_is_no_refusal() -> None:
-    assert "does not answer" in str(check(Influx(f"http://127.0.0.1:{free_port(20500)}")))
+    assert "does not answer" in str(check(Influx(f"http://127.0.0.1:{free_ports(1)[0]}")))
 
 
 def test_a_database_that_is_missing_is_refused_with_the_variable(influx: LocalInflux) -> None:
@@ -110,7 +111,10 @@ def guarded(tmp_path: Path) -> Iterator[Influx]:
         config.read_text(encoding="utf-8").replace("[http]", "[http]\n  auth-enabled = true"), encoding="utf-8"
     )
     process = subprocess.Popen(
-        [server.influxd, "-config", config], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [server.influxd.absolute(), "-config", config.name],
+        cwd=server.directory,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     until_s = time.monotonic() + 20
     while check_quietly(Influx(url)) and time.monotonic() < until_s:

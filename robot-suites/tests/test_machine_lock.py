@@ -26,7 +26,7 @@ from daq_bench.rig.on_candidate.machine_lock import NAME, began, machine_id
 HOLD = (
     "import sys, time; from daq_bench.rig.candidate.machine import LocalMachine\n"
     "from daq_bench.rig.candidate.machine_lock import machine_locked\n"
-    "with machine_locked(LocalMachine(), 'first', 'make qualify', 900.0): print('held', flush=True); time.sleep(60)"
+    "with machine_locked(LocalMachine(), 'first', 'daq-bench qualify', 900.0): print('held', flush=True); time.sleep(60)"
 )
 ENTRY = """
 all:
@@ -53,7 +53,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def owner(**changes: Any) -> dict[str, Any]:
     made = {
         "id": "them",
-        "text": "process 1 of a on far: make qualify",
+        "text": "process 1 of a on far: daq-bench qualify",
         "node": "far",
         "pid": 1,
         "began": "x",
@@ -71,7 +71,7 @@ def taken(folder: Path, seen_s_ago: float = 0.0, **changes: Any) -> Path:
 
 
 def lock(name: str = "second") -> MachineLock:
-    return MachineLock(LocalMachine(), name, "make verify", 0.0)
+    return MachineLock(LocalMachine(), name, "daq-bench verify", 0.0)
 
 
 def test_the_same_machine_under_another_name_is_refused_with_owner_and_age_until_he_is_dead(tmp_path: Path) -> None:
@@ -79,13 +79,14 @@ def test_the_same_machine_under_another_name_is_refused_with_owner_and_age_until
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(
-            RefusedError, match=rf"process {holder.pid} of .* make qualify, for \d+ s .*make unlock CANDIDATE=second"
+            RefusedError,
+            match=rf"process {holder.pid} of .* daq-bench qualify, for \d+ s .*daq-bench unlock --candidate second",
         ):
             lock().take()
         with pytest.raises(RefusedError, match="its owner lives"):
             lock().break_open()
         holder.kill()
-    with machine_locked(LocalMachine(), "second", "make verify", 0.0) as said:
+    with machine_locked(LocalMachine(), "second", "daq-bench verify", 0.0) as said:
         assert "left behind by process" in said
     assert (tmp_path / NAME).read_text(encoding="utf-8") == ""
 
@@ -192,10 +193,13 @@ def entry(folder: Path, name: str, bmc: str = "10.0.0.7", serial: str = "S1", ho
 def test_a_second_entry_for_the_same_bmc_or_drive_is_refused_here(
     tmp_path: Path, second: dict[str, str], what: str
 ) -> None:
-    with all_exclusive(entry(tmp_path, "one"), "make qualify"):
-        with pytest.raises(RefusedError, match=what), all_exclusive(entry(tmp_path, "two", **second), "make provision"):
+    with all_exclusive(entry(tmp_path, "one"), "daq-bench qualify"):
+        with (
+            pytest.raises(RefusedError, match=what),
+            all_exclusive(entry(tmp_path, "two", **second), "daq-bench provision"),
+        ):
             pytest.fail("the machine was given twice")
-        with all_exclusive(entry(tmp_path, "three", bmc="10.0.0.9", serial="S3"), "make provision"):
+        with all_exclusive(entry(tmp_path, "three", bmc="10.0.0.9", serial="S3"), "daq-bench provision"):
             pass
 
 

@@ -24,6 +24,7 @@ from nights_factory import NightPlan, write_night
 
 from daq_bench.bench_model.base.errors import BenchError, ProfileError, RefusedError
 from daq_bench.bench_model.bundle.provenance import digest_of
+from daq_bench.bench_model.documents.admission import Admission
 from daq_bench.bench_model.documents.nights import Job, NightDocument
 from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.nights.night import read_night
@@ -31,7 +32,9 @@ from daq_bench.bench_model.nights.outcome import INTERRUPTED, Entry, document, s
 from daq_bench.bench_model.profiles.yaml_source import check_document
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.lock import exclusive
+from daq_bench.rig.checking.door import Trust
 from daq_bench.rig.nightly import job as nightly_run
+from daq_bench.rig.nightly import night as nightly_night
 from daq_bench.rig.nightly.baselines import Baselines, prune
 from daq_bench.rig.nightly.job import Where, run_job
 from daq_bench.rig.nightly.night import Nightly, _entry_of, new_folder
@@ -47,7 +50,7 @@ def test_the_shipped_plan_is_this_machines_smoke() -> None:
 
 def test_candidates_and_scenario_narrow_the_plan() -> None:
     assert load_plan(INVENTORY, ["this-machine-twice"]).jobs == (Job("this-machine-twice"),)
-    assert load_plan(INVENTORY, [], "scans-rehearsal").jobs == (Job("this-machine", "scans-rehearsal"),)
+    assert load_plan(INVENTORY, [], "saturation-rehearsal").jobs == (Job("this-machine", "saturation-rehearsal"),)
 
 
 def altered_inventory(folder: Path, old: str, new: str) -> Path:
@@ -65,8 +68,8 @@ def test_without_a_plan_this_machine_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("new", "message"),
     [
-        ("scenaro: dune-snb", "unknown key 'scenaro'. Did you mean 'scenario'?"),
-        ("scenario: nemo", "there is no such file. Known here"),
+        ("scenaro: dune-snb", "unknown key 'scenaro'. Did you mean scenario?"),
+        ("scenario: nemo", "there is no such file. None of the"),
         ("scenario: dune-snb, scale: 7", "7 is greater than the maximum of 1.2"),
         (
             "scenario: dune-snb}\n        - {candidate: this-machine, scenario: dune-snb",
@@ -99,6 +102,14 @@ def test_a_baseline_must_be_intact_and_good(tmp_path: Path) -> None:
         baselines.of(night, [])
 
 
+@pytest.fixture
+def open_door(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bundles that nights_factory makes up have nothing that they follow from, so that check-bundle refuses them
+    (test_a_night_takes_no_run_that_check_bundle_refuses). Here it is open: these tests are of what comes behind it."""
+    for module in (nightly_run, nightly_night):
+        monkeypatch.setattr(module, "admit", lambda paths, trust: [Admission(str(path), "unsigned") for path in paths])
+
+
 @pytest.mark.parametrize("how", ["unsealed", "contradictory"])
 def test_what_is_not_sealed_or_contradicts_itself_is_no_baseline_and_no_pass_of_a_night(
     tmp_path: Path, how: str
@@ -117,7 +128,7 @@ def test_what_is_not_sealed_or_contradicts_itself_is_no_baseline_and_no_pass_of_
         Baselines(tmp_path / "other").choose(bundle)
     with pytest.raises(BenchError, match="is gone or altered"):
         chosen.of(read_night(write_night(runs, NightPlan(9))), [])
-    entry = nightly_run._entry(Job("server-a"), bundle, nightly_run.Ended(0, 60.0, ""), 1)
+    entry = nightly_run._entry(Job("server-a"), bundle, nightly_run.Ended(0, 60.0, ""), 1, Trust())
     assert (entry.outcome, entry.night) == ("ERROR", None)
     assert ("is not sealed" if how == "unsealed" else "contradicts itself") in entry.reason
 
@@ -164,10 +175,10 @@ def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Where:
 
 
 def test_a_busy_candidate_is_skipped_with_its_holder(where: Where, tmp_path: Path) -> None:
-    with exclusive("this-machine", "make qualify by somebody"):
+    with exclusive("this-machine", "daq-bench qualify by somebody"):
         (entry,) = run_job(Job("this-machine"), where, tmp_path / "log", lambda: "")
     assert entry.outcome == "skipped"
-    assert "make qualify by somebody" in entry.reason
+    assert "daq-bench qualify by somebody" in entry.reason
 
 
 def test_a_run_that_never_began_is_an_error_with_what_it_said(where: Where, tmp_path: Path) -> None:
@@ -238,19 +249,27 @@ def leaves(*, then: str = "", **plan: object) -> str:
     )
 
 
+Execute = Callable[..., tuple[int, NightDocument]]
+
+
 @pytest.fixture
-def execute(where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, NightDocument]]:
+def night(where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Execute:
     """Carries out a night of one run, in whose place `source` runs; its exit status and document."""
     covers_anything("night")
     monkeypatch.setattr(Nightly, "_render", lambda self: None)
 
-    def night(source: str, keep: int | None = None) -> tuple[int, NightDocument]:
+    def executed(source: str, keep: int | None = None) -> tuple[int, NightDocument]:
         script(monkeypatch, f"RUNS = {str(where.runs)!r}\n{source}")
         folder = new_folder(tmp_path / "nightly")
         plan = Plan((Job("this-machine"),), keep_passes=keep)
         status = Nightly(plan, where, folder, Console(quiet=True)).carry_out(goes_on=False)
         return status, read_document(folder)
 
+    return executed
+
+
+@pytest.fixture
+def execute(night: Execute, open_door: None) -> Execute:
     return night
 
 
@@ -258,7 +277,10 @@ def read_document(folder: Path) -> NightDocument:
     return read(json.loads((folder / "nightly.json").read_text(encoding="utf-8")), NightDocument, "nightly.json")
 
 
-Execute = Callable[..., tuple[int, NightDocument]]
+def test_a_night_takes_no_run_that_check_bundle_refuses(night: Execute) -> None:
+    status, found = night(leaves(then="sys.exit(0)"))
+    assert (status, [run.outcome for run in found.runs]) == (2, ["ERROR"])
+    assert "does not pass check-bundle (profiles/lab.yml: is missing" in found.runs[0].reason
 
 
 @pytest.mark.parametrize("then", ["sys.exit(2)", "sys.exit(1)", "os.kill(os.getpid(), 9)"])
@@ -348,7 +370,7 @@ def test_a_stored_baseline_of_another_task_is_none(tmp_path: Path, change: dict[
     for one in stored["baselines"].values():
         one |= {"run": str(other), "run_id": other.name, "manifest_sha256": digest_of(other / "MANIFEST.sha256")}
     file.write_text(json.dumps(stored), encoding="utf-8")
-    with pytest.raises(BenchError, match="set another: make baseline"):
+    with pytest.raises(BenchError, match="set another: daq-bench baseline"):
         Baselines(folder).of(read_night(write_night(runs, NightPlan(9))), [])
 
 

@@ -32,13 +32,20 @@ def test_a_target_that_is_too_small_is_refused_with_the_arithmetic(disk: Path) -
     text = str(caught.value)
     assert "9.243 GB/s (10 links x 166000 Hz x 5568 B x scale 1) x 100 s = 924.3 GB (924288000000 B)" in text
     assert "against 80.1 GB (80100000000 B) free" in text
-    assert "DURATION=8.56 or SCALE=0.0856" in text
+    assert "ask for at most --duration 8.55 or --scale 0.0855 (make: DURATION=, SCALE=)" in text
     assert list(disk.iterdir()) == []
 
 
 def test_what_the_refusal_proposes_is_then_accepted(disk: Path) -> None:
     preflight.check_space(FULL.altered(None, 8.55), disk, 80_100_000_000)
     preflight.check_space(FULL.altered(0.0855, None), disk, 80_100_000_000)
+
+
+@pytest.mark.parametrize("free", [0, 1_000_000_000, preflight.RESERVE_BYTES, preflight.RESERVE_BYTES + 924_000_000])
+def test_a_full_disk_is_not_offered_a_duration_of_nothing(disk: Path, free: int) -> None:
+    with pytest.raises(RefusedError, match=r"make room on this one: hardly anything of 924\.3 GB fits") as caught:
+        preflight.check_space(FULL, disk, free)
+    assert "--duration" not in str(caught.value)
 
 
 def test_a_file_system_in_memory_is_refused() -> None:

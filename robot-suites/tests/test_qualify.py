@@ -32,7 +32,8 @@ from daq_bench.rig.base.influx import Influx
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.checking.check_bundle import check_seals
 from daq_bench.rig.telemetry.history import undelivered
-from daq_bench.rig.telemetry.influx_server import LocalInflux, free_port
+from daq_bench.rig.telemetry.influx_server import LocalInflux
+from daq_bench.virtual_candidate.ports import free_ports
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("own_lock")]
 
@@ -309,7 +310,7 @@ def test_the_pdf_says_what_was_measured_and_what_was_scaled_down(finished: tuple
     assert "The load is 0.05 of one readout unit" in first
     for requirement in document(bundle / "verdict.json")["requirements"]:
         assert requirement["id"] in text
-    for phrase in ("superchunk", "GiB/s", "block size", "Latency", "make qualify"):
+    for phrase in ("superchunk", "GiB/s", "block size", "Latency", "daq-bench qualify"):
         assert phrase.lower() in text.lower(), phrase
     assert (bundle / "report.html").read_text(encoding="utf-8").count("<svg") >= 3
 
@@ -365,14 +366,14 @@ def test_influxdb_dying_during_the_run_costs_no_telemetry(
 
 
 def test_ctrl_c_cleans_up_and_a_second_run_is_refused_meanwhile(tmp_path: Path, disk: Path) -> None:
-    nowhere = f"http://127.0.0.1:{free_port(TEST_PORT + 100)}"  # no InfluxDB at all: the run goes on without
+    nowhere = f"http://127.0.0.1:{free_ports(1)[0]}"  # no InfluxDB at all: the run goes on without
     before = settings_now()
     argv = command(tmp_path, disk, nowhere, "--scale", "0.02", "--duration", "120")
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         bundle = wait_for_phase(run, tmp_path / "runs", "snb_record")
         second = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
         assert second.returncode == 2
-        assert f"is being qualified by process {run.pid}: make qualify" in second.stderr
+        assert f"is being qualified by process {run.pid}: daq-bench qualify" in second.stderr
         assert newest(tmp_path) == bundle
         time.sleep(2)
         assert list(disk.glob("daq-bench-*/snb-record-1.daq"))
@@ -406,7 +407,7 @@ def test_a_run_that_breaks_in_provisioning_is_an_error_with_its_cause_everywhere
     entry.setdefault("tuning", {})["fan_mode"] = "full"
     inventory = tmp_path / "lab.yml"
     YAML_SAFE.dump(lab, inventory)
-    nowhere = f"http://127.0.0.1:{free_port(TEST_PORT + 150)}"
+    nowhere = f"http://127.0.0.1:{free_ports(1)[0]}"
     argv = command(tmp_path, disk, nowhere, "--scale", "0.02", "--duration", "3", "--inventory", str(inventory))
     done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2, done.stdout + done.stderr
@@ -428,8 +429,8 @@ def test_a_run_that_breaks_in_provisioning_is_an_error_with_its_cause_everywhere
         (["--duration", "86400"], "is too small: the record of"),
         (["--duration", "1000000"], "it must be above 0 and at most 86400"),
         (["--target", "/dev/shm/daq-bench-test"], "is on tmpfs, which does not lead to a drive"),
-        (["--scenario", "nemo"], "there is no such file. Known here: "),
-        (["--candidate", "nemo"], "has no candidate 'nemo'. Known here: this-machine"),
+        (["--scenario", "nemo"], "there is no such file. None of the "),
+        (["--candidate", "nemo"], "has no candidate 'nemo'. Known: this-machine"),
     ],
 )
 def test_what_cannot_work_is_refused_before_anything_is_written(
@@ -487,7 +488,7 @@ def test_a_misspelt_key_in_a_users_scenario_is_named_with_its_line(tmp_path: Pat
     ]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
-    assert f"{scenario}:{line}: duration: unknown key 'duration'. Did you mean 'duration_s'?" in done.stderr
+    assert f"{scenario}:{line}: duration: unknown key 'duration'. Did you mean duration_s?" in done.stderr
     assert not (tmp_path / "runs").exists()
 
 

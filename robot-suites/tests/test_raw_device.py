@@ -9,8 +9,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -20,9 +23,12 @@ from daq_bench.rig.base.shell import Completed
 from daq_bench.rig.candidate.journal import Answers, DivergedError, Recording, Replay, read_journal, recorded
 from daq_bench.rig.candidate.load_target import CAUTION, RawDevice
 from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.workloads import block_scan, latency_under_load, minidaq_scan, read_scan, thread_scan
+from daq_bench.rig.workloads.shared.site import Site
 
 LAYOUT = Layout()
-SIZE = 16 * 2**20
+SIZE, MIB = 16 * 2**20, 2**20
+MARK = bytes(range(1, 256)) * 257 + b"\1"  # 64 KiB that no tool writes
 with_loop = pytest.mark.skipif(
     os.geteuid() != 0 or not Path("/dev/loop-control").exists(), reason="needs root and loop devices"
 )
@@ -149,3 +155,88 @@ def test_a_journal_of_the_older_guard_is_understood() -> None:
     assert answers.not_asked() == []
     with pytest.raises(DivergedError):
         raw.run(["fio", "--name=b"], 9)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """A drive of 256 MiB, of which a scan may write its own region only."""
+    file = tmp_path / "drive"
+    file.write_bytes(MARK * (256 * MIB // len(MARK)))
+    words = ["losetup", "--find", "--show", "--direct-io=on", str(file)]
+    path = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+    try:
+        for name in ("work", "raw"):
+            (tmp_path / name).mkdir()
+        raw = drive(path)
+        scratch, device = Path(path).parent, Path(path).name
+        yield Site(raw.machine, LAYOUT.daqwriter, scratch, tmp_path / "work", tmp_path / "raw", device, raw)
+    finally:
+        subprocess.run(["losetup", "--detach", path], check=True)
+
+
+SHORT = {"seconds_per_point": 1, "ramp_s": 0, "io_depth": 2, "file_size": 32 * MIB}
+
+
+def announce(*phase: Any) -> None:
+    """No progress display in these tests."""
+
+
+def untouched_from(tmp_path: Path, offset: int) -> bool:
+    """Says whether the drive still holds, from `offset` on, what it held before."""
+    with (tmp_path / "drive").open("rb") as file:
+        file.seek(offset)
+        return all(file.read(len(MARK)) == MARK for _ in range(offset, 256 * MIB, len(MARK)))
+
+
+@with_loop
+def test_fio_and_daqwriter_scan_a_bounded_region_of_a_raw_drive(site: Site, tmp_path: Path) -> None:
+    own = {**SHORT, "tools": ["fio", "daqwriter"], "block_sizes": [MIB, 8 * MIB]}
+    scan = block_scan.run_tools(site, own, announce)
+    for one in (scan, *scan["others"]):
+        assert [point["reason"] for point in one["points"]] == [None, None], one["tool"]
+        assert all(point["device_bytes_written"] >= 0.95 * point["bytes_written"] for point in one["points"])
+    threads = {**SHORT, "tools": ["fio", "daqwriter"], "threads": [2], "block_sizes": [MIB]}
+    for one in thread_scan.run_thread_scan(site, threads, announce)["scans"]:
+        assert [point["reason"] for point in one["points"]] == [None], one["tool"]
+    assert untouched_from(tmp_path, 32 * MIB)
+
+
+@with_loop
+def test_a_raw_drive_is_read(site: Site, tmp_path: Path) -> None:
+    keys = {"tools": ["fio", "daqwriter"], "patterns": ["random"], "block_sizes": [MIB], "io_depths": [2], "jobs": [1]}
+    scenario = SimpleNamespace(workloads={"read_scan": {**SHORT, **keys}}, repetitions=1)
+    with patch.object(read_scan.Site, "of", lambda context: site):
+        scan = read_scan.run(SimpleNamespace(scenario=scenario), announce)  # type: ignore[arg-type]
+    assert [point["reason"] for one in scan["scans"] for point in one["points"]] == [None, None]
+    assert untouched_from(tmp_path, 32 * MIB)
+
+
+@with_loop
+def test_minidaq_records_go_to_a_raw_drive(site: Site, tmp_path: Path) -> None:
+    links = {"links": 2, "superchunk_bytes": 5568, "superchunk_rate_hz": 166000, "ring_size": 4 * MIB}
+    writer = {"block_size": MIB, "io_depth": 2, "checksum": "crc32"}
+    ladder = latency_under_load.Ladder({**links, **writer, "load_factors": [1.0], "seconds_per_point": 1}, 0.01, 1)
+    found = latency_under_load.run_ladder(site, ladder, announce)
+    assert [one["offered"] == one["stored"] + one["lost"] > 0 for one in found["points"]] == [True]
+    requests = {"applications": 2, "request_sizes": [MIB], "seconds_per_trial": 0.5, "search_resolution": 0.5}
+    own = {**links, **writer, **requests, "seconds_per_point": 1, "synthetic_threads": 2}
+    (point,) = minidaq_scan.run_minidaq_scan(site, minidaq_scan.Load(own, 0.01), 1, 1, announce)["points"]
+    assert point["synthetic"]["reason"] is None
+    assert point["search"]["trials"] >= 1
+
+
+@with_loop
+def test_a_scan_of_another_drive_or_without_consent_writes_nothing(site: Site, tmp_path: Path) -> None:
+    own = {**SHORT, "block_sizes": [MIB]}
+    assert site.drive is not None
+    other, unwilling = replace(site.drive, serial="L2"), replace(site.drive, destroy=False)
+    for spoilt in (other, unwilling):
+        with pytest.raises(RefusedError, match=r"^fio was not started"):
+            block_scan.run_tools(replace(site, drive=spoilt), own, announce)
+    links = {"links": 1, "superchunk_bytes": 5568, "superchunk_rate_hz": 1000, "ring_size": MIB}
+    writer = {"block_size": MIB, "io_depth": 1, "checksum": "off", "load_factors": [1.0], "seconds_per_point": 1}
+    with pytest.raises(BenchError, match="another drive than"):
+        latency_under_load.run_ladder(
+            replace(site, drive=other), latency_under_load.Ladder({**links, **writer}, 1.0, 1), announce
+        )
+    assert untouched_from(tmp_path, 0)

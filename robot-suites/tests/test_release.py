@@ -25,6 +25,8 @@ LINES_MAX = 120
 # What a machine may need to reach a mirror; nothing of it may stay in an image.
 SETTINGS = re.compile(r"(PIP|UV|GO|SSL)_?[A-Z_]*|(https?|no)_proxy", re.IGNORECASE)
 
+AUTHORITIES = "/var/tmp/authorities.crt"  # a mirror's, inside
+
 
 def text_of(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
@@ -83,6 +85,7 @@ def test_an_image_takes_nothing_that_git_ignores() -> None:
 
 
 @pytest.mark.campaign
+@pytest.mark.timeout(3600)  # it compiles InfluxDB and the native programs once more
 def test_the_control_nodes_image_is_built_and_answers(tmp_path: Path) -> None:
     """By buildah, from a root that mmdebstrap makes of this machine's own apt sources: nothing is pulled."""
     buildah = ["buildah", f"--root={tmp_path}/store", f"--runroot={tmp_path}/run", "--storage-driver=vfs"]
@@ -105,10 +108,12 @@ def test_the_control_nodes_image_is_built_and_answers(tmp_path: Path) -> None:
     run(*buildah, "commit", base, "localhost/control-node-base")
     secret = tmp_path / "setup"
     mine = {name: value for name, value in os.environ.items() if SETTINGS.fullmatch(name) and name != "PIP_FIND_LINKS"}
+    authorities = mine.get("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt")
+    mine |= {"SSL_CERT_FILE": AUTHORITIES, "PIP_CERT": AUTHORITIES}
     secret.write_text("".join(f"{name}={shlex.quote(value)}\n" for name, value in mine.items()), encoding="utf-8")
     run(
         *(*buildah, "build", "--isolation=chroot", "--build-arg=BASE=localhost/control-node-base"),
-        *(f"--secret=id=setup,src={secret}", "--volume=/etc/ssl/certs:/etc/ssl/certs:ro"),
+        *(f"--secret=id=setup,src={secret}", f"--volume={authorities}:{AUTHORITIES}:ro"),
         *("--tag=localhost/control-node", ROOT),
     )
     image = run(*buildah, "from", "localhost/control-node")

@@ -1,4 +1,4 @@
-"""`make report`: what it renews, what it leaves, and what it says when a signature is lost.
+"""`daq-bench report`: what it renews, what it leaves, and what it says when a signature is lost.
 
 The renderer is replaced: its pages take seconds."""
 

@@ -1,4 +1,4 @@
-"""`make resume`: the requests that it repeats or refuses. The runs themselves are in test_endurance_resume.py."""
+"""`daq-bench resume`: the requests that it repeats or refuses. The runs themselves are in test_endurance_resume.py."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ def test_a_killed_bench_leaves_a_run_that_can_be_resumed_too(bundle: Bundle, sta
 def test_a_finished_run_is_refused(bundle: Bundle, capsys: pytest.CaptureFixture[str]) -> None:
     bundle.save_run(state="finished")
     assert main(["resume", str(bundle.path)]) == 2
-    assert "is finished: there is nothing to resume. `make qualify` runs its scenario again" in capsys.readouterr().err
+    assert (
+        "is finished: there is nothing to resume. `daq-bench qualify` runs its scenario again"
+        in capsys.readouterr().err
+    )
 
 
 def test_changed_profiles_are_another_experiment(bundle: Bundle) -> None:
@@ -70,7 +73,7 @@ def test_changed_profiles_are_another_experiment(bundle: Bundle) -> None:
 
 def test_a_bundle_of_an_older_bench_says_what_to_do(bundle: Bundle) -> None:
     bundle.save_run(request=None)
-    with pytest.raises(RefusedError, match=r"does not say what its run was asked for\. Use `make qualify`"):
+    with pytest.raises(RefusedError, match=r"does not say what its run was asked for\. Use `daq-bench qualify`"):
         request_of(bundle)
 
 

@@ -58,14 +58,14 @@ RAW = {"kind": "raw-device", "directory": "", "drive_serial": "S1", "destroy": T
 @pytest.mark.parametrize(
     ("asked", "target", "free", "why"),
     [
-        (scenario("saturation"), {}, 10**12, "has neither span_size nor free_share"),
-        (scenario(span_size=None, free_share=0.5), RAW, 10**12, "free_share is of a file system"),
+        (scenario("saturation", free_share=None), {}, 10**12, "has neither span_size nor free_share"),
+        (scenario("saturation"), RAW, 10**12, "a pass of 800 GB cannot show that 924.3 GB"),
         (scenario(block_size=1000), {}, 10**12, "is no multiple of 4 KiB"),
         (scenario(span_size=None, free_share=0.9), {}, 5 * 10**9, "are to stay free"),
         (scenario(), {}, 4 * 10**9, "are to stay free"),
         (scenario(span_size=64 * 1024), {}, 10**12, "a saturation pass of 0 B"),
         (scenario(write_budget=3 * 10**9), {}, 10**12, "of 3 GB are spent"),
-        (scenario("saturation", write_budget=10**12), RAW, 10**12, "6 passes of 1000 GB"),
+        (scenario("saturation", write_budget=10**12), RAW, 2 * 10**12, "6 passes of 1.6 TB"),
     ],
 )
 def test_what_cannot_work_is_refused_before_a_byte_is_written(
@@ -82,7 +82,7 @@ def test_a_target_that_nothing_counts_is_refused() -> None:
 
 def test_the_shipped_scenarios_are_accepted() -> None:
     saturation.check(scenario(), candidate(), found())
-    saturation.check(scenario("saturation"), candidate(**RAW), found())
+    saturation.check(scenario("saturation"), candidate(**RAW), found(2 * 10**12))
 
 
 @pytest.mark.parametrize(

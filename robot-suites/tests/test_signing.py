@@ -158,7 +158,7 @@ def test_the_environment_comes_before_the_inventory(tmp_path: Path, keys: Path) 
     ("told", "message"),
     [
         ({"key": "absent"}, r"inventory: bench_signing: 'absent': .* is no file"),
-        ({"secret": "x"}, r"unknown key 'secret'; known: key, allowed_signers"),
+        ({"secret": "x"}, r"unknown key 'secret'. Known: key, allowed_signers"),
         ("key", r"write it as \{key: FILE"),
     ],
 )

@@ -114,9 +114,9 @@ def test_a_folder_needs_a_span_and_a_test_its_tracking_variable() -> None:
 def test_a_workload_that_needs_a_file_system_is_refused_on_a_raw_drive() -> None:
     raw = replace(CANDIDATE, target=Target("", "raw-device", "", "S1", None, True))
     with pytest.raises(
-        RefusedError, match=r"workloads\.block_scan needs a file system, but the target of this-machine is a raw drive"
+        RefusedError, match=r"workloads\.hot_store needs a file system, but the target of this-machine is a raw drive"
     ):
-        check_workloads(load_scenario(INVENTORY / "scenarios" / "dune-snb.yml"), raw, NOWHERE)
+        check_workloads(load_scenario(INVENTORY / "scenarios" / "hot-store.yml"), raw, NOWHERE)
 
 
 @pytest.fixture(scope="module")

@@ -298,6 +298,7 @@ def test_commanded_faults_are_said_whatever_is_demanded() -> None:
     assert limits["thermal-rehearsal"] == []
 
 
+@pytest.mark.integration  # it measures at a pace
 def test_fio_ends_when_it_is_asked_to_and_leaves_its_account(disk: Path) -> None:
     scenario = load_scenario(LAYOUT.inventory / "scenarios" / "thermal-rehearsal.yml")
     parameters = {**scenario.workloads["thermal"], "file_size": 2**25, "block_size": 2**20, "rate_size": 20_000_000}

@@ -14,8 +14,8 @@ from whole_runs import document
 
 from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.telemetry.influx_server import free_port
 from daq_bench.virtual_candidate.candidate import VirtualCandidate
+from daq_bench.virtual_candidate.ports import free_ports
 from daq_bench.virtual_candidate.testing import running_candidate
 
 pytestmark = [pytest.mark.virtual, pytest.mark.campaign]
@@ -87,7 +87,7 @@ def measured(
             str(inventory),
         ),
         *("--scenario", str(folder / "two-storages.yml"), "--requirement", "concurrent-analysis"),
-        *("--runs", str(folder / "runs"), "--influx-url", f"http://127.0.0.1:{free_port(18596)}"),
+        *("--runs", str(folder / "runs"), "--influx-url", f"http://127.0.0.1:{free_ports(1)[0]}"),
     ]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=7200, check=False, env=dict(os.environ))
     assert done.returncode in (0, 1), done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""`make discover` against a real sshd, drives and BMC: the booted virtual candidate."""
+"""`daq-bench discover` against a real sshd, drives and BMC: the booted virtual candidate."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from whole_runs import document
 from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.bench_model.workloads.lan import perftest
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.telemetry.influx_server import free_port
 from daq_bench.virtual_candidate.candidate import VirtualCandidate
+from daq_bench.virtual_candidate.ports import free_ports
 from daq_bench.virtual_candidate.testing import running_candidate
 
 pytestmark = [pytest.mark.virtual, pytest.mark.campaign]
@@ -90,7 +90,7 @@ def measured(pair: Pair, inventory: Path, folder: Path, engine: str) -> Path:
     YAML_SAFE.dump(scenario, file)
     done = rig(
         *("qualify", "--candidate", pair[0].instance.name, "--inventory", str(inventory), "--scenario", str(file)),
-        *("--requirement", "lan-100g", "--runs", str(folder / "runs"), f"--influx-url=http://127.0.0.1:{free_port(18676)}"),
+        *("--requirement", "lan-100g", "--runs", str(folder / "runs"), f"--influx-url=http://127.0.0.1:{free_ports(1)[0]}"),
     )  # fmt: skip
     # 3: two emulated machines on a busy host may starve a sensor, which is no fault of the network's measurement.
     assert done.returncode in (0, 1, 3), done.stdout + done.stderr

@@ -15,8 +15,8 @@ from whole_runs import document
 
 from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.telemetry.influx_server import free_port
 from daq_bench.virtual_candidate.candidate import VirtualCandidate
+from daq_bench.virtual_candidate.ports import free_ports
 from daq_bench.virtual_candidate.testing import running_candidate
 
 pytestmark = [pytest.mark.virtual, pytest.mark.campaign]
@@ -62,7 +62,7 @@ def compared(candidate: VirtualCandidate, inventory: Path, tmp_path_factory: pyt
     YAML_SAFE.dump(scenario, folder / "disturbed.yml")
     words = ["--candidate", candidate.instance.name, "--inventory", str(inventory)]
     words += ["--scenario", str(folder / "disturbed.yml"), "--requirement", "raid-vs-3dxp"]
-    nowhere = f"http://127.0.0.1:{free_port(18586)}"
+    nowhere = f"http://127.0.0.1:{free_ports(1)[0]}"
     runs = Path(os.environ.get("KEEP_RUNS") or folder / "runs")
     done = rig("qualify", *words, "--runs", str(runs), "--influx-url", nowhere)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -138,7 +138,7 @@ def test_a_set_that_cannot_be_built_is_named_and_everything_is_undone(
             str(tmp_path / "runs"),
         ]
         words += ["--scenario", "raid-vs-3dxp-emulated", "--requirement", "raid-vs-3dxp"]
-        done = rig("qualify", *words, "--influx-url", f"http://127.0.0.1:{free_port(18686)}")
+        done = rig("qualify", *words, "--influx-url", f"http://127.0.0.1:{free_ports(1)[0]}")
         assert done.returncode == 2, done.stdout + done.stderr
         assert "set 'nand-raid0' could not be made ready" in done.stdout
         assert "VCNA0003" in done.stdout

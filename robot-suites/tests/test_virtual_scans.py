@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from daq_bench.rig.telemetry.influx_server import free_port
 from daq_bench.virtual_candidate.candidate import VirtualCandidate
+from daq_bench.virtual_candidate.ports import free_ports
 
 pytestmark = [pytest.mark.virtual, pytest.mark.campaign]
 
@@ -31,7 +31,7 @@ def test_every_scan_runs_on_a_candidate_behind_ssh(
     inventory = inventory_of(virtual_machine.instance, reference_alone)
     words = ["--candidate", virtual_machine.instance.name, "--inventory", str(inventory)]
     words += ["--scenario", "scans-emulated", "--requirement", "scans-emulated", "--runs", str(tmp_path / "runs")]
-    words += ["--influx-url", f"http://127.0.0.1:{free_port(18586)}"]  # none is there: the run goes on without
+    words += ["--influx-url", f"http://127.0.0.1:{free_ports(1)[0]}"]  # none is there: the run goes on without
     done = subprocess.run(
         [sys.executable, "-m", "daq_bench.rig", "qualify", *words],
         capture_output=True,

@@ -17,7 +17,7 @@ import pytest
 from pypdf import PdfReader
 
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.telemetry.influx_server import free_port
+from daq_bench.virtual_candidate.ports import free_ports
 
 
 def document(folder: Path, name: str = "") -> dict[str, Any]:
@@ -73,7 +73,7 @@ def rehearsed(folders: pytest.TempPathFactory, scenario: str, port: int, *option
     argv = [
         *(sys.executable, "-m", "daq_bench.rig", "qualify", "--scenario", scenario, *options),
         *("--runs", str(folder / "runs"), "--target", str(disk)),
-        *("--influx-url", f"http://127.0.0.1:{free_port(port)}"),
+        *("--influx-url", f"http://127.0.0.1:{free_ports(1)[0]}"),
     ]
     # A run of the user's own neither waits nor is waited for.
     environment = {**os.environ, "DAQ_BENCH_LOCK_DIR": str(folders.mktemp("locks"))}

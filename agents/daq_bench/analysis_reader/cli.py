@@ -27,11 +27,11 @@ DISK_MARGIN = 1.1
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="analysis_reader", description=__doc__)
+    top = argparse.ArgumentParser(prog="analysis_reader", description=__doc__, allow_abbrev=False)
     commands = top.add_subparsers(dest="command", required=True)
 
     def command(name: str, text: str) -> argparse.ArgumentParser:
-        one = commands.add_parser(name, help=text, description=text)
+        one = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
         one.add_argument("--set", type=Path, required=True, metavar="FOLDER", help="folder of the set of ROOT files")
         one.add_argument("--json", type=Path, required=True, metavar="FILE", help="where the result goes")
         return one

@@ -15,7 +15,7 @@ import sys
 import threading
 import urllib.parse
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from daq_bench.telemetry_agent import __version__
 from daq_bench.telemetry_agent.agent import SUMMARY_PERIOD_S, Agent, Settings
@@ -45,6 +45,9 @@ class UsageError(Exception):
 
 
 class _Parser(argparse.ArgumentParser):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings, allow_abbrev=False)
+
     def error(self, message: str) -> NoReturn:
         """One line instead of the usage text."""
         raise UsageError(f"{message} (see {self.prog} --help)")

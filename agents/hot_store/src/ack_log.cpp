@@ -16,7 +16,7 @@ namespace hotstore {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr mode_t kMode = 0644;
+constexpr mode_t kLogMode = 0644;
 constexpr std::size_t kContentBytes = 1 + sizeof(std::uint64_t);
 constexpr std::size_t kRecordBytes = kContentBytes + sizeof(std::uint32_t);
 constexpr const char* kSuffix = ".acks";
@@ -33,7 +33,7 @@ bool has_its_sum(std::uint64_t number, const Record& record) {
   return sum == sum_of(number, record);
 }
 
-void take(const Record& record, std::map<std::uint64_t, AckState>& events) {
+void take_record(const Record& record, std::map<std::uint64_t, AckState>& events) {
   std::uint64_t primary = 0;
   std::memcpy(&primary, record.data() + 1, sizeof primary);
   AckState& state = events[primary];
@@ -76,7 +76,7 @@ void read_log(const fs::path& path, Acks& acks) {
   std::uint64_t number = 0;
   for (; file.read(record.data(), record.size()); ++number) {
     if (!has_its_sum(number, record)) refuse("record " + std::to_string(number) + " is garbled");
-    take(record, acks.events);
+    take_record(record, acks.events);
   }
   if (file.bad()) refuse("cannot be read");
   acks.torn += file.gcount() > 0;
@@ -86,7 +86,7 @@ void read_log(const fs::path& path, Acks& acks) {
 
 AckLog::AckLog(const std::string& directory, const std::string& name) {
   const fs::path file = fs::path(directory) / (name + kSuffix);
-  fd_ = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, kMode);
+  fd_ = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, kLogMode);
   if (fd_ < 0) throw daqwriter::Refusal("--ack-log " + file.string() + ": " + daqwriter::errno_text(errno));
   if (::write(fd_, kHeader.data(), kHeader.size()) != static_cast<ssize_t>(kHeader.size()))
     throw daqwriter::Refusal("--ack-log " + file.string() + ": cannot be written");

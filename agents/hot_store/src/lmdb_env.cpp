@@ -23,7 +23,7 @@ using daqwriter::Refusal;
 namespace fs = std::filesystem;
 
 constexpr unsigned kMostReaders = 1022;
-constexpr mode_t kMode = 0644;
+constexpr mode_t kDataMode = 0644;
 // Room that LMDB's own pages may still need beyond its given map size.
 constexpr std::uint64_t kMargin = 1 << 20;
 
@@ -85,7 +85,7 @@ void LmdbEnv::throw_located(const Damage& damage) const {
 
 void LmdbEnv::reserve(std::uint64_t capacity) const {
   const fs::path file = folder_->path() / "data.mdb";
-  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kMode);
+  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kDataMode);
   if (fd < 0) throw Refusal(folder_->name() + ": data.mdb: " + errno_text(errno));
   struct stat found {};
   struct statvfs space {};
@@ -114,7 +114,7 @@ void LmdbEnv::open(std::uint64_t capacity) {
   unsigned flags = MDB_NOTLS | MDB_NORDAHEAD | MDB_NOMEMINIT;
   if (!changes()) flags |= MDB_RDONLY;
   if (changes() && durability_ == Durability::process) flags |= MDB_WRITEMAP | MDB_NOSYNC;
-  const int code = mdb_env_open(env_, folder_->path().c_str(), flags, kMode);
+  const int code = mdb_env_open(env_, folder_->path().c_str(), flags, kDataMode);
   if (means_damage(code)) throw Damage(std::string("mdb_env_open: ") + mdb_strerror(code));
   if (code == ENOENT && !changes()) throw Damage("data.mdb is missing or empty");
   if (code != 0) throw Refusal(folder_->name() + ": cannot be opened: " + mdb_strerror(code));

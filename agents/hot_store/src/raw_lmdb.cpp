@@ -9,7 +9,7 @@ namespace hotstore {
 namespace {
 
 // A hot store keeps its key schema under this name: each of the two refuses the other's folder.
-constexpr const char* kSchemaName = "schema";
+constexpr const char* kRawSchemaName = "schema";
 constexpr const char* kOwnSchema = "raw-lmdb, records without checksums";
 constexpr View kHead = "1";
 
@@ -95,7 +95,7 @@ class RawLmdbSession : public Session {
 
 RawLmdb::RawLmdb(std::unique_ptr<LmdbEnv> env, KeySchema schema)
     : schema_(std::move(schema)), engine_(std::move(env), schema_.primary_bytes()) {
-  const Bytes kept = engine_.remember(kSchemaName, kOwnSchema);
+  const Bytes kept = engine_.remember(kRawSchemaName, kOwnSchema);
   if (kept != kOwnSchema)
     throw daqwriter::Refusal(
         engine_.description() + " holds keys of '" + kept +

@@ -7,7 +7,7 @@ namespace {
 
 using daqwriter::Failure;
 
-using Raw = std::unique_ptr<redisReply, decltype(&freeReplyObject)>;
+using RawReply = std::unique_ptr<redisReply, decltype(&freeReplyObject)>;
 
 class RedisPipe : public Pipe {
  public:
@@ -19,7 +19,7 @@ class RedisPipe : public Pipe {
   void put(std::span<const Request> batch, std::span<Answer> answers) override {
     for (const Request& request : batch) ask({"SET", schema_.encode(request.key), request.value, "NX"});
     for (Answer& answer : answers) {
-      const Raw reply = next();
+      const RawReply reply = next();
       answer = is_full(*reply)                      ? Answer::full
                : checked(*reply) == REDIS_REPLY_NIL ? Answer::exists
                                                     : Answer::ok;
@@ -29,7 +29,7 @@ class RedisPipe : public Pipe {
   void get(std::span<const Request> batch, std::span<Bytes> values, std::span<Answer> answers) override {
     for (const Request& request : batch) ask({"GET", schema_.encode(request.key)});
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      const Raw reply = next();
+      const RawReply reply = next();
       answers[i] = checked(*reply) == REDIS_REPLY_STRING ? Answer::ok : Answer::not_found;
       if (answers[i] == Answer::ok) values[i].assign(reply->str, reply->len);
     }
@@ -38,7 +38,7 @@ class RedisPipe : public Pipe {
   void remove(std::span<const Request> batch, std::span<Answer> answers) override {
     for (const Request& request : batch) ask({"DEL", schema_.encode(request.key)});
     for (Answer& answer : answers) {
-      const Raw reply = next();
+      const RawReply reply = next();
       checked(*reply);
       answer = reply->integer == 1 ? Answer::ok : Answer::not_found;
     }
@@ -56,7 +56,7 @@ class RedisPipe : public Pipe {
     redisAppendCommandArgv(context_.get(), number, texts, sizes);
   }
 
-  Raw next() {
+  RawReply next() {
     void* raw = nullptr;
     if (redisGetReply(context_.get(), &raw) != REDIS_OK)
       throw Failure("Redis at " + endpoint_.text() + " was lost in mid-run: " + context_->errstr);

@@ -165,7 +165,10 @@ std::optional<Grant> RedisEngine::get_any_of(unsigned bucket, const Claimant& cl
   const std::string lease = std::to_string(claimant.lease_ms);
   const std::string level = claimant.level ? std::string(1, *claimant.level) : "";
   Words words = keys.words();
-  words.insert(words.end(), {"", claimant.owner, lease, level, keys.names[1]});
+  for (const std::string_view word :
+       {std::string_view(), std::string_view(claimant.owner), std::string_view(lease),
+        std::string_view(level), std::string_view(keys.names[1])})
+    words.push_back(word);
   const Reply reply = link_->script(keys.slot, get_any_.source, get_any_.digest, words, true);
   // A lock that only one node knows does not count: it is left to run out.
   if (reply.list.empty() || !confirmed(reply)) return std::nullopt;

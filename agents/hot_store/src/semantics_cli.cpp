@@ -36,7 +36,7 @@ nlohmann::ordered_json document(const Options& options, const char* status, nloh
           {"rows", std::move(rows)}};
 }
 
-ExitCode report_failure(const Options& options, const std::string& error) {
+ExitCode report_semantics_failure(const Options& options, const std::string& error) {
   std::fprintf(stderr, "hotstore: %s\n", error.c_str());
   daqwriter::write_json(options.json_path,
                         document(options, "failed", error, nlohmann::ordered_json::array()));
@@ -81,13 +81,13 @@ ExitCode run_semantics(const Options& options, const std::atomic<int>& stop_sign
     } catch (const daqwriter::Refusal&) {
       throw;
     } catch (const std::exception& failure) {
-      return report_failure(options, failure.what());
+      return report_semantics_failure(options, failure.what());
     }
   };
   return run_apart(stop_signal, work, [&](const Death& death) {
     const std::string error =
         "the process that used the store " + options.store.directory + " is gone: " + death.cause;
-    const ExitCode code = report_failure(options, error);
+    const ExitCode code = report_semantics_failure(options, error);
     return death.interrupted ? ExitCode::interrupted : code;
   });
 }

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr const char* kMarker = "hotstore.level";
 constexpr const char* kNotSynced = "hotstore.not-synced";
 constexpr const char* kFormat = "1";
-constexpr mode_t kMode = 0644;
+constexpr mode_t kFolderMode = 0644;
 constexpr auto kLockPause = std::chrono::milliseconds(10);
 constexpr int kLockTries = 3000;  // 30 s
 
@@ -84,7 +84,7 @@ bool is_whole(const std::optional<std::string>& text) {
 }
 
 void write_durably(int folder, const char* name, const std::string& text) {
-  const int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode);
+  const int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFolderMode);
   if (fd < 0) throw Refusal(std::string(name) + ": " + errno_text(errno));
   const bool written =
       write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;

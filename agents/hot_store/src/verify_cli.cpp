@@ -45,7 +45,7 @@ constexpr double kOpening_s = 45;  // with the wait for others that use it
 constexpr double kStep_s = 20;     // between two signs of progress
 constexpr double kComparison_s = 3'600;
 
-bool is_whole(const std::vector<Item>& event, const ValuePool& pool, unsigned fragments) {
+bool is_whole_event(const std::vector<Item>& event, const ValuePool& pool, unsigned fragments) {
   if (event.size() != fragments) return false;
   for (const Item& item : event) {
     if (item.value != pool.of(item.key[0], item.key[1])) return false;
@@ -71,8 +71,8 @@ void compare(HotStore& store, const VerifyOptions& options, Findings& found) {
       ++found.undecided;
     } else if (state.puts > 0) {
       if (!there) ++found.missing;
-      if (there && is_whole(event->second, pool, options.load.fragments)) ++found.present;
-      if (there && !is_whole(event->second, pool, options.load.fragments)) ++found.corrupt;
+      if (there && is_whole_event(event->second, pool, options.load.fragments)) ++found.present;
+      if (there && !is_whole_event(event->second, pool, options.load.fragments)) ++found.corrupt;
     }
     if (state.puts > 0) ++found.acknowledged;
   }

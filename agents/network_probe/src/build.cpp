@@ -19,10 +19,10 @@ namespace {
 using daqwriter::ExitCode;
 using daqwriter::monotonic_ns;
 
-constexpr int kLookMs = 100;
-constexpr std::size_t kReadBytes = 1 << 20;
+constexpr int kPeerLookMs = 100;
+constexpr std::size_t kPeerReadBytes = 1 << 20;
 
-struct Options {
+struct BuildOptions {
   Timing timing;
   std::vector<std::string> sources;
   std::uint64_t fragment_bytes = 100'000;
@@ -47,7 +47,7 @@ struct Event {
 
 class Builder {
  public:
-  Builder(const Options& options, const std::atomic<int>& stop_signal)
+  Builder(const BuildOptions& options, const std::atomic<int>& stop_signal)
       : options_(options), stop_(stop_signal) {
     for (const std::string& text : options.sources)
       sources_.push_back(std::make_unique<Source>(
@@ -116,7 +116,7 @@ class Builder {
   void wait() {
     std::vector<pollfd> waiting;
     for (const auto& source : sources_) waiting.push_back({source->connection.descriptor(), POLLIN, 0});
-    if (poll(waiting.data(), waiting.size(), kLookMs) <= 0) return require_answers();
+    if (poll(waiting.data(), waiting.size(), kPeerLookMs) <= 0) return require_answers();
     silence_.end(monotonic_ns());
     for (std::size_t at = 0; at < sources_.size(); ++at)
       if (waiting[at].revents != 0) take(*sources_[at]);
@@ -175,10 +175,10 @@ class Builder {
     }
   }
 
-  const Options& options_;
+  const BuildOptions& options_;
   const std::atomic<int>& stop_;
   std::vector<std::unique_ptr<Source>> sources_;
-  std::vector<std::byte> buffer_ = std::vector<std::byte>(kReadBytes);
+  std::vector<std::byte> buffer_ = std::vector<std::byte>(kPeerReadBytes);
   std::deque<Event> pending_;
   std::uint64_t first_ = 0;  // event at the front of pending_
   std::uint64_t events_ = 0;
@@ -187,7 +187,7 @@ class Builder {
   std::vector<std::uint32_t> again_before_;
 };
 
-ExitCode run_build(const Options& options, const std::atomic<int>& stop_signal) {
+ExitCode run_build(const BuildOptions& options, const std::atomic<int>& stop_signal) {
   const Timing& timing = options.timing;
   check_output(timing, "--fragment-size", options.fragment_bytes, stop_signal);
   if (options.in_flight == 0 || options.in_flight > 1024)
@@ -211,7 +211,7 @@ ExitCode run_build(const Options& options, const std::atomic<int>& stop_signal) 
 }  // namespace
 
 daqwriter::ParsedCommand add_build(CLI::App& parent) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BuildOptions>();
   CLI::App* app = parent.add_subcommand("build", "Build events: a fragment of every source for each");
   app->add_option("--source", options->sources, "HOST:PORT of a `netprobe serve`; once for each source")
       ->required()

@@ -16,7 +16,7 @@ namespace {
 using daqwriter::ExitCode;
 using daqwriter::monotonic_ns;
 
-struct Options {
+struct LatencyOptions {
   Timing timing;
   std::string peer;
   std::uint64_t message_bytes = 64;
@@ -49,7 +49,7 @@ void ping_pong(Connection& connection, std::span<std::byte> message, std::int64_
   }
 }
 
-ExitCode run_latency(const Options& options, const std::atomic<int>& stop_signal) {
+ExitCode run_latency(const LatencyOptions& options, const std::atomic<int>& stop_signal) {
   const Timing& timing = options.timing;
   check_output(timing, "--message-size", options.message_bytes, stop_signal);
   Connection connection = Connection::open(parse_endpoint("--peer", options.peer), timing.connect_s,
@@ -80,7 +80,7 @@ ExitCode run_latency(const Options& options, const std::atomic<int>& stop_signal
 }  // namespace
 
 daqwriter::ParsedCommand add_latency(CLI::App& parent) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LatencyOptions>();
   CLI::App* app = parent.add_subcommand("latency", "Round trips of one message at a time");
   app->add_option("--peer", options->peer, "HOST:PORT of a `netprobe serve`")->required();
   daqwriter::add_size(*app, {"--message-size", 0, UINT64_MAX, ""}, options->message_bytes,

@@ -26,7 +26,7 @@ using daqwriter::Failure;
 using daqwriter::Refusal;
 
 constexpr std::int64_t kPauseNs = 50'000'000;  // between two tries to connect
-constexpr int kLookMs = 100;
+constexpr int kWireLookMs = 100;
 
 [[noreturn]] void fail(const std::string& peer, const char* what) {
   throw Failure(peer + ": " + what + ": " + daqwriter::errno_text(errno));
@@ -64,7 +64,7 @@ bool connected(int descriptor, const addrinfo& address, std::int64_t deadline_ns
   if (errno != EINPROGRESS) return false;
   while (daqwriter::monotonic_ns() < deadline_ns && !asked_to_end(patience)) {
     pollfd writable{descriptor, POLLOUT, 0};
-    if (poll(&writable, 1, kLookMs) <= 0) continue;
+    if (poll(&writable, 1, kWireLookMs) <= 0) continue;
     socklen_t size = sizeof errno;
     int error = 0;
     getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size);
@@ -103,7 +103,7 @@ int try_all(const addrinfo* addresses, std::int64_t deadline_ns, const Patience&
 
 // A waiting call returns at this interval to check the signal and the clock.
 void look_up(int descriptor) {
-  const timeval often{0, kLookMs * 1000};
+  const timeval often{0, kWireLookMs * 1000};
   setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &often, sizeof often);
   setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &often, sizeof often);
 }

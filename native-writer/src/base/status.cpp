@@ -4,6 +4,10 @@
 
 namespace daqwriter {
 
+void require(bool good, const std::string& message) {
+  if (!good) throw Refusal(message);
+}
+
 std::string errno_text(int error_number) {
   const char* name = strerrorname_np(error_number);
   const char* description = strerrordesc_np(error_number);

@@ -42,6 +42,9 @@ class Refusal : public CommandError {
   using CommandError::CommandError;
 };
 
+// Throws Refusal unless `good`.
+void require(bool good, const std::string& message);
+
 // The system failed us after work had started.
 class Failure : public CommandError {
   using CommandError::CommandError;

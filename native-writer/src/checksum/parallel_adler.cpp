@@ -51,8 +51,8 @@ class Parallel : public AdlerEngine {
                     std::span<const std::byte> source) override {
     if (source.size() < smallest_ || source.empty()) return adler_by_zlib(running, {destination, source});
     // Whole cache lines, so that no two threads write to the same one.
-    constexpr std::size_t kLine = 64;
-    const std::size_t share = (source.size() / threads_ / kLine + 1) * kLine;
+    constexpr std::size_t kSplitAt = 64;  // whole lines of a cache
+    const std::size_t share = (source.size() / threads_ / kSplitAt + 1) * kSplitAt;
     std::size_t count = 0;
     for (std::size_t begin = 0; begin < source.size(); begin += share) {
       const auto part = source.subspan(begin, std::min(share, source.size() - begin));

@@ -34,7 +34,7 @@ void set_defaults(ChecksumOptions& o) {
                 AdlerVariant::pool_busy, AdlerVariant::fused};
 }
 
-std::string joined(const std::vector<std::string>& parts) {
+std::string comma_joined(const std::vector<std::string>& parts) {
   return std::accumulate(parts.begin(), parts.end(), std::string(),
                          [](const auto& a, const auto& b) { return a.empty() ? b : a + "," + b; });
 }
@@ -57,7 +57,7 @@ void add_list(CLI::App& app, const std::string& name, std::vector<Value>& values
   app.add_option_function<std::vector<std::string>>(name, read, help)
       ->delimiter(',')
       ->type_name("LIST")
-      ->default_str(joined(shown));
+      ->default_str(comma_joined(shown));
 }
 
 AdlerVariant parse_measured_variant(const std::string& name) {
@@ -72,7 +72,7 @@ unsigned parse_threads(const std::string& text) {
 
 // In the order of the command line: the calling thread's, then the others'. The measurement keeps them the
 // other way round, as allowed_cpus() gives them: a machine's first CPUs see most of its interrupts.
-void add_cpus(CLI::App& app, ChecksumOptions& o) {
+void add_checksum_cpus(CLI::App& app, ChecksumOptions& o) {
   const auto read = [&o](std::vector<int> cpus) {
     check_cpus(allowed_cpus(), cpus, "--cpus");
     std::reverse(cpus.begin(), cpus.end());
@@ -85,7 +85,7 @@ void add_cpus(CLI::App& app, ChecksumOptions& o) {
       ->type_name("LIST");
 }
 
-void add_options(CLI::App& app, ChecksumOptions& o) {
+void add_checksum_options(CLI::App& app, ChecksumOptions& o) {
   const auto parse_bytes = [](const std::string& text) { return parse_within(bounds::kSizes, text); };
   add_list(app, "--sizes", o.sizes, parse_bytes, format_size, "Bytes per call, comma-separated");
   add_list(
@@ -102,7 +102,7 @@ void add_options(CLI::App& app, ChecksumOptions& o) {
   add_size(app, bounds::kSplits, o.splits_bytes,
            "First cut an event of so many bytes at every place and compare each variant with zlib; default: "
            "do not");
-  add_cpus(app, o);
+  add_checksum_cpus(app, o);
   add_reporting(app, o, false);
 }
 
@@ -137,7 +137,7 @@ Json spread_json(const Spread& spread) {
   return {{"median", spread.median}, {"min", spread.min}, {"max", spread.max}};
 }
 
-Json or_null(const std::optional<double>& value) {
+Json number_or_null(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
@@ -150,9 +150,9 @@ Json checksum_json(const ChecksumOptions& o, const ChecksumResult& r) {
                         {"repetitions", row.repetitions},
                         {"bytes_per_s", spread_json(row.bytes_per_s)},
                         {"ns_per_call", row.ns_per_call},
-                        {"overhead_ns", or_null(row.overhead_ns)},
+                        {"overhead_ns", number_or_null(row.overhead_ns)},
                         {"speed_up", row.speed_up},
-                        {"serial_share", or_null(row.serial_share)},
+                        {"serial_share", number_or_null(row.serial_share)},
                         {"ns_samples", row.ns},
                         {"share_ns_samples", row.share_ns}});
   }
@@ -193,7 +193,7 @@ Json checksum_json(const ChecksumOptions& o, const ChecksumResult& r) {
           {"memory", memory}};
 }
 
-ExitCode run(const ChecksumOptions& o, const std::atomic<int>& stop_signal) {
+ExitCode run_checksum_command(const ChecksumOptions& o, const std::atomic<int>& stop_signal) {
   check_checksum_options(o);
   print("%-17s %8s %3s %8s\n", "", "per call", "thr", "GB/s, median (min to max)");
   const ChecksumResult result =
@@ -221,8 +221,10 @@ ParsedCommand add_checksum(CLI::App& parent) {
   set_defaults(*options);
   CLI::App* app = parent.add_subcommand(
       "checksum", "Measure adler32 by several threads, and copies with checksums; writes to no drive");
-  add_options(*app, *options);
-  return {app, [options](const std::atomic<int>& stop_signal) { return run(*options, stop_signal); }};
+  add_checksum_options(*app, *options);
+  return {app, [options](const std::atomic<int>& stop_signal) {
+            return run_checksum_command(*options, stop_signal);
+          }};
 }
 
 }  // namespace daqwriter

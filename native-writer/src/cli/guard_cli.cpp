@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kClaim = "DAQWRITER_CLAIM";
 
-struct Asked {
+struct GuardAsked {
   std::string target;
   Consent consent;
   std::vector<std::string> command;
@@ -37,7 +37,7 @@ void give_signals_back() {
   signal(SIGPIPE, SIG_DFL);
 }
 
-TargetPlan claimed(const Asked& asked) {
+TargetPlan claimed(const GuardAsked& asked) {
   TargetPlan plan = plan_target(asked.target, asked.consent);
   if (plan.kind != TargetKind::raw_device)
     throw Refusal("--target " + asked.target + ": guard claims whole drives, and this is none");
@@ -49,7 +49,7 @@ TargetPlan claimed(const Asked& asked) {
   return plan;
 }
 
-ExitCode run(const Asked& asked, const std::atomic<int>& stop_signal) {
+ExitCode run_guard_command(const GuardAsked& asked, const std::atomic<int>& stop_signal) {
   if (asked.command.empty()) throw Refusal("guard: name the command to run behind --");
   const TargetPlan plan = claimed(asked);
   print_caution(plan);
@@ -68,7 +68,7 @@ ExitCode run(const Asked& asked, const std::atomic<int>& stop_signal) {
 }  // namespace
 
 ParsedCommand add_guard(CLI::App& parent, const std::vector<std::string>& command) {
-  const auto asked = std::make_shared<Asked>();
+  const auto asked = std::make_shared<GuardAsked>();
   asked->command = command;
   CLI::App* app = parent.add_subcommand(
       "guard",
@@ -78,7 +78,8 @@ ParsedCommand add_guard(CLI::App& parent, const std::vector<std::string>& comman
       "DAQWRITER_CLAIM");
   app->add_option("--target", asked->target, "Block device that the command will write to")->required();
   add_consent(*app, asked->consent);
-  return {app, [asked](const std::atomic<int>& stop_signal) { return run(*asked, stop_signal); }};
+  return {app,
+          [asked](const std::atomic<int>& stop_signal) { return run_guard_command(*asked, stop_signal); }};
 }
 
 }  // namespace daqwriter

@@ -12,7 +12,7 @@ namespace daqwriter {
 namespace {
 
 // Options as text where our own parsers give the better message.
-struct Asked {
+struct MiniDaqAsked {
   MiniDaqOptions options;
   std::vector<std::string> targets;
   std::uint64_t max_buffer = 0;
@@ -24,7 +24,7 @@ struct Asked {
   double search_resolution = 0.02;
 };
 
-void add_options(CLI::App& app, Asked& t) {
+void add_minidaq_options(CLI::App& app, MiniDaqAsked& t) {
   MiniDaqOptions& o = t.options;
   add_targets(app, t.targets, "New file or block device to record on");
   add_sink(app, o.null_sink, "target, or null: no I/O, to calibrate the program itself");
@@ -82,7 +82,7 @@ void add_options(CLI::App& app, Asked& t) {
   add_reporting(app, o);
 }
 
-void resolve(Asked& t) {
+void resolve(MiniDaqAsked& t) {
   MiniDaqOptions& o = t.options;
   if (t.max_buffer > 0) o.max_buffer_bytes = t.max_buffer;
   if (!t.record_id.empty()) o.record_id = parse_record_id(t.record_id);
@@ -101,7 +101,7 @@ MiniDaqResult record_or_fail(const MiniDaqOptions& o, const MiniDaqPlan& plan,
 }
 
 // Every trial is a record of its own; nothing of it stays on a file system.
-ExitCode search(const Asked& t, const std::atomic<int>& stop_signal) {
+ExitCode search(const MiniDaqAsked& t, const std::atomic<int>& stop_signal) {
   const MiniDaqOptions& asked = t.options;
   if (asked.unpaced) throw Refusal("--search looks for a rate: leave --unpaced away");
   const StopClock stop(stop_signal);
@@ -153,7 +153,7 @@ ExitCode search(const Asked& t, const std::atomic<int>& stop_signal) {
   return leave(exit_code_of(status));
 }
 
-ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
+ExitCode run_minidaq_command(MiniDaqAsked& t, const std::atomic<int>& stop_signal) {
   resolve(t);
   const MiniDaqOptions& o = t.options;
   if (t.search && !t.dry_run) return search(t, stop_signal);
@@ -173,11 +173,12 @@ ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
 }  // namespace
 
 ParsedCommand add_minidaq(CLI::App& parent) {
-  const auto asked = std::make_shared<Asked>();
+  const auto asked = std::make_shared<MiniDaqAsked>();
   CLI::App* app = parent.add_subcommand(
       "minidaq", "The MiniDAQ: all that paced links emit, as in a supernova burst, or triggered requests");
-  add_options(*app, *asked);
-  return {app, [asked](const std::atomic<int>& stop_signal) { return run(*asked, stop_signal); }};
+  add_minidaq_options(*app, *asked);
+  return {app,
+          [asked](const std::atomic<int>& stop_signal) { return run_minidaq_command(*asked, stop_signal); }};
 }
 
 }  // namespace daqwriter

@@ -10,14 +10,14 @@ namespace daqwriter {
 namespace {
 
 // Written by the signal handler: lock-free, so that it is safe there.
-std::atomic<int> stop_signal{0};
+std::atomic<int> received_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
 void on_signal(int number) {
   int seen = 0;
-  if (stop_signal.compare_exchange_strong(seen, number, std::memory_order_relaxed)) return;
+  if (received_signal.compare_exchange_strong(seen, number, std::memory_order_relaxed)) return;
   if ((seen & kSecondSignal) != 0) _exit(static_cast<int>(ExitCode::interrupted));
-  stop_signal.fetch_or(kSecondSignal, std::memory_order_relaxed);
+  received_signal.fetch_or(kSecondSignal, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ const std::atomic<int>& stop_on_signals() {
   }
   signal(SIGXFSZ, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
-  return stop_signal;
+  return received_signal;
 }
 
 }  // namespace daqwriter

@@ -10,13 +10,13 @@
 namespace daqwriter {
 namespace {
 
-struct Asked {
+struct StreamsAsked {
   StreamsOptions options;
   std::uint64_t event_bytes = RunParameters{}.event_bytes;
   std::string run_id;
 };
 
-void add_options(CLI::App& app, Asked& t) {
+void add_streams_options(CLI::App& app, StreamsAsked& t) {
   StreamsOptions& o = t.options;
   app.add_option("--target", o.target, "New or empty directory for the files and their manifest");
   add_sink(app, o.null_sink, "target, or null: no I/O, the program's own cost");
@@ -61,7 +61,7 @@ void add_options(CLI::App& app, Asked& t) {
   add_reporting(app, o);
 }
 
-ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
+ExitCode run_streams_command(StreamsAsked& t, const std::atomic<int>& stop_signal) {
   StreamsOptions& o = t.options;
   require_no_target(o.null_sink, o.target);
   o.run.event_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(t.event_bytes, UINT32_MAX));
@@ -84,11 +84,12 @@ ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
 }  // namespace
 
 ParsedCommand add_streams(CLI::App& parent) {
-  const auto asked = std::make_shared<Asked>();
+  const auto asked = std::make_shared<StreamsAsked>();
   CLI::App* app = parent.add_subcommand(
       "streams", "Write events to the file sequences of their streams, with checksums, as a storage server");
-  add_options(*app, *asked);
-  return {app, [asked](const std::atomic<int>& stop_signal) { return run(*asked, stop_signal); }};
+  add_streams_options(*app, *asked);
+  return {app,
+          [asked](const std::atomic<int>& stop_signal) { return run_streams_command(*asked, stop_signal); }};
 }
 
 }  // namespace daqwriter

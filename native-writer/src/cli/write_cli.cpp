@@ -10,12 +10,12 @@
 namespace daqwriter {
 namespace {
 
-struct Asked {
+struct WriteAsked {
   WriteOptions options;
   std::vector<std::string> targets;
 };
 
-void add_options(CLI::App& app, Asked& t) {
+void add_write_options(CLI::App& app, WriteAsked& t) {
   WriteOptions& o = t.options;
   add_targets(
       app, t.targets,
@@ -55,7 +55,7 @@ void add_options(CLI::App& app, Asked& t) {
   add_reporting(app, o);
 }
 
-ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
+ExitCode run_write_command(WriteAsked& t, const std::atomic<int>& stop_signal) {
   WriteOptions& o = t.options;
   if (!t.targets.empty()) {
     o.target = t.targets.front();
@@ -74,11 +74,12 @@ ExitCode run(Asked& t, const std::atomic<int>& stop_signal) {
 }
 
 ParsedCommand add_load(CLI::App& parent, bool reads, const std::string& help) {
-  const auto asked = std::make_shared<Asked>();
+  const auto asked = std::make_shared<WriteAsked>();
   asked->options.reads = reads;
   CLI::App* app = parent.add_subcommand(asked->options.command(), help);
-  add_options(*app, *asked);
-  return {app, [asked](const std::atomic<int>& stop_signal) { return run(*asked, stop_signal); }};
+  add_write_options(*app, *asked);
+  return {app,
+          [asked](const std::atomic<int>& stop_signal) { return run_write_command(*asked, stop_signal); }};
 }
 
 }  // namespace

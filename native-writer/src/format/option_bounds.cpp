@@ -21,7 +21,7 @@ std::string shown(std::uint64_t bytes) {
 }
 
 template <typename Value>
-[[noreturn]] void refuse(const Bounds<Value>& bounds, std::string_view value) {
+[[noreturn]] void refuse_value(const Bounds<Value>& bounds, std::string_view value) {
   const std::string unit = *bounds.unit ? std::string(" ") + bounds.unit : "";
   throw Refusal(std::string(bounds.option) + " " + std::string(value) + ": give " + shown(bounds.least) +
                 " to " + shown(bounds.most) + unit);
@@ -34,8 +34,8 @@ bool within(const Bounds<Value>& bounds, Value value) {
 }
 
 template <typename Value>
-void require(const Bounds<Value>& bounds, Value value) {
-  if (!within(bounds, value)) refuse(bounds, shown(value));
+void require_bounds(const Bounds<Value>& bounds, Value value) {
+  if (!within(bounds, value)) refuse_value(bounds, shown(value));
 }
 
 template <typename Value>
@@ -43,22 +43,22 @@ Value parse(const Bounds<Value>& bounds, std::string_view text) {
   Value value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !within(bounds, value))
-    refuse(bounds, text);
+    refuse_value(bounds, text);
   return value;
 }
 
 }  // namespace
 
 void require_within(const Bounds<double>& bounds, double value) {
-  require(bounds, value);
+  require_bounds(bounds, value);
 }
 
 void require_within(const Bounds<std::uint32_t>& bounds, std::uint32_t value) {
-  require(bounds, value);
+  require_bounds(bounds, value);
 }
 
 void require_within(const Bounds<std::uint64_t>& bounds, std::uint64_t value) {
-  require(bounds, value);
+  require_bounds(bounds, value);
 }
 
 double parse_within(const Bounds<double>& bounds, std::string_view text) {
@@ -76,7 +76,7 @@ std::uint64_t parse_within(const Bounds<std::uint64_t>& bounds, std::string_view
   } catch (const Refusal& refusal) {
     throw Refusal(std::string(bounds.option) + ": " + refusal.what());
   }
-  refuse(bounds, text);
+  refuse_value(bounds, text);
 }
 
 }  // namespace daqwriter

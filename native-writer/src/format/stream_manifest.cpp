@@ -21,14 +21,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "daqwriter streams";
 constexpr int kUnsealedVersion = 1;
-constexpr int kVersion = 2;  // ends with a seal
+constexpr int kManifestVersion = 2;  // ends with a seal
 constexpr std::size_t kMaxLineBytes = 64 << 10;
 constexpr std::size_t kMostBadLines = 1000;  // what begins so badly is not read to its end
 constexpr std::size_t kMaxNameBytes = 255;   // of a prefix: a file's name must fit a directory
 
 Json run_json(const RunParameters& run, const std::string& prefix) {
   return {{"format", kFormat},
-          {"version", kVersion},
+          {"version", kManifestVersion},
           {"run_id", record_id_text(run.run_id)},
           {"seed", run.seed},
           {"shares", run.shares},
@@ -77,7 +77,7 @@ const Json& field(const Json& line, const char* name) {
   return *found;
 }
 
-std::string shown(const Json& value) {
+std::string shown_json(const Json& value) {
   constexpr std::size_t kMost = 40;
   const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
   return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
@@ -86,8 +86,8 @@ std::string shown(const Json& value) {
 std::uint64_t count_field(const Json& value, const char* name, std::uint64_t least, std::uint64_t most) {
   if (value.is_number_unsigned() && value.get<std::uint64_t>() >= least && value.get<std::uint64_t>() <= most)
     return value;
-  wrong("'" + std::string(name) + "' is " + shown(value) + ", not an integer from " + std::to_string(least) +
-        " to " + std::to_string(most));
+  wrong("'" + std::string(name) + "' is " + shown_json(value) + ", not an integer from " +
+        std::to_string(least) + " to " + std::to_string(most));
 }
 
 std::uint64_t count(const Json& line, const char* name, std::uint64_t least = 0,
@@ -97,20 +97,20 @@ std::uint64_t count(const Json& line, const char* name, std::uint64_t least = 0,
 
 double share_field(const Json& value, const char* name) {
   if (value.is_number() && value.get<double>() >= 0 && value.get<double>() <= 1) return value;
-  wrong("'" + std::string(name) + "' is " + shown(value) + ", not a number from 0 to 1");
+  wrong("'" + std::string(name) + "' is " + shown_json(value) + ", not a number from 0 to 1");
 }
 
 std::string text(const Json& line, const char* name) {
   const Json& value = field(line, name);
   if (value.is_string()) return value;
-  wrong("'" + std::string(name) + "' is " + shown(value) + ", not a text");
+  wrong("'" + std::string(name) + "' is " + shown_json(value) + ", not a text");
 }
 
 RecordId id(const Json& line) {
   try {
     return parse_record_id(text(line, "run_id"));
   } catch (const Refusal&) {
-    wrong("'run_id' is " + shown(line.at("run_id")) + ", not 32 lower-case hexadecimal digits");
+    wrong("'run_id' is " + shown_json(line.at("run_id")) + ", not 32 lower-case hexadecimal digits");
   }
 }
 
@@ -118,7 +118,8 @@ std::uint32_t checksum_field(const Json& line, const char* name) {
   const std::string digits = text(line, name);
   const bool good = digits.size() == 8 && digits.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (good) return static_cast<std::uint32_t>(std::stoul(digits, nullptr, 16));
-  wrong("'" + std::string(name) + "' is " + shown(line.at(name)) + ", not 8 lower-case hexadecimal digits");
+  wrong("'" + std::string(name) + "' is " + shown_json(line.at(name)) +
+        ", not 8 lower-case hexadecimal digits");
 }
 
 template <typename Value, typename Read>
@@ -133,7 +134,7 @@ std::vector<Value> list(const Json& line, const char* name, std::size_t most, co
 
 void parse_run(const Json& line, Manifest& manifest) {
   if (text(line, "format") != kFormat) wrong("'format' is not '" + std::string(kFormat) + "'");
-  manifest.seals = count(line, "version", kUnsealedVersion, kVersion) == kVersion;
+  manifest.seals = count(line, "version", kUnsealedVersion, kManifestVersion) == kManifestVersion;
   manifest.prefix = text(line, "prefix");
   if (manifest.prefix.empty() || manifest.prefix.size() > kMaxNameBytes ||
       manifest.prefix.find('/') != std::string::npos)
@@ -180,7 +181,7 @@ ClosedFile parse_file(const Json& line, const Manifest& manifest) {
   if (!field(line, "adler32").is_null()) file.adler32 = checksum_field(line, "adler32");
   file.run_id = id(line);
   if (file.name != stream_file_name(manifest.prefix, file.stream, file.number))
-    wrong("'file' is " + shown(line.at("file")) + ", not the name of that stream and number");
+    wrong("'file' is " + shown_json(line.at("file")) + ", not the name of that stream and number");
   if (file.last_serial - file.first_serial + 1 != file.events)
     wrong("'events' is " + std::to_string(file.events) + ", its serials are " +
           std::to_string(file.first_serial) + " to " + std::to_string(file.last_serial));
@@ -193,7 +194,7 @@ RunEnd parse_end(const Json& line) {
   };
   const RunEnd end{text(line, "end"), list<std::uint64_t>(line, "events", kMostStreams, events)};
   if (end.status == "complete" || end.status == "interrupted") return end;
-  wrong("'end' is " + shown(line.at("end")) + ", not \"complete\" or \"interrupted\"");
+  wrong("'end' is " + shown_json(line.at("end")) + ", not \"complete\" or \"interrupted\"");
 }
 
 void check_end(const RunEnd& end, const std::vector<ClosedFile>& files) {

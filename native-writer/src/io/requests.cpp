@@ -14,7 +14,7 @@ namespace {
 constexpr unsigned kMaxStalls = 8;
 constexpr std::int64_t kBetweenTriesNs = 1'000'000;
 
-bool passes(std::int64_t result) {
+bool passes_by_itself(std::int64_t result) {
   return result == -EAGAIN || result == -EINTR;
 }
 
@@ -51,7 +51,7 @@ void Requests::submit(bool reap_follows) {
     const std::size_t most = reap_follows ? std::min<std::size_t>(waiting_.size(), rules_.depth - count_) : 1;
     const auto offered = std::span<const IoRequest>(waiting_).first(most);
     const int taken = reap_follows ? engine_.accept(offered) : engine_.submit(offered);
-    if (passes(taken)) return bear_refusal(offered.front().tag);
+    if (passes_by_itself(taken)) return bear_refusal(offered.front().tag);
     if (taken < 0) return fail(-taken, slots_[slot_of(offered.front().tag)], "submit");
     const std::int64_t now = reap_follows ? now_ns_ : monotonic_ns();
     for (const IoRequest& each : offered.first(static_cast<std::size_t>(taken))) {
@@ -111,7 +111,7 @@ std::optional<std::size_t> Requests::settle(const IoCompletion& answer) {
 
 // False when it has failed.
 bool Requests::advance(Slot& slot, const IoCompletion& answer) {
-  const bool again = passes(answer.result);
+  const bool again = passes_by_itself(answer.result);
   if (answer.result < 0 && !again) {
     const int error_number = static_cast<int>(-answer.result);
     fail(error_number, slot, verb(), error_number);

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kLatencyDefinition =
+constexpr const char* kRequestLatencyDefinition =
     "per superchunk: intended arrival until the completions of all blocks holding a part of it were reaped; "
     "the final "
     "flush is not part of it";
@@ -64,7 +64,7 @@ Json placement_json(const Placement& placement) {
           {"note", placement.note}};
 }
 
-Json parameters_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDaqResult& r) {
+Json minidaq_parameters_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDaqResult& r) {
   const TargetPlan& target = plan.target();
   const double asked = asked_bytes_per_s(o, plan);
   return {{"target", o.null_sink ? "null" : targets_text(o.targets())},
@@ -208,7 +208,7 @@ Json transient_buffer_json(const MiniDaqOptions& o, const MiniDaqResult& r) {
           {"extrapolation_method", kExtrapolationMethod}};
 }
 
-Json targets_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDaqResult& r) {
+Json minidaq_targets_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDaqResult& r) {
   const std::vector<TargetPlan> targets = plan.targets();
   Json all = Json::array();
   for (std::size_t i = 0; i < r.targets.size(); ++i) {
@@ -232,7 +232,7 @@ Json targets_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDa
          {"achieved_fraction", one.achieved_fraction()},
          {"busy", {{"count", one.busy.count()}, {"total_s", seconds(one.busy.total_ns())}}},
          {"transient_buffer", joint_buffer_json(o, one.joint_buffer)},
-         {"latency_us", latency_json(one.latency_ns, kLatencyDefinition)},
+         {"latency_us", latency_json(one.latency_ns, kRequestLatencyDefinition)},
          {"write_latency_us", latency_json(one.write_latency_ns, kWriteLatencyDefinition)}});
   }
   return all;
@@ -274,7 +274,7 @@ Json latency_over_time_json(const TimedHistogram& latencies) {
           {"counts", counts}};
 }
 
-Json cpu_json(const MiniDaqResult& r) {
+Json minidaq_cpu_json(const MiniDaqResult& r) {
   const auto used = [](const CpuUse& cpu) {
     return Json{{"user_s", cpu.user_s}, {"system_s", cpu.system_s}};
   };
@@ -311,7 +311,7 @@ Json minidaq_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDa
           {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
           {"errno", errno_json(r.target_errno)},
           {"started_utc", iso8601_utc(r.started_utc_ns)},
-          {"parameters", parameters_json(o, plan, r)},
+          {"parameters", minidaq_parameters_json(o, plan, r)},
           {"superchunks",
            {{"intended", plan.intended_superchunks},
             {"emitted", r.emitted},
@@ -344,17 +344,17 @@ Json minidaq_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDa
             {"in_time_us", static_cast<double>(kInTimeNs) / 1e3}}},
           {"trigger", trigger_json(o, plan, r)},
           {"applications", applications_json(plan, r)},
-          {"targets", targets_json(o, plan, r)},
+          {"targets", minidaq_targets_json(o, plan, r)},
           {"busy", busy_json(r.busy)},
           {"backlog",
            {{"high_water_bytes", r.held.needed_bytes()},
             {"high_water_s", seconds(r.held.needed_at_ns())},
             {"capacity_bytes", plan.buffer_bytes}}},
           {"transient_buffer", transient_buffer_json(o, r)},
-          {"latency_us", latency_json(r.latency_ns, kLatencyDefinition)},
+          {"latency_us", latency_json(r.latency_ns, kRequestLatencyDefinition)},
           {"latency_over_time", latency_over_time_json(r.latency_over_time)},
           {"write_latency_us", latency_json(r.write_latency_ns, kWriteLatencyDefinition)},
-          {"cpu", cpu_json(r)},
+          {"cpu", minidaq_cpu_json(r)},
           {"series",
            {{"interval_s", o.interval_s},
             {"t_s", r.series.t_s},

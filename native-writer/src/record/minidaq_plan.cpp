@@ -15,11 +15,7 @@
 namespace daqwriter {
 namespace {
 
-void require(bool good, const std::string& message) {
-  if (!good) throw Refusal(message);
-}
-
-void check_ranges(const MiniDaqOptions& o) {
+void check_minidaq_ranges(const MiniDaqOptions& o) {
   require_within(bounds::kRecordDuration, o.duration_s);
   require_within(bounds::kApplications, o.applications);
   require_within(bounds::kTargets, static_cast<std::uint32_t>(o.target_count()));
@@ -296,7 +292,7 @@ std::vector<Placement> placements(const MiniDaqOptions& o, const std::vector<Dri
   return all;
 }
 
-void place(const MiniDaqOptions& o, MiniDaqPlan& plan) {
+void place_minidaq(const MiniDaqOptions& o, MiniDaqPlan& plan) {
   std::vector<DriveOfWriter> drives;
   for (std::size_t i = 0; i < plan.applications.size(); ++i) {
     const std::optional<int> node = plan.applications[i].target.numa_node;
@@ -331,7 +327,7 @@ double asked_bytes_per_s(const MiniDaqOptions& o, const MiniDaqPlan& plan) {
 
 MiniDaqPlan plan_minidaq(const MiniDaqOptions& options, const StopClock* stop) {
   const CallLimits limits{options.stall_limit_s, stop};
-  check_ranges(options);
+  check_minidaq_ranges(options);
   check_reporting(options, target_paths(options), limits);
   check_target_tags(options, options.targets());
   MiniDaqPlan plan;
@@ -364,7 +360,7 @@ MiniDaqPlan plan_minidaq(const MiniDaqOptions& options, const StopClock* stop) {
     if (mine.target.kind == TargetKind::raw_device)
       mine.base = i % options.applications * room_on(options, plan, mine.target);
   }
-  place(options, plan);
+  place_minidaq(options, plan);
   return plan;
 }
 

@@ -12,7 +12,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 constexpr double kLeastAchieved = 0.999;
 
-std::string gb_per_s(double bytes_per_s) {
+std::string rate_text(double bytes_per_s) {
   return format_gb(bytes_per_s) + "/s";
 }
 
@@ -34,7 +34,7 @@ SearchTrial make_trial(double factor, double asked_bytes_per_s, const MiniDaqRes
 }
 
 std::string search_trial_text(const SearchTrial& t) {
-  return "trial at " + gb_per_s(t.asked_bytes_per_s) + ": " +
+  return "trial at " + rate_text(t.asked_bytes_per_s) + ": " +
          (t.stood ? "stood"
                   : "not stood (lost " + std::to_string(t.lost) + ", vetoed " + std::to_string(t.vetoed) +
                         ", BUSY " + std::to_string(t.busy) + ", source " +
@@ -44,8 +44,8 @@ std::string search_trial_text(const SearchTrial& t) {
 
 std::string search_summary(double asked_bytes_per_s, const RateSearch& found) {
   if (!found.highest) return "no rate was stood twice without inhibit\n";
-  return "highest rate stood twice without inhibit: " + gb_per_s(asked_bytes_per_s * *found.highest) +
-         (found.lowest_refused ? "; not stood: " + gb_per_s(asked_bytes_per_s * *found.lowest_refused)
+  return "highest rate stood twice without inhibit: " + rate_text(asked_bytes_per_s * *found.highest) +
+         (found.lowest_refused ? "; not stood: " + rate_text(asked_bytes_per_s * *found.lowest_refused)
                                : ", all that was asked for") +
          "\n";
 }

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double ratio(double part, double whole) {
+double ratio_or_zero(double part, double whole) {
   return whole > 0 ? part / whole : 0;
 }
 
@@ -26,8 +26,8 @@ std::uint64_t unanswered_bytes(const StreamsResult& r) {
                          [](std::uint64_t sum, const auto& each) { return sum + each.unanswered_bytes; });
 }
 
-double rate(const StreamsResult& r, std::int64_t time_ns) {
-  return ratio(static_cast<double>(written_bytes(r)), seconds(time_ns));
+double streams_rate(const StreamsResult& r, std::int64_t time_ns) {
+  return ratio_or_zero(static_cast<double>(written_bytes(r)), seconds(time_ns));
 }
 
 double cpu_s(const CpuUse& cpu) {
@@ -45,7 +45,7 @@ std::int64_t held_ns(const StreamsResult& r) {
                          [](std::int64_t sum, const auto& each) { return sum + each.held_ns; });
 }
 
-Json parameters_json(const StreamsOptions& o, const StreamsPlan& plan, const StreamsResult& r) {
+Json streams_parameters_json(const StreamsOptions& o, const StreamsPlan& plan, const StreamsResult& r) {
   const bool threads = uses_threads(o.checksum);
   return {{"target", o.null_sink ? "null" : o.target},
           {"target_kind", o.null_sink ? "null" : "directory"},
@@ -82,7 +82,7 @@ Json streams_array(const StreamsOptions& o, const StreamsResult& r) {
     const EventSource::Account& offered = r.offered[i];
     const StreamWriter::Account& written = r.written[i];
     streams.push_back({{"share", o.run.shares[i]},
-                       {"achieved_share", ratio(static_cast<double>(written.bytes), all)},
+                       {"achieved_share", ratio_or_zero(static_cast<double>(written.bytes), all)},
                        {"offered_events", offered.events},
                        {"offered_bytes", r.offered_bytes[i]},
                        {"written_events", written.events},
@@ -122,15 +122,15 @@ Json totals(const StreamsResult& r) {
           {"fallback_events", sum.fallback_events}};
 }
 
-Json cpu_json(const StreamsResult& r) {
+Json streams_cpu_json(const StreamsResult& r) {
   double copy_s = 0;
   for (const StreamWriter::Account& written : r.written) copy_s += seconds(written.copy_ns);
   return {{"user_s", r.cpu.user_s},
           {"system_s", r.cpu.system_s},
-          {"seconds_per_gb", ratio(cpu_s(r.cpu), static_cast<double>(written_bytes(r)) / 1e9)},
+          {"seconds_per_gb", ratio_or_zero(cpu_s(r.cpu), static_cast<double>(written_bytes(r)) / 1e9)},
           {"source_s", cpu_s(r.source_cpu)},
           {"checksum_and_copy_s", copy_s},
-          {"checksum_and_copy_share", ratio(copy_s, cpu_s(r.cpu))},
+          {"checksum_and_copy_share", ratio_or_zero(copy_s, cpu_s(r.cpu))},
           {"voluntary_context_switches", r.cpu.voluntary_context_switches},
           {"involuntary_context_switches", r.cpu.involuntary_context_switches},
           {"max_rss_bytes", r.cpu.max_rss_bytes}};
@@ -150,7 +150,7 @@ Json streams_json(const StreamsOptions& o, const StreamsPlan& plan, const Stream
           {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
           {"errno", errno_json(r.target_errno)},
           {"started_utc", iso8601_utc(r.started_utc_ns)},
-          {"parameters", parameters_json(o, plan, r)},
+          {"parameters", streams_parameters_json(o, plan, r)},
           {"ended_by", r.ended_by},
           {"unanswered_bytes", unanswered_bytes(r)},
           {"discarded", o.null_sink},
@@ -160,19 +160,19 @@ Json streams_json(const StreamsOptions& o, const StreamsPlan& plan, const Stream
             {"emission_s", seconds(r.emission_ns)},
             {"write_s", seconds(r.write_ns)},
             {"flush_s", seconds(r.flush_ns)}}},
-          {"bytes_per_s", rate(r, r.write_ns)},
-          {"bytes_per_s_with_flush", rate(r, r.write_ns + r.flush_ns)},
+          {"bytes_per_s", streams_rate(r, r.write_ns)},
+          {"bytes_per_s_with_flush", streams_rate(r, r.write_ns + r.flush_ns)},
           {"source",
            {{"due_bytes", r.due_bytes},
             {"achieved_fraction", o.rate_bytes_per_s > 0 ? Json(achieved(r)) : Json(nullptr)},
             {"too_late_bytes", r.too_late_bytes},
             {"held_s", seconds(held_ns(r))},
-            {"held_share", ratio(seconds(held_ns(r)), seconds(r.emission_ns))}}},
+            {"held_share", ratio_or_zero(seconds(held_ns(r)), seconds(r.emission_ns))}}},
           {"latency_us",
            latency_json(r.latency_ns,
                         std::string("per event: ") + from +
                             " until the completions of all blocks holding a part of it were reaped")},
-          {"cpu", cpu_json(r)},
+          {"cpu", streams_cpu_json(r)},
           {"streams", streams_array(o, r)},
           {"series",
            {{"interval_s", o.interval_s},
@@ -191,12 +191,12 @@ std::string streams_summary(const StreamsOptions& o, const StreamsResult& r) {
   std::string text =
       "streams " + run_status_name(r.status) + " (" + r.ended_by +
       "): " + format_gb(static_cast<double>(written_bytes(r))) + (o.null_sink ? " discarded in " : " in ") +
-      number(seconds(r.write_ns)) + " s = " + number(rate(r, r.write_ns) / 1e9) + " GB/s (" +
-      number(rate(r, r.write_ns + r.flush_ns) / 1e9) + " GB/s with the final flush), checksum " +
+      number(seconds(r.write_ns)) + " s = " + number(streams_rate(r, r.write_ns) / 1e9) + " GB/s (" +
+      number(streams_rate(r, r.write_ns + r.flush_ns) / 1e9) + " GB/s with the final flush), checksum " +
       adler_variant_name(o.checksum) + "; source held back " + number(seconds(held_ns(r))) + " s";
   if (o.rate_bytes_per_s > 0) text += ", achieved " + number(achieved(r)) + " of its pace";
   text += "; latency p50 " + us(50) + " us, p99 " + us(99) + " us; " +
-          number(ratio(cpu_s(r.cpu), static_cast<double>(written_bytes(r)) / 1e9)) + " CPU s/GB\n";
+          number(ratio_or_zero(cpu_s(r.cpu), static_cast<double>(written_bytes(r)) / 1e9)) + " CPU s/GB\n";
   if (!r.error.empty()) text += "error: " + r.error + "\n";
   return text;
 }

@@ -18,11 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::uint64_t kManifestRoom = 1u << 20;
 
-void require(bool good, const std::string& message) {
-  if (!good) throw Refusal(message);
-}
-
-void check_ranges(const StreamsOptions& o) {
+void check_streams_ranges(const StreamsOptions& o) {
   const std::vector<double>& shares = o.run.shares;
   for (const double share : shares) require_within(bounds::kShare, share);
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
@@ -120,7 +116,7 @@ StreamsPlan plan_streams(StreamsOptions& o, const StopClock* stop) {
   }
   if (o.checksum_threads == 0) o.checksum_threads = static_cast<unsigned>(allowed_cpus().size());
   if (o.smallest_parallel_bytes == 0) o.smallest_parallel_bytes = default_smallest_parallel_bytes(o.checksum);
-  check_ranges(o);
+  check_streams_ranges(o);
   check_reporting(o, {o.target}, limits);
   if (o.random_run_id) o.run.run_id = random_record_id();
   StreamsPlan plan;

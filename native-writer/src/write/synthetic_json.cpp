@@ -15,13 +15,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kLatencyDefinition = "per block: submission until its last part was reaped";
+constexpr const char* kBlockLatencyDefinition = "per block: submission until its last part was reaped";
 
-void require(bool good, const std::string& message) {
-  if (!good) throw Refusal(message);
-}
-
-void check_ranges(const WriteOptions& o) {
+void check_write_ranges(const WriteOptions& o) {
   require_within(bounds::kThreads, o.threads);
   require_within(bounds::kLoadDepth, o.io_depth);
   require_within(bounds::kBlockSize, o.block_bytes);
@@ -47,7 +43,7 @@ double gb_per_s(double bytes_per_s) {
   return bytes_per_s / 1e9;
 }
 
-double rate(const WriteTargetResult& r, std::int64_t time_ns) {
+double target_rate(const WriteTargetResult& r, std::int64_t time_ns) {
   return time_ns > 0 ? static_cast<double>(r.bytes) / seconds(time_ns) : 0;
 }
 
@@ -74,7 +70,7 @@ Json threads_json(const WritePlan& plan, const WriteResult& r) {
 }
 
 // One target's figures; bytes_per_s as for all of them.
-Json targets_json(const WriteOptions& o, const WritePlan& plan, const WriteResult& r) {
+Json write_targets_json(const WriteOptions& o, const WritePlan& plan, const WriteResult& r) {
   Json all = Json::array();
   for (std::size_t i = 0; i < r.targets.size(); ++i) {
     const WriteTargetResult& one = r.targets[i];
@@ -95,10 +91,10 @@ Json targets_json(const WriteOptions& o, const WritePlan& plan, const WriteResul
                    {"unanswered_bytes", one.unanswered_bytes},
                    {"write_s", seconds(one.write_ns)},
                    {"flush_s", seconds(one.flush_ns)},
-                   {"bytes_per_s", rate(one, one.write_ns)},
-                   {"bytes_per_s_with_flush", rate(one, one.write_ns + one.flush_ns)},
-                   {"iops", rate(one, one.write_ns) / static_cast<double>(o.block_bytes)},
-                   {"latency_us", latency_json(one.latency_ns, kLatencyDefinition)}});
+                   {"bytes_per_s", target_rate(one, one.write_ns)},
+                   {"bytes_per_s_with_flush", target_rate(one, one.write_ns + one.flush_ns)},
+                   {"iops", target_rate(one, one.write_ns) / static_cast<double>(o.block_bytes)},
+                   {"latency_us", latency_json(one.latency_ns, kBlockLatencyDefinition)}});
   }
   return all;
 }
@@ -125,7 +121,7 @@ void plan_span(const WriteOptions& o, WriteTargetPlan& plan, std::uint64_t room)
 }
 
 // CPUs that were asked for go to the threads of all targets in turn.
-void place(const WriteOptions& o, WritePlan& plan) {
+void place_write(const WriteOptions& o, WritePlan& plan) {
   const auto threads = static_cast<std::uint32_t>(o.threads * plan.targets.size());
   const ThreadPlacement asked = place_threads(allowed_cpus(), {}, o.cpus, threads);
   for (std::size_t i = 0; i < plan.targets.size(); ++i) {
@@ -151,7 +147,7 @@ void require_buffers(const WriteOptions& o, std::uint64_t bytes) {
 
 WritePlan plan_write(const WriteOptions& o, const StopClock* stop) {
   const CallLimits limits{o.stall_limit_s, stop};
-  check_ranges(o);
+  check_write_ranges(o);
   check_reporting(o, o.targets(), limits);
   check_target_tags(o, o.targets());
   TargetSet set(o.consent, limits);
@@ -169,7 +165,7 @@ WritePlan plan_write(const WriteOptions& o, const StopClock* stop) {
   }
   plan.buffer_bytes = o.target_count() * o.threads * o.io_depth * o.block_bytes;
   require_buffers(o, plan.buffer_bytes);
-  place(o, plan);
+  place_write(o, plan);
   return plan;
 }
 
@@ -238,10 +234,10 @@ Json result_json(const WriteOptions& o, const WritePlan& plan, const WriteResult
        {{"prepare_s", seconds(r.prepare_ns)},
         {"write_s", seconds(r.write_ns)},
         {"flush_s", seconds(r.flush_ns)}}},
-      {"bytes_per_s", rate(r, r.write_ns)},
-      {"bytes_per_s_with_flush", rate(r, r.write_ns + r.flush_ns)},
-      {"iops", rate(r, r.write_ns) / static_cast<double>(o.block_bytes)},
-      {"latency_us", latency_json(r.latency_ns, kLatencyDefinition)},
+      {"bytes_per_s", target_rate(r, r.write_ns)},
+      {"bytes_per_s_with_flush", target_rate(r, r.write_ns + r.flush_ns)},
+      {"iops", target_rate(r, r.write_ns) / static_cast<double>(o.block_bytes)},
+      {"latency_us", latency_json(r.latency_ns, kBlockLatencyDefinition)},
       {"cpu",
        {{"user_s", r.cpu.user_s},
         {"system_s", r.cpu.system_s},
@@ -252,7 +248,7 @@ Json result_json(const WriteOptions& o, const WritePlan& plan, const WriteResult
         {"involuntary_context_switches", r.cpu.involuntary_context_switches},
         {"max_rss_bytes", r.cpu.max_rss_bytes}}},
       {"threads", threads_json(plan, r)},
-      {"targets", targets_json(o, plan, r)},
+      {"targets", write_targets_json(o, plan, r)},
       {"series", {{"interval_s", o.interval_s}, {"t_s", r.series_t_s}, {"written_bytes", r.series_bytes}}}};
 }
 
@@ -270,10 +266,10 @@ std::string write_summary(const WriteOptions& o, const WriteResult& r) {
   std::string text =
       std::string(o.command()) + " " + run_status_name(r.status) + " (" + r.ended_by +
       "): " + format_gb(static_cast<double>(r.bytes)) + (o.null_sink ? " discarded in " : " in ") +
-      format_number(seconds(r.write_ns), 4) + " s = " + format_number(gb_per_s(rate(r, r.write_ns)), 4) +
-      " GB/s" +
+      format_number(seconds(r.write_ns), 4) +
+      " s = " + format_number(gb_per_s(target_rate(r, r.write_ns)), 4) + " GB/s" +
       (o.reads ? std::string()
-               : " (" + format_number(gb_per_s(rate(r, r.write_ns + r.flush_ns)), 4) +
+               : " (" + format_number(gb_per_s(target_rate(r, r.write_ns + r.flush_ns)), 4) +
                      " GB/s with the final flush)") +
       ", blocks of " + format_size(o.block_bytes) + ", " + std::to_string(o.threads) + " threads x depth " +
       std::to_string(o.io_depth) + "; latency p50 " +
@@ -285,7 +281,7 @@ std::string write_summary(const WriteOptions& o, const WriteResult& r) {
     const WriteTargetResult& one = r.targets[i];
     text += "  " + o.targets()[i] + ": " + run_status_name(one.status) + " (" + one.ended_by +
             "): " + format_gb(static_cast<double>(one.bytes)) + " = " +
-            format_number(gb_per_s(rate(one, one.write_ns)), 4) + " GB/s; latency p99 " +
+            format_number(gb_per_s(target_rate(one, one.write_ns)), 4) + " GB/s; latency p99 " +
             format_number(static_cast<double>(one.latency_ns.percentile(99)) / 1e3, 4) + " us\n";
   }
   if (!r.error.empty()) text += "error: " + r.error + "\n";

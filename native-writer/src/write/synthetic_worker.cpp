@@ -12,7 +12,7 @@
 namespace daqwriter {
 namespace {
 
-constexpr std::int64_t kWaitNs = 10'000'000;
+constexpr std::int64_t kWorkerWaitNs = 10'000'000;
 constexpr std::size_t kPage = 4096;
 
 using Stamp = std::array<std::uint64_t, 2>;
@@ -119,7 +119,7 @@ bool SyntheticWorker::check(const Slot& slot) {
 }
 
 void SyntheticWorker::reap() {
-  requests_.reap(1, kWaitNs, [this](std::size_t index) { complete(index); });
+  requests_.reap(1, kWorkerWaitNs, [this](std::size_t index) { complete(index); });
 }
 
 void SyntheticWorker::complete(std::size_t index) {

@@ -4,7 +4,6 @@ Exit status 0; 1 when `try` finds a query that fails or gives nothing; 2 with on
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
@@ -13,12 +12,13 @@ from pathlib import Path
 from daq_bench.bench_dashboards.catalogue import write
 from daq_bench.bench_dashboards.preview import write_preview
 from daq_bench.bench_dashboards.trial import run_trial
+from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.errors import BenchError, in_words
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     called = os.environ.get("DAQ_BENCH_NAME")
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=f"{called} dashboards" if called else "bench_dashboards", description="Grafana dashboards of the bench."
     )
     commands = parser.add_subparsers(dest="command", required=True)

@@ -17,15 +17,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_report.comparison import command as comparison
 from daq_bench.bench_report.lot import command as lot
+from daq_bench.bench_report.reading.door import add_trust, admitted, trust_of
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog=os.environ.get("DAQ_BENCH_NAME", "bench_report"), description="Reports on run bundles."
-    )
+    parser = Parser(prog=os.environ.get("DAQ_BENCH_NAME", "bench_report"), description="Reports on run bundles.")
     commands = parser.add_subparsers(dest="command", required=True)
     rendering = _of_one_run(commands, "render", "write the reports into a run bundle", _render)
     rendering.add_argument(
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _of_one_run(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, run: object
+    commands: argparse._SubParsersAction[Parser], name: str, text: str, run: object
 ) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=text)
     parser.add_argument("bundle", type=Path, help="the run bundle, for example runs/latest")
@@ -61,28 +61,35 @@ def _of_one_run(
     return parser
 
 
-def _add_nights(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_nights(commands: argparse._SubParsersAction[Parser]) -> None:
     trend = commands.add_parser("trend", help="write trend.html, .pdf and .json over one candidate's runs")
-    trend.add_argument("runs", type=Path, nargs="+", help="a folder of run bundles, or bundles")
+    _add_runs(trend, "a folder of run bundles, or bundles")
     trend.add_argument("--candidate", required=True, help="its name in the inventory")
     trend.add_argument("--scenario", help="id; the newest run's when left out")
     trend.add_argument("-o", "--output", type=Path, help="folder for the documents (trend-NAME)")
+    add_trust(trend)
     trend.set_defaults(run=_trend)
     night = commands.add_parser("nightly", help="write nightly.html into a night's folder")
     night.add_argument("folder", type=Path, help="nightly/<id>")
     night.set_defaults(run=_nightly)
     site = commands.add_parser("site", help="write a static site over runs and nights")
-    site.add_argument("runs", type=Path, nargs="+", help="a folder of run bundles, or bundles")
+    _add_runs(site, "a folder of run bundles, or bundles")
     site.add_argument("--nights", type=Path, default=Path("nightly"), metavar="FOLDER", help="the nights (nightly)")
-    site.add_argument("-o", "--output", type=Path, default=Path("site"), help="folder of the site (site)")
+    site.add_argument("-o", "--output", type=Path, default=Path("build/site"), help="folder of the site (build/site)")
     site.add_argument(
         "--copy", action="store_true", help="with the documents themselves, so that the folder can be moved"
     )
+    add_trust(site)
     site.set_defaults(run=_site)
     history = commands.add_parser("history", help="bring the index over a folder of bundles up to date")
-    history.add_argument("runs", type=Path, nargs="+", help="a folder of run bundles")
+    _add_runs(history, "a folder of run bundles")
     history.add_argument("--rebuild", action="store_true", help="read and judge every bundle again")
+    add_trust(history)
     history.set_defaults(run=_history)
+
+
+def _add_runs(command: argparse.ArgumentParser, text: str) -> None:
+    command.add_argument("runs", type=Path, nargs="*", default=[Path("runs")], help=f"{text} (runs)")
 
 
 # Imports come late, so that a mistyped argument does not wait for matplotlib and WeasyPrint.
@@ -107,7 +114,7 @@ def _trend(chosen: argparse.Namespace) -> int:
     from daq_bench.bench_report.trend.command import render
 
     folder = chosen.output or Path(f"trend-{chosen.candidate}")
-    for path in render(chosen.runs, chosen.candidate, chosen.scenario, folder):
+    for path in render(chosen.runs, chosen.candidate, chosen.scenario, folder, trust_of(chosen)):
         print(path)
     return 0
 
@@ -123,7 +130,7 @@ def _nightly(chosen: argparse.Namespace) -> int:
 def _site(chosen: argparse.Namespace) -> int:
     from daq_bench.bench_report.site import build
 
-    for page in build(chosen.runs, chosen.nights, chosen.output, chosen.copy):
+    for page in build(chosen.runs, chosen.nights, chosen.output, chosen.copy, trust_of(chosen)):
         print(chosen.output / page)
     return 0
 
@@ -135,7 +142,7 @@ def _history(chosen: argparse.Namespace) -> int:
     if chosen.rebuild:
         for folder in chosen.runs:
             forget(folder)
-    nights, broken = read_all(chosen.runs)
+    nights, broken, _ = admitted(*read_all(chosen.runs), trust_of(chosen))
     print(f"{len(nights)} runs that others may rest on, {len(broken)} bundles or folders that are left out")
     return 0
 

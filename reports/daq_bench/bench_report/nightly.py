@@ -17,6 +17,7 @@ from daq_bench.bench_model.nights.outcome import ERROR, INADMISSIBLE, STATUS, ou
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.fields import parse_document, read_text
 from daq_bench.bench_report.base.units import NONE, SIDES, duration, quantity, significant
+from daq_bench.bench_report.document.beside import boxes_of
 from daq_bench.bench_report.document.outcome import GLYPHS, css_name
 from daq_bench.bench_report.document.section import Part, Section
 from daq_bench.bench_report.document.table import Table
@@ -97,7 +98,7 @@ def paper_of(night: NightDocument) -> Paper:
         badge=Badge(night.outcome.upper(), GLYPHS[like], css_name(like), f"exit status {night.exit_status}"),
         meaning=MEANINGS[night.outcome],
         reasons=tuple(worst),
-        boxes=(),
+        boxes=boxes_of((run.run_id or "", ", ".join(run.marks)) for run in night.runs),
         summary=_runs(night),
         notes=(),
         sections=tuple(sections),
@@ -119,7 +120,7 @@ def _why(run: NightRun) -> str:
 
 def _runs(night: NightDocument) -> Table:
     rows = tuple(
-        (_who(run), f"{GLYPHS[SHOWN.get(run.worst, run.worst)]} {run.worst}", run.run_id or "no bundle",
+        (_who(run), f"{GLYPHS[SHOWN.get(run.worst, run.worst)]} {run.worst}", _named(run),
          duration(run.seconds), _why(run) or NONE)
         for run in night.runs
     )  # fmt: skip
@@ -128,6 +129,11 @@ def _runs(night: NightDocument) -> Table:
     return Table(
         ("Candidate, target, scenario", "Outcome", "Run", "Time", "Why"), "ttcnt", rows, caption, "nightly", bad
     )
+
+
+def _named(run: NightRun) -> str:
+    """The run, and what stands beside it."""
+    return ", ".join([run.run_id or "no bundle", *run.marks])
 
 
 def _compared(run: NightRun) -> Table:
@@ -144,7 +150,7 @@ def _compared(run: NightRun) -> Table:
         for one in run.comparisons
     )
     worse = frozenset(n for n, one in enumerate(run.comparisons) if one.result == REGRESSED)
-    heads = ("Requirement", "Result", "Bound", "Baseline", "This run", "95 % interval of the difference", "How")
+    heads = ("Requirement", "Result", "Bound", "Level", "This run", "Interval of the difference", "How")
     caption = f"{_who(run)} against {run.baseline}; the bound is that at the run's scale; set apart: became worse."
     if any(one.unit is None for one in run.comparisons):
         caption += " This night was written by an older bench, without units and bounds: numbers are in the requirements' units."

@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ import jinja2
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle.files import plain_file
+from daq_bench.bench_model.documents.admission import Admission
 from daq_bench.bench_model.documents.nights import NightDocument
 from daq_bench.bench_model.documents.verdict import Judgement
 from daq_bench.bench_model.nights.bundle_facts import DRIVES, FIRMWARE
@@ -33,10 +35,12 @@ from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.fields import parse_document, read_text
 from daq_bench.bench_report.base.marks import visible
 from daq_bench.bench_report.base.units import NONE, significant
+from daq_bench.bench_report.document.beside import lines_of
 from daq_bench.bench_report.document.outcome import GLYPHS, css_name
 from daq_bench.bench_report.nightly import NAME as NIGHT_PAGE
 from daq_bench.bench_report.nightly import SHOWN, SOURCE
 from daq_bench.bench_report.output.typeset import TEMPLATES
+from daq_bench.bench_report.reading.door import Trust, admitted
 
 MARK = "daq-storage-bench-site"  # a file of every site that this module made: only such a folder is replaced
 DOCUMENTS = {"report.html": "report", "report.pdf": "PDF", "verdict.json": "verdict", "robot/log.html": "log"}
@@ -47,7 +51,7 @@ ADDRESS_MAX = 80  # characters of a page's file name
 
 @dataclass(frozen=True)
 class RunLine:
-    """One run of the index. `links`: (words, address). `why`: what was not in order."""
+    """One run of the index. `links`: (words, address). `why`: what was not in order. `marks`: the door's words beside the outcome."""
 
     id: str
     candidate: str
@@ -59,6 +63,7 @@ class RunLine:
     word: str
     why: str
     links: tuple[tuple[str, str], ...]
+    marks: str
 
     @property
     def day(self) -> str:
@@ -95,7 +100,7 @@ class NightLine:
     address: str
 
 
-def build(runs: Sequence[Path], nights: Path, out: Path, copy: bool = False) -> list[str]:
+def build(runs: Sequence[Path], nights: Path, out: Path, copy: bool = False, trust: Trust | None = None) -> list[str]:
     """Writes the site into `out`, in place of an earlier one; returns its pages. `copy`: with the documents themselves, so that the folder
     can be moved. Raises BenchError for a folder `out` that is no earlier site, or that holds the bundles."""
     _require_ours(out, [*runs, nights])
@@ -104,7 +109,9 @@ def build(runs: Sequence[Path], nights: Path, out: Path, copy: bool = False) -> 
         raise BundleError(
             named, "no folder is there", "Name those of the bundles and of the nights: RUNS=runs NIGHTS=nightly"
         )
-    found, left_out = read_all([folder for folder in runs if folder.is_dir()])
+    found, left_out, known = admitted(*read_all([folder for folder in runs if folder.is_dir()]), trust or Trust())
+    for line in lines_of((night.id, ", ".join(known[night.path].short)) for night in found):
+        print(line, file=sys.stderr)
     found.sort(key=lambda night: (night.started, night.id), reverse=True)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as temporary:
@@ -112,7 +119,7 @@ def build(runs: Sequence[Path], nights: Path, out: Path, copy: bool = False) -> 
         made.mkdir()
         place = _Place(made, out, copy)
         pages = _pages(sorted({night.candidate for night in found}))
-        lines = [_line(night, pages[night.candidate], place) for night in found]
+        lines = [_line(night, known[night.path], pages[night.candidate], place) for night in found]
         candidates = [_candidate(name, page, found, lines) for name, page in pages.items()]
         common = {
             "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
@@ -186,7 +193,7 @@ class _Place:
         return quote(copied.relative_to(self.made).as_posix())
 
 
-def _line(night: Night, page: str, place: _Place) -> RunLine:
+def _line(night: Night, door: Admission, page: str, place: _Place) -> RunLine:
     word = outcome_of(night)
     missed = [row.id for row in night.rows if row.decision == "missed"]
     reasons = night.verdict.reasons[:1] if word != "PASS" else []
@@ -196,7 +203,8 @@ def _line(night: Night, page: str, place: _Place) -> RunLine:
     return RunLine(
         id=night.id, candidate=night.candidate, page=page, scenario=night.scenario, target=night.target,
         scale=f"{night.scale:g}", started=f"{night.started.astimezone(UTC):%Y-%m-%d %H:%M}", word=word,
-        why="; ".join([*([f"missed: {', '.join(missed)}"] if missed else []), *reasons]), links=links,
+        why="; ".join([*([f"missed: {', '.join(missed)}"] if missed else []), *reasons, *door.marks]), links=links,
+        marks=", ".join(door.short),
     )  # fmt: skip
 
 

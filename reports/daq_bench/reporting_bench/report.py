@@ -60,7 +60,8 @@ def measured(tools: Tools, what: str, points: int) -> Sample:
 
 
 def folder_of(tools: Tools, points: int, columns: bool) -> Path:
-    return tools.scratch / f"bundle-{points}{'' if columns else '-spool'}"
+    """A run keeps its name, of which there is one: each has a folder around it."""
+    return tools.scratch / f"bundle-{points}{'' if columns else '-spool'}" / report_bundle.RUN
 
 
 @contextmanager
@@ -82,7 +83,7 @@ def bundles(settings: Settings, tools: Tools) -> Iterator[list[str]]:
     finally:
         for folder in made:
             with suppress(FileNotFoundError):
-                shutil.rmtree(folder)
+                shutil.rmtree(folder.parent if folder.name == report_bundle.RUN else folder)
 
 
 def linked(source: Path, target: Path) -> None:

@@ -39,7 +39,8 @@ ENTRY = {
 }  # fmt: skip
 LAB = {"all": {"children": {"candidates": {"hosts": {CANDIDATE: {"bench_candidate": ENTRY}}}}}}
 INLET_EVERY = 100  # ticks between two readings of the BMC
-TAGS = "host=synthetic,run=20260131T120000Z-synthetic-report"
+RUN = "20260131T120000Z-synthetic-report"
+TAGS = f"host={CANDIDATE},run={RUN}"
 
 
 def make(root: Path, points: int, columns: bool) -> Path:
@@ -52,7 +53,7 @@ def make(root: Path, points: int, columns: bool) -> Path:
     (root / "profiles" / "scenarios" / f"{SCENARIO['id']}.yml").write_text(to_json(SCENARIO), encoding="utf-8")
     (root / "profiles" / "lab.yml").write_text(to_json(LAB), encoding="utf-8")
     length_ns = write_spool(root / "telemetry" / "points.lp", points)
-    (root / "run.json").write_text(to_json(_run(root.name, length_ns / 1e9)), encoding="utf-8")
+    (root / "run.json").write_text(to_json(_run(RUN, length_ns / 1e9)), encoding="utf-8")
     (root / "events.jsonl").write_text(json.dumps(_event()) + "\n", encoding="utf-8")
     (root / "verdict.json").write_text(to_json(as_document(judge_bundle(root))), encoding="utf-8")
     if columns:

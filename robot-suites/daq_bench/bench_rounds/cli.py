@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_rounds import document, tables
 from daq_bench.bench_rounds.measuring import machine
 from daq_bench.bench_rounds.measuring.progress import TimeLeft
@@ -28,12 +30,12 @@ def chosen_parts(text: str) -> list[Part]:
     names = [name.strip() for name in text.split(",")]
     unknown = [name for name in names if name not in TABLE]
     if unknown:
-        raise argparse.ArgumentTypeError(f"no part {', '.join(map(repr, unknown))}; there are {', '.join(TABLE)}")
+        raise argparse.ArgumentTypeError(f"no part {', '.join(map(repr, unknown))}. {nearest(unknown[0], TABLE)}")
     return [part for part in known_parts().values() if {part.name, part.along} & set(names)]
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="bench_rounds", description=__doc__)
+    made = Parser(prog="bench_rounds", description=__doc__)
     made.add_argument("--parts", type=chosen_parts, default=",".join(TABLE), help="parts to run (default: %(default)s)")
     made.add_argument("--quick", action="store_true", help="a look of a few minutes; never the claim")
     made.add_argument(

@@ -4,12 +4,13 @@ are no claim."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_rounds import document, tables
 from daq_bench.bench_rounds.part import Documents
 from daq_bench.bench_rounds.parts import TABLE, known_parts
@@ -48,7 +49,7 @@ def replaced(old: str, new: str, file: Path) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0: written; 2: refused, and nothing was written."""
-    made = argparse.ArgumentParser(prog="daq_bench.bench_rounds.publish", description=__doc__)
+    made = Parser(prog="daq_bench.bench_rounds.publish", description=__doc__)
     made.add_argument("--write", type=Path, required=True, metavar="FILE.md")
     made.add_argument("--parts", required=True, help="names of the parts, with commas between them")
     made.add_argument("--results", type=Path, default=Path("build/bench"), help="directory of the results")
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         names = asked.parts.split(",")
         if unknown := [name for name in names if name not in TABLE]:
-            raise RefusedError(f"--parts {asked.parts}: no part {', '.join(unknown)}; there are {', '.join(TABLE)}")
+            raise RefusedError(f"--parts {asked.parts}: no part {', '.join(unknown)}. {nearest(unknown[0], TABLE)}")
         text = text_of(document.load(asked.results, names), names)
         old = asked.write.read_text(encoding="utf-8")
         asked.write.write_text(replaced(old, text, asked.write), encoding="utf-8")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.crash_trials.campaign import Row, alone, keep, rows_of, run
 from daq_bench.crash_trials.candidate import missing
@@ -30,7 +30,7 @@ def sentence(row: Row) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    options = argparse.ArgumentParser(prog="make crash-trials", description=__doc__)
+    options = Parser(prog="make crash-trials", description=__doc__)
     options.add_argument("--trials", type=int, help="200, or 1 of each hazard")
     options.add_argument("--seed", type=int, default=0, help="of the first trial")
     options.add_argument("--write", action="store_true", help=f"write the table of all rows into {DOCUMENT.name}")

@@ -2,6 +2,6 @@
 
 import sys
 
-from daq_bench.rig.cli import main
+from daq_bench.rig.console import commands
 
-sys.exit(main())
+sys.exit(commands())

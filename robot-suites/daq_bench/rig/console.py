@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import metadata
 from pathlib import Path
 
-from daq_bench.bench_model.base.places import IN_CHECKOUT, is_checkout
+from daq_bench.bench_model.base.places import IN_CHECKOUT, REPOSITORY, is_checkout
 
 
 def main() -> int:
@@ -18,9 +19,41 @@ def main() -> int:
     checkout = next((folder for folder in (here, *here.parents) if is_checkout(folder)), None)
     if not IN_CHECKOUT and checkout is not None:
         return _hand_over(checkout)
+    return commands()
+
+
+def commands() -> int:
+    """Runs one command. What a shell asks for while somebody types does not wait for the modules of all commands."""
+    words = sys.argv[1:]
+    if words == ["--version"]:
+        print(version())
+        return 0
+    if words[:1] == ["list"]:
+        from daq_bench.rig.base.catalogue import main as listing
+
+        return listing(words[1:])
+    if words[:1] == ["complete"]:
+        from daq_bench.rig.base.completing import main as complete
+
+        return complete(words[1:])
     from daq_bench.rig.cli import main as run
 
     return run()
+
+
+def version() -> str:
+    """`daq-bench 0.1.0 (git 8cc1ce25, /srv/bench)`: the release, and the commit of the checkout whose files are used."""
+    release = f"daq-bench {metadata.version('daq-storage-bench')}"
+    if not IN_CHECKOUT:
+        return f"{release} (installed, {REPOSITORY.parent})"
+    from daq_bench.rig.base.shell import LocalShell
+    from daq_bench.rig.run.record import git_state
+
+    git = git_state(LocalShell(), REPOSITORY)
+    commit = (
+        f"git {git.commit}{', changed since' if git.dirty else ''}" if git.commit else "its git commit is not known"
+    )
+    return f"{release} ({commit}, {REPOSITORY})"
 
 
 def _hand_over(checkout: Path) -> int:

@@ -9,6 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.places import REPOSITORY
 from daq_bench.rig.base.bundle import write_text_atomically
@@ -39,7 +40,7 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="self-qualify", description=__doc__)
+    parser = Parser(prog="self-qualify", description=__doc__)
     parser.add_argument("--runs", type=_positive, default=RUNS, help=f"simulated runs (default {RUNS})")
     parser.add_argument("--seed", type=int, default=0, help="the first run's seed (default 0)")
     parser.add_argument(

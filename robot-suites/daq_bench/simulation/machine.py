@@ -171,6 +171,10 @@ class SimulatedMachine(Machine):
     def _findmnt(self, words: list[str]) -> tuple[int, str, str]:
         return 0, f"{DIRECTORY}\n", ""
 
+    def _df(self, words: list[str]) -> tuple[int, str, str]:
+        size = self._array()["size_bytes"]
+        return 0, f"   Used      Avail\n{size // 1000} {int(0.985 * size)}\n", ""
+
     def _fstrim(self, words: list[str]) -> tuple[int, str, str]:
         for drive in self.server.drives:
             drive.purge()
@@ -182,6 +186,8 @@ class SimulatedMachine(Machine):
             return self._probe()
         if program == "firmware":
             return self._firmware()
+        if program == "disk_counters" and arguments == (self.server.array_name,):
+            return self._counters()
         raise BenchError(f"the modelled server knows no program {program!r}")
 
     def observe(self, what: str, make: Callable[[], Any]) -> Any:
@@ -205,9 +211,13 @@ class SimulatedMachine(Machine):
     def read_text(self, path: Path) -> str:
         self._demand_reachable()
         if str(path) == f"/sys/block/{self.server.array_name}/stat":
-            sectors = int(self.server.array_written) // 512
-            return f" 0 0 0 0 {sectors // 2048} 0 {sectors} 0 0 0 0\n"
+            return f" {' '.join(map(str, self._counters()))}\n"
         raise BenchError(f"{path}: No such file or directory")
+
+    def _counters(self) -> list[int]:
+        """The fields of the array's /sys/block/NAME/stat."""
+        sectors = int(self.server.array_written) // 512
+        return [0, 0, 0, 0, sectors // 2048, 0, sectors, *(0,) * 8]
 
     def fetch(self, path: Path, local: Path) -> None:
         self._demand_reachable()

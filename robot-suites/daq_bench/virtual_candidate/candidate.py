@@ -219,6 +219,6 @@ def _require_programs() -> None:
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if missing:
         raise BenchError(
-            f"{', '.join(missing)} not found. Install the packages in ansible/bootstrap/apt-virtual.txt, "
+            f"{', '.join(missing)} not found. `make packages-virtual` installs them, "
             "or use `make virtual-up`, which does"
         )

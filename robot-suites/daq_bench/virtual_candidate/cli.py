@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.units import parse_size
 from daq_bench.virtual_candidate import instance
@@ -20,7 +21,7 @@ from daq_bench.virtual_candidate.vendors import DEFAULT_VENDOR, VENDORS
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="python -m daq_bench.virtual_candidate", description=__doc__)
+    top = Parser(prog="python -m daq_bench.virtual_candidate", description=__doc__)
     top.add_argument("--name", default=DEFAULT_NAME, help=f"which virtual candidate ({DEFAULT_NAME})")
     top.add_argument(
         "--base",

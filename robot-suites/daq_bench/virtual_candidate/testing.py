@@ -5,7 +5,6 @@ Each test process has an instance of its own, on free ports, beside a user's; th
 from __future__ import annotations
 
 import os
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,19 +18,11 @@ from daq_bench.virtual_candidate import processes
 from daq_bench.virtual_candidate.bmc.simulator import Bmc
 from daq_bench.virtual_candidate.candidate import VirtualCandidate
 from daq_bench.virtual_candidate.instance import DEFAULT_BASE, Instance, Ports
+from daq_bench.virtual_candidate.ports import free_ports
 from daq_bench.virtual_candidate.vendors import DEFAULT_VENDOR, Vendor
 
 LAB = Path(__file__).resolve().parents[3] / "inventory" / "lab.yml"
 PREFIX = "test-"  # then the test process's pid
-
-
-def free_ports(count: int, kind: socket.SocketKind = socket.SOCK_STREAM) -> list[int]:
-    """Ports on 127.0.0.1 that nothing listens on at this moment."""
-    with ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket(socket.AF_INET, kind)) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
 
 
 def entry_of(at: Instance) -> dict[str, Any]:
@@ -88,8 +79,7 @@ def running_candidate(drive_bytes: int, suffix: str = "", wired_to: str | None =
 
     `wired_to`: the suffix of another one of this process."""
     clear_left_overs()
-    ssh, redfish, system = free_ports(3)
-    ports = Ports(ssh, free_ports(1, socket.SOCK_DGRAM)[0], redfish, system)
+    ports = Ports(*free_ports(4))
     own = f"{PREFIX}{os.getpid()}"
     other = own + wired_to if wired_to is not None else None
     candidate = VirtualCandidate(Instance(name=own + suffix, ports=ports, drive_bytes=drive_bytes, wired_to=other))
@@ -116,8 +106,7 @@ def start_bmc(tmp_path: Path) -> Iterator[Callable[..., Bmc]]:
     with ExitStack() as stack:
 
         def start(vendor: str = DEFAULT_VENDOR) -> Bmc:
-            redfish, system = free_ports(2)
-            lan = free_ports(1, socket.SOCK_DGRAM)[0]
+            lan, redfish, system = free_ports(3)
             bmc = Bmc(tmp_path / f"bmc-{lan}", lan, redfish, system, vendor, cache=DEFAULT_BASE / "cache")
             return stack.enter_context(bmc)
 

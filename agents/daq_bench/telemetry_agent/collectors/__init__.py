@@ -24,6 +24,7 @@ from daq_bench.telemetry_agent.collectors.numa import Numa
 from daq_bench.telemetry_agent.collectors.pcie_errors import PcieErrors
 from daq_bench.telemetry_agent.collectors.pcie_link import PcieLink
 from daq_bench.telemetry_agent.collectors.pressure import Pressure
+from daq_bench.telemetry_agent.collectors.processes import Processes
 from daq_bench.telemetry_agent.collectors.rapl import Rapl
 from daq_bench.telemetry_agent.collectors.smart import Smart
 from daq_bench.telemetry_agent.collectors.temperature import Temperature
@@ -38,6 +39,7 @@ def system_collectors(period_s: float, root: Path = Path("/")) -> list[Collector
         CpuFrequency(period_s, root),
         Memory(period_s, root),
         Pressure(period_s, root),
+        Processes(period_s, root),
         Temperature(period_s, root),
         PcieLink(period_s, root),
         PcieErrors(period_s, root),

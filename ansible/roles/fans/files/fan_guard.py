@@ -317,10 +317,12 @@ def seconds_of(text: str) -> float:
 
 def parser() -> argparse.ArgumentParser:
     """Describe the command line."""
-    whole = argparse.ArgumentParser(prog="fan_guard.py", description="Lease on a server's fans at full speed.")
+    whole = argparse.ArgumentParser(
+        prog="fan_guard.py", description="Lease on a server's fans at full speed.", allow_abbrev=False
+    )
     commands = whole.add_subparsers(dest="command", required=True)
     for name in ("start", "run", "renew", "status", "release"):
-        command = commands.add_parser(name)
+        command = commands.add_parser(name, allow_abbrev=False)
         command.add_argument("--lease", required=True, help="the lease file")
         if name in ("start", "run"):
             command.add_argument("--plan", required=True, help="JSON: command, automatic")

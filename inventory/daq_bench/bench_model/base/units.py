@@ -64,6 +64,11 @@ def never_negative(unit: str) -> bool:
     return _UNITS[unit][0] not in ("temperature", "ratio", "power")
 
 
+def dimension(unit: str) -> str:
+    """`rate` of GB/s. Raises KeyError for a unit that is not known."""
+    return _UNITS[unit][0]
+
+
 def known_units() -> list[str]:
     return sorted(_UNITS)
 

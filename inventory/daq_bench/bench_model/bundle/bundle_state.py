@@ -2,7 +2,7 @@
 
 It holds the manifest itself and, of every other file, what the kernel says of it: inode, mode, size, and the times of the last change to
 content and to the entry. The last of these cannot be set by a program; only who sets the machine's clock, or writes to the disk beneath
-the file system, escapes it. `make check-bundle` hashes everything."""
+the file system, escapes it. `daq-bench check-bundle` hashes everything."""
 
 from __future__ import annotations
 

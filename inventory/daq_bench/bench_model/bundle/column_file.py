@@ -1,7 +1,7 @@
 """telemetry/columns.npz: of a large spool the columns that reports draw, read once when the run is sealed instead of for every report.
 
 It is derived and never the truth: it names the spool that it was made of by SHA-256, a reader takes it only where the bundle's manifest
-says the same of points.lp, and `make check-bundle` makes it again and compares."""
+says the same of points.lp, and `daq-bench check-bundle` makes it again and compares."""
 
 from __future__ import annotations
 

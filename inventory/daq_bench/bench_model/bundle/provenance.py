@@ -85,7 +85,7 @@ def altered_documents(bundle: Path) -> list[str]:
     """Files that reports on several runs rest on, and that are missing, differ from the manifest or are not in it; none of a bundle that
     was not sealed.
 
-    The spools and the tools' raw output, which may have gigabytes, are left to `make check-bundle`. Raises BenchError for a damaged
+    The spools and the tools' raw output, which may have gigabytes, are left to `daq-bench check-bundle`. Raises BenchError for a damaged
     manifest."""
     if plain_file(bundle, MANIFEST) is None:
         return []

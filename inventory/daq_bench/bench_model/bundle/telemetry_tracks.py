@@ -32,6 +32,7 @@ SUBJECTS = {
     "pcie_errors": "device",
     "pcie_link": "device",
     "pressure": "resource",
+    "process": "name",
     "smart": "device",
     "smart_ocp": "device",
     "smart_temperature": "device",

@@ -49,6 +49,28 @@ class Cost(Closed, frozen=True):
     nand_written_bytes: int | None = None
 
 
+class OthersOfWindow(Closed, frozen=True):
+    """What others took while one load ran, as means over it. `samples`: of the processes in it. `names`: the programs that took most CPU
+    time, the first most. `written_fraction`: what they wrote to any storage, over what the load wrote to its target."""
+
+    workload: str
+    name: str
+    start_s: float
+    end_s: float
+    samples: Count
+    cpu_fraction: float
+    steal_fraction: float
+    written_fraction: float
+    names: list[str]
+
+
+class Others(Closed, frozen=True):
+    """results/others.json: the loads of the run during which the processes were watched, in the order of time."""
+
+    schema_version: Literal[1]
+    windows: list[OthersOfWindow]
+
+
 class PowerOfRecord(Closed, frozen=True):
     """The whole server's power during one record. `samples_w`: the readings in it; `mean_w` is weighted by time."""
 

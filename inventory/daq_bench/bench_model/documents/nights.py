@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta
 
 from daq_bench.bench_model.documents.struct import Amount, Closed
@@ -65,6 +66,9 @@ class NightRun(Closed, frozen=True):
     seconds: Amount
     baseline: str | None
     comparisons: list[Comparison]
+    marks: list[str] = msgspec.field(
+        default_factory=list
+    )  # what the door of check-bundle says beside the run; an older night has none
 
 
 class NightDocument(Closed, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from daq_bench.bench_model.documents.struct import Amount, Closed, Count, Struct
 
@@ -56,7 +56,8 @@ class Purge(Closed, frozen=True):
 
 
 class Preconditioning(Closed, frozen=True):
-    """Workload-independent preconditioning."""
+    """Workload-independent preconditioning: `passes` whole ones, and what `bytes_written` has besides. `device_bytes_written`: by the
+    device's own counter."""
 
     passes: Count
     block_bytes: Count
@@ -64,10 +65,13 @@ class Preconditioning(Closed, frozen=True):
     bytes_written: Count
     bytes_per_s: float
     seconds: float
+    device_bytes_written: int | UnsetType | None = UNSET
 
 
 class Conditioning(Closed, frozen=True):
-    """Evidence of the condition that a target was brought into."""
+    """Evidence of the condition that a target was brought into. `share_of_capacity`: of the drive or set, what the span covers;
+    `used_bytes`: what the file system held besides. `discarded_bytes`: B given back to the drive from then on to the last record in this
+    condition, by the device's own counter; null where the kernel has none. `remarks`: what is no limit and ought to be known."""
 
     condition: Literal["fresh", "preconditioned"]
     label: str
@@ -78,6 +82,9 @@ class Conditioning(Closed, frozen=True):
     purge: Purge
     preconditioning: Preconditioning | None
     limits: list[str]
+    used_bytes: Count | UnsetType = UNSET
+    discarded_bytes: Count | UnsetType | None = UNSET
+    remarks: list[str] | UnsetType = UNSET
 
 
 class WearExperiment(Closed, frozen=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from daq_bench.bench_model.bundle.evidence import Document
@@ -17,7 +18,7 @@ from daq_bench.bench_model.documents.facts import Identity, Setting, Tuning
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.telemetry import Collector
 from daq_bench.bench_model.documents.verdict import Finding
-from daq_bench.bench_model.evidence.changed_firmware import firmware_findings
+from daq_bench.bench_model.evidence.changed_firmware import AFTER, BEFORE, firmware_findings
 from daq_bench.bench_model.evidence.counted_load import miscounted
 from daq_bench.bench_model.evidence.coverage import gaps
 from daq_bench.bench_model.evidence.demanded_load import contradictions, less_than_demanded, unstated
@@ -30,11 +31,17 @@ TELEMETRY_GAP_S_MIN = 1.0  # [P] at ten samples a second five periods are no gap
 TELEMETRY_GAP_PERIODS_MAX = 5  # [P] a collector silent for longer leaves a dip without an explanation
 CLOCK_DIFFERENCE_S_MAX = 1.0  # [P] more, and the candidate's samples no longer lie beside the bench's events
 
+CLOCK_UNCERTAINTY_S_MAX = (
+    5.0  # [P] half of the time that an answer took; an SSH session on a loaded machine takes some seconds
+)
+CLOCK_READ = (BEFORE, AFTER)
+
 OF_HEAT = ("snb_record.drive_", "thermal.", "throttling.")  # metrics that rest on the drives' temperatures begin so
 NOTHING_ASKED = ("", "keep")
 HELD = ("applied", "unchanged", "unsupported")  # the last is a limit of its own
 UNSUPPORTED = "unsupported"
 SIMULATED = "SIMULATED: no server was measured; a physical model made up all that the tools said"
+ASK_FOR_ALL = "Choose a scenario that asks for all of it, or correct these parameters in a copy"
 FINISHED = "finished"  # of a run and of its telemetry agent
 IDENTITY = "results/identity.json"
 CLOCK = "facts/clock.json"
@@ -63,47 +70,52 @@ def findings(sound: Sound, conditions: Conditions) -> list[Finding]:
 
 def scaled_down(run: Run, conditions: Conditions) -> list[str]:
     """The sentences for the report's first page: in what the run was less than the profile asks for."""
-    return [finding.text for finding in _scaled_down(run, conditions)]
+    return [shortfall.text for shortfall in shortfalls(run, conditions)]
 
 
-def _scaled_down(run: Run, conditions: Conditions) -> Iterator[Finding]:
+@dataclass(frozen=True)
+class Shortfall:
+    """In what a run is less than the profile asks for, and the change by which it would not be."""
+
+    text: str
+    remedy: str
+    invalidates: bool = False
+
+
+def shortfalls(run: Run, conditions: Conditions) -> Iterator[Shortfall]:
+    """All that follows from what was asked for, before anything is measured."""
     scenario, demand, target = run.scenario, run.demand, run.target
-    proof = ("run.json",)
-    if demand and not scenario.scale >= conditions.scale_min:
-        offered, real = demand.offered_bytes_per_s / 1e9, demand.real_bytes_per_s / 1e9
-        yield Finding(
-            f"The load is {scenario.scale:g} of one readout unit: {offered:.4g} GB/s offered of {real:.4g} GB/s",
-            False,
-            proof,
-        )
-    if not demand and not scenario.scale >= conditions.scale_min:
-        yield Finding(
-            f"Bounds that scale with the load are held at {scenario.scale:g} of one readout unit", False, proof
-        )
+    if not scenario.scale >= conditions.scale_min:
+        text = f"Bounds that scale with the load are held at {scenario.scale:g} of one readout unit"
+        if demand:
+            offered, real = demand.offered_bytes_per_s / 1e9, demand.real_bytes_per_s / 1e9
+            text = f"The load is {scenario.scale:g} of one readout unit: {offered:.4g} GB/s offered of {real:.4g} GB/s"
+        yield Shortfall(text, f"--scale {conditions.scale_min:g}")
     least_s = conditions.record_duration_s_min
     if demand and least_s is not None and not demand.duration_s >= least_s:
-        yield Finding(
-            f"The record lasts {demand.duration_s:g} s instead of {least_s:g} s",
-            False,
-            proof,
-        )
+        yield Shortfall(f"The record lasts {demand.duration_s:g} s instead of {least_s:g} s", f"--duration {least_s:g}")
     if target.kind not in conditions.target_kinds:
-        yield Finding(
+        yield Shortfall(
             f"The target is a {target.kind.replace('-', ' ')} on {target.filesystem}, not the candidate's "
             "own storage set aside for the record",
-            False,
-            proof,
+            f"Set drives aside, and describe them as a target of kind {' or '.join(conditions.target_kinds)} (docs/own-hardware.md)",
         )
-    for text in [*less_than_demanded(scenario.parameters, conditions.load), *run.declared_limits]:
-        yield Finding(text, False, proof)
+    for text in less_than_demanded(scenario.parameters, conditions.load):
+        yield Shortfall(text, ASK_FOR_ALL)
+    for text in run.declared_limits:
+        yield Shortfall(text, "Choose a scenario that does without, or correct it in a copy")
     # Also where the inventory does not say so: an emulated drive names itself.
     drives = [drive.model or "" for drive in target.drives]
     if run.candidate.virtual or any(model.startswith("QEMU") for model in drives):
-        yield Finding(
-            "The candidate is a virtual machine with emulated drives: it shows that the bench works", False, proof
-        )
+        text = "The candidate is a virtual machine with emulated drives: it shows that the bench works"
+        yield Shortfall(text, "Qualify the hardware itself")
     if run.simulated:  # it is evidence of nothing: neither for a candidate nor against one
-        yield Finding(SIMULATED, True, proof)
+        yield Shortfall(SIMULATED, "Measure a server", True)
+
+
+def _scaled_down(run: Run, conditions: Conditions) -> Iterator[Finding]:
+    for one in shortfalls(run, conditions):
+        yield Finding(one.text, one.invalidates, ("run.json",))
 
 
 def _load(sound: Sound, conditions: Conditions) -> Iterator[Finding]:
@@ -225,9 +237,20 @@ def _clock(evidence: Sound) -> Iterator[Finding]:
         yield Finding("A candidate behind a connection has a clock of its own, and nobody compared it", True, (CLOCK,))
     if not evidence.clock.same_clock and not evidence.clock.readings:
         yield Finding("Nobody compared the candidate's clock with ours", True, (CLOCK,))
+    if not evidence.clock.same_clock and evidence.clock.readings and evidence.run.state == FINISHED:
+        times = [reading.when for reading in evidence.clock.readings]
+        if missing := [when for when in CLOCK_READ if when not in times]:
+            yield Finding(f"Nobody compared the candidate's clock with ours {' or '.join(missing)}", True, (CLOCK,))
     for reading in evidence.clock.readings:
         difference = reading.difference_s
-        if not abs(difference) <= CLOCK_DIFFERENCE_S_MAX + reading.uncertainty_s:
+        if not reading.uncertainty_s <= CLOCK_UNCERTAINTY_S_MAX:
+            yield Finding(
+                f"The candidate's clock was compared with ours only to within {reading.uncertainty_s:g} s {reading.when}: that shows "
+                f"no difference below {CLOCK_UNCERTAINTY_S_MAX:g} s",
+                True,
+                (CLOCK,),
+            )
+        elif not abs(difference) <= CLOCK_DIFFERENCE_S_MAX + reading.uncertainty_s:
             yield Finding(
                 f"The candidate's clock was {difference:+.1f} s off the control node's {reading.when}, so that its telemetry "
                 "does not lie beside the bench's events",

@@ -34,6 +34,14 @@ def firmware_findings(evidence: Sound) -> Iterator[Finding]:
         )
         return
     before, after = (_versions(reading) for reading in readings)
+    for reading, found in zip(readings, (before, after), strict=True):
+        if not found:
+            yield Finding(f"Firmware: not one part of the candidate was read {reading.when}", False, (FILE,))
+    drives = sum(kind == "drive" for kind, _ in before)
+    carried = len({one.serial for one in evidence.run.target.drives if one.serial})
+    if before and drives < carried:  # that a drive tells nothing afterwards is said of the drive itself
+        text = f"Firmware: {drives} drives were read {BEFORE}, and the target lies on {carried}"
+        yield Finding(text, False, (FILE,))
     for kind, name in sorted(before.keys() | after.keys()):
         yield from _part(kind, name, before.get((kind, name)), after.get((kind, name)))
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.workloads.plan import (
+    EMPTY,
     INVALIDATES,
     LIMITS,
     Coverage,
@@ -41,6 +42,11 @@ def gaps(run: Document, results: dict[str, Document]) -> Iterator[Gap]:
             yield Gap(f"{name}: there is a result, and the scenario does not name it", INVALIDATES, file)
     for name in workloads:
         yield from _of_workload(run, name, results)
+
+
+def nothing_counts(run: Document, results: dict[str, Document]) -> bool:
+    """Says whether all rows of some measurement were refused, so that nobody knows what it would have missed."""
+    return any(gap.effect == EMPTY for gap in gaps(run, results))
 
 
 def _of_workload(run: Document, name: str, results: dict[str, Document]) -> Iterator[Gap]:

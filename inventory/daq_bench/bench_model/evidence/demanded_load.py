@@ -2,8 +2,10 @@
 
 Each parameter's schema says under `x-harder` which way a test gets harder, in the one place where the parameter is defined:
 `larger`, `smaller`; `superset`: at least all of these; `prefix`: these first; `equal`: a test with another value is another test;
-`given`: any value, but one; `free`: it cannot make the test easier. A parameter that may be left out has a `default`, or says under
-`x-left-out` whether being without it is the `hardest` or the `easiest`; else it is comparable with itself alone."""
+`later`: what stands there or further on in its `enum`; `given`: any value, but one; `free`: it cannot make the test easier. A parameter
+that may be left out has a `default`, or says under `x-left-out` whether being without it is the `hardest` or the `easiest`; else it is
+comparable with itself alone. `by-capacity`: left out it is as much as the target takes, and where that is demanded, every size will do:
+the evidence is held against the target's own capacity (bench_model.workloads.preconditioning)."""
 
 from __future__ import annotations
 
@@ -182,11 +184,22 @@ def _easier(schemas: Mapping[str, Any], demanded: Any, ran: Mapping[str, Any], p
 def as_hard(schema: Mapping[str, Any], name: str, demanded: Any, ran: Any) -> bool:
     """Says whether a test with `ran` is no easier than the one with `demanded`. A value that cannot be understood is easier."""
     if LEFT_OUT in (demanded, ran):  # neither of two equal strings hides a value: no parameter takes this text
+        if schema.get("x-left-out") == "by-capacity":
+            return demanded == LEFT_OUT and (ran == LEFT_OUT or _is_amount(_comparable(name, ran)))
         rank = {"hardest": ran, "easiest": demanded}.get(schema.get("x-left-out", ""))
         return demanded == ran or rank == LEFT_OUT
-    compare = _COMPARE.get(schema.get("x-harder", ""))
+    compare = _later(schema) if schema.get("x-harder") == "later" else _COMPARE.get(schema.get("x-harder", ""))
     wanted, found = _comparable(name, demanded), _comparable(name, ran)
     return compare is not None and UNKNOWN not in (wanted, found) and compare(wanted, found)
+
+
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def _later(schema: Mapping[str, Any]) -> Callable[[Any, Any], bool]:
+    order: list[Any] = schema["enum"]
+    return lambda wanted, found: wanted in order and found in order[order.index(wanted) :]
 
 
 def _comparable(name: str, value: Any) -> Any:
@@ -230,7 +243,13 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-_WORDS = {"larger": "at least ", "smaller": "at most ", "superset": "also ", "prefix": "first of all "}
+_WORDS = {
+    "larger": "at least ",
+    "smaller": "at most ",
+    "superset": "also ",
+    "prefix": "first of all ",
+    "later": "at least ",
+}
 
 
 def _demand_in_words(schema: Mapping[str, Any], name: str, wanted: Any, found: Any) -> str:

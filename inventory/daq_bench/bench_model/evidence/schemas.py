@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from daq_bench.bench_model.documents.derived import Cost, DriveTemperature, HardwareEvents, RecordPower
+from daq_bench.bench_model.documents.derived import Cost, DriveTemperature, HardwareEvents, Others, RecordPower
 from daq_bench.bench_model.documents.dips import Dips, Throttling
 from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.facts import Clock, Firmware, Identity, Tuning
@@ -64,6 +64,7 @@ TYPES: dict[str, type[Struct]] = {
     "results/wear.json": Reasoned,
     "results/surroundings.json": Reasoned,
     "results/record_power.json": RecordPower,
+    "results/others.json": Others,
     TARGET_FAILURE: TargetFailure,
     "results/dips.json": Dips,
     "results/throttling.json": Throttling,

@@ -12,7 +12,9 @@ from typing import Any
 from msgspec import convert
 
 from daq_bench.bench_model.base.errors import BenchError, ProfileError
+from daq_bench.bench_model.behaviour.others import NAME as OTHERS
 from daq_bench.bench_model.bundle.evidence import FILES, Document, Evidence
+from daq_bench.bench_model.documents.derived import Others
 from daq_bench.bench_model.documents.facts import Clock, Firmware, Identity, Tuning
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import not_finite, read
@@ -40,6 +42,7 @@ class Sound:
     firmware: Firmware | None
     sensors: SensorCoverage | None
     account: TelemetryAccount | None
+    others: Others | None
     results: dict[str, Document]
     malformed: Mapping[str, str]
     raw: Evidence
@@ -56,10 +59,10 @@ class Sound:
             for file, name in FILES.items()
             if getattr(sound, name) is not None
         }
-        for name, file in (("sensors", SENSORS), ("account", ACCOUNT)):
+        for name, file in (("sensors", SENSORS), ("account", ACCOUNT), ("others", OTHERS)):
             if file in sound.results:
                 typed[name] = convert(sound.results[file], TYPES[file])
-        absent = dict.fromkeys((*FILES.values(), "sensors", "account"))
+        absent = dict.fromkeys((*FILES.values(), "sensors", "account", "others"))
         run = convert(evidence.run, Run)
         return Sound(run=run, results=sound.results, malformed=malformed, raw=evidence, **{**absent, **typed})
 

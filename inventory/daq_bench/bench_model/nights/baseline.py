@@ -1,14 +1,12 @@
-"""Has a run become worse than its baseline? By the interval of the difference, never by the bare difference.
+"""Has a run become worse than the level of the nights before it? By how nights differ, never by the bare difference.
 
-The interval of a difference from the intervals of its two terms is MOVER's (Zou & Donner 2008, eq. 2; Newcombe 1998, method 10). An
-interval of one night says nothing of how nights differ: with earlier good runs their spread is added; without, the document says so.
-A metric without an interval is compared by rank: worse than each of n earlier good runs has a chance of 1/(n + 1) without a change."""
+The level and the windows are `level.by_mean`'s and `level.by_rank`'s. The chance of a false alarm is one for all requirements of a severity
+together: each that is compared gets its share of it (Bonferroni), so that a long profile alarms no more often than a short one."""
 
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -16,52 +14,107 @@ from msgspec.structs import replace
 from daq_bench.bench_model.base.units import convert
 from daq_bench.bench_model.documents.nights import Comparison, Result
 from daq_bench.bench_model.documents.verdict import Judgement
+from daq_bench.bench_model.nights.level import Nights, Shift, by_mean, by_rank
 from daq_bench.bench_model.nights.night import Night
-from daq_bench.bench_model.nights.steps import Z95, standard_errors
+from daq_bench.bench_model.nights.steps import standard_errors
+from daq_bench.bench_model.statistics.repetitions import CONFIDENCE
 from daq_bench.bench_model.verdict.decision import MET, MISSED
 
 REGRESSED: Final = "regressed"
 IMPROVED: Final = "improved"
 SAME: Final = "not distinguishable"
 UNDECIDED: Final = "not comparable"
-NIGHTS_FOR_SPREAD = 6  # [P] earlier good runs from which the spread between nights is taken
-RANK_CHANCE = 0.05  # [P] above it, being the worst so far is no finding
+# [P] chance that a night of an unchanged machine alarms, over all mandatory requirements. Red nights, not being in the level, add to it:
+FALSE_ALARM = 0.008  # so much leaves less than 1 night in 100 (docs/trend.md)
+TOGETHER = f"{1 - FALSE_ALARM:.0%} for all requirements together"
+
+Red = Mapping[str, Collection[str]]  # requirements that became worse, by run
 
 
-def compare(run: Night, baseline: Night, earlier: Sequence[Night]) -> list[Comparison]:
-    """Every requirement of `run`. `earlier`: good runs of the same task, for the spread between nights; may be empty."""
-    found = [
-        _compare(row, baseline.row(row.id), [one for night in earlier if (one := night.row(row.id))])
-        for row in run.rows
+def compare(
+    run: Night, baseline: Night, earlier: Sequence[Night], red: Red | None = None, accepted: bool = False
+) -> list[Comparison]:
+    """Every requirement of `run`. `earlier`: good runs of the same task in their order, those among them that alarmed too (`red`).
+
+    `accepted`: somebody set `baseline`, so that the level begins with it; else with the first run."""
+    nights = list(earlier)
+    if baseline.id not in {night.id for night in nights}:
+        nights = sorted([*nights, baseline], key=lambda night: night.started)
+    shares = {row.id: FALSE_ALARM / _together(run, row.severity) for row in run.rows}
+    found = []
+    for row in run.rows:
+        before = baseline.row(row.id)
+        if before is None or before.definition != row.definition:
+            one = _undecided(row, None, "the baseline's profile has no such requirement")
+        elif row.measured is None or before.measured is None:
+            which = "run" if row.measured is None else "baseline"
+            one = _undecided(row, _in_unit(before.measured, before, row), f"not measured in the {which}")
+        elif (base := _in_unit(before.measured, before, row)) is None:
+            one = _undecided(row, None, f"the baseline's unit {before.unit} is not {row.unit}'s")
+        elif row.comparison == "equal":
+            one = _of_fact(row, before, base)
+        else:
+            one = _against_level(row, base, _values(row, nights, baseline, red or {}, accepted), shares[row.id])
+        found.append(replace(one, unit=row.unit, comparison=row.comparison, bound=row.scaled_bound))
+    return found
+
+
+def _together(run: Night, severity: str) -> int:
+    """How many requirements share the chance of a false alarm: those that a level is held against."""
+    return max(1, sum(row.severity == severity and row.comparison != "equal" for row in run.rows))
+
+
+def _values(row: Judgement, nights: Sequence[Night], baseline: Night, red: Red, accepted: bool) -> Nights:
+    """What the nights measured of `row`; what somebody accepted is not red."""
+    known = [
+        (night, own, value)
+        for night in nights
+        if (own := night.row(row.id)) and own.definition == row.definition
+        if (value := _in_unit(own.measured, own, row)) is not None
     ]
-    return [
-        replace(one, unit=row.unit, comparison=row.comparison, bound=row.scaled_bound)
-        for one, row in zip(found, run.rows, strict=True)
-    ]
+    pairs = [_interval(own, row) for _, own, _ in known if own.confidence == CONFIDENCE and own.confidence_interval]
+    return Nights(
+        tuple(value for _, _, value in known),
+        tuple(row.id in red.get(night.id, ()) and night.id != baseline.id for night, _, _ in known),
+        sum(night.started < baseline.started for night, _, _ in known) if accepted else 0,
+        float(standard_errors(pairs).mean()) if pairs else 0.0,
+    )
+
+
+def _against_level(row: Judgement, base: float, nights: Nights, chance: float) -> Comparison:
+    measured = row.measured if row.measured is not None else math.nan
+    worse = -1 if row.comparison == "at_least" else 1
+    test = by_mean if row.confidence_interval else by_rank
+    fell, rose = (test(nights, measured, side, chance) for side in (worse, -worse))
+    if fell is None or rose is None:
+        text = f"no interval, and {len(nights.values)} earlier good runs are too few for a rank among them"
+        return _undecided(row, base, text)
+    result: Result = REGRESSED if fell.excess > 1 else IMPROVED if rose.excess > 1 else SAME
+    seen = rose if result == IMPROVED else fell
+    return Comparison(
+        row.id,
+        row.severity,
+        result,
+        seen.level,
+        measured,
+        seen.mean - seen.level,
+        seen.interval,
+        _method(seen, row.unit),
+    )
+
+
+def _method(seen: Shift, unit: str) -> str:
+    nights = "this night" if seen.window == 1 else f"the last {seen.window} nights"
+    against = f"{seen.n} earlier good run{'s' * (seen.n != 1)}"
+    if seen.spread is None:
+        return f"no interval: rank sum of {nights} among {against}, {TOGETHER}"
+    known = "assumed, since too few runs show it" if seen.assumed else "between nights"
+    return f"mean of {nights} against {against}, spread {seen.spread:.3g} {unit} {known}; {TOGETHER}"
 
 
 def regressed(comparisons: Sequence[Comparison], severity: str = "mandatory") -> list[Comparison]:
     """Those that became worse, of one severity."""
     return [one for one in comparisons if one.result == REGRESSED and one.severity == severity]
-
-
-def _compare(row: Judgement, before: Judgement | None, earlier: Sequence[Judgement]) -> Comparison:
-    if before is None or before.definition != row.definition:
-        return _undecided(row, None, "the baseline's profile has no such requirement")
-    if row.measured is None or before.measured is None:
-        which = "run" if row.measured is None else "baseline"
-        return _undecided(row, _in_unit(before.measured, before, row), f"not measured in the {which}")
-    known = [one for one in earlier if one.definition == row.definition and one.measured is not None]
-    values = [value for one in known if (value := _in_unit(one.measured, one, row)) is not None]
-    base = _in_unit(before.measured, before, row)
-    if base is None:
-        return _undecided(row, None, f"the baseline's unit {before.unit} is not {row.unit}'s")
-    if row.comparison == "equal":
-        return _of_fact(row, before, base)
-    if row.confidence_interval is None or before.confidence_interval is None:
-        return _by_rank(row, base, values)
-    intervals = [_interval(one, row) for one in known if one.confidence_interval]
-    return _by_interval(row, base, _interval(before, row), values, intervals)
 
 
 def _undecided(row: Judgement, base: float | None, why: str) -> Comparison:
@@ -88,53 +141,3 @@ def _of_fact(row: Judgement, before: Judgement, base: float) -> Comparison:
     worse, better = before.decision == MET and row.decision == MISSED, before.decision == MISSED and row.decision == MET
     result: Result = REGRESSED if worse else IMPROVED if better else SAME
     return Comparison(row.id, row.severity, result, base, measured, measured - base, None, "fact: met or missed")
-
-
-def _by_rank(row: Judgement, base: float, values: Sequence[float]) -> Comparison:
-    measured = row.measured if row.measured is not None else math.nan
-    sign = 1 if row.comparison == "at_least" else -1
-    chance = 1 / (len(values) + 1)
-    method = f"no interval: rank among {len(values)} earlier good runs, chance without a change {chance:.2g}"
-    result: Result = SAME
-    if chance > RANK_CHANCE:
-        needed = math.ceil(1 / RANK_CHANCE) - 1
-        result, method = (
-            UNDECIDED,
-            f"no interval, and {len(values)} earlier good runs of the {needed} that a rank needs",
-        )
-    elif sign * measured < min(sign * value for value in values):
-        result = REGRESSED
-    elif sign * measured > max(sign * value for value in values):
-        result = IMPROVED
-    return Comparison(row.id, row.severity, result, base, measured, measured - base, None, method)
-
-
-def _by_interval(
-    row: Judgement,
-    base: float,
-    of_base: tuple[float, float],
-    values: Sequence[float],
-    intervals: Sequence[tuple[float, float]],
-) -> Comparison:
-    measured, (low, high) = row.measured or 0.0, row.confidence_interval or (math.nan, math.nan)
-    between, method = (
-        0.0,
-        "interval of the difference (MOVER); the spread between nights is unknown, so that it alarms too easily",
-    )
-    if len(values) >= NIGHTS_FOR_SPREAD:
-        between = _spread(values, intervals)
-        method = f"interval of the difference (MOVER), with the spread between {len(values)} earlier good runs"
-    reach = Z95**2 * 2 * between
-    difference = measured - base
-    least = difference - math.sqrt((measured - low) ** 2 + (of_base[1] - base) ** 2 + reach)
-    most = difference + math.sqrt((high - measured) ** 2 + (base - of_base[0]) ** 2 + reach)
-    fell, rose = most < 0, least > 0
-    worse, better = (fell, rose) if row.comparison == "at_least" else (rose, fell)
-    result: Result = REGRESSED if worse else IMPROVED if better else SAME
-    return Comparison(row.id, row.severity, result, base, measured, difference, (least, most), method)
-
-
-def _spread(values: Sequence[float], intervals: Sequence[tuple[float, float]]) -> float:
-    """Variance between nights beyond what the nights' own intervals explain."""
-    own = float((standard_errors(intervals) ** 2).mean()) if intervals else 0.0
-    return max(0.0, statistics.variance(values) - own)

@@ -50,7 +50,8 @@ Kept = TypeVar("Kept")
 class Kind(Generic[Kept]):
     """What is kept of each bundle. `name`: in the file's name. `read` judges one bundle that may be anything; helpers import it by name.
     `table_of` and `rows_of` make Arrow rows of what was read, and that again of the rows; `schema` has `NAME` and `STATE`. `keeps`: what
-    stands for nothing may not be kept. `package`: the code beside `bench_model` that a row follows from."""
+    stands for nothing may not be kept. `package`: the code beside `bench_model` that a row follows from; `told`: a digest of what else
+    it does. `state`: by which a bundle is known again."""
 
     name: str
     read: Callable[[Path], Kept]
@@ -59,6 +60,8 @@ class Kind(Generic[Kept]):
     rows_of: Callable[[Any, Path], list[Kept]]
     keeps: Callable[[Kept], bool] = lambda one: True
     package: Path | None = None
+    told: bytes = b""
+    state: Callable[[Path], State | None] = state_of
 
 
 def _night(bundle: Path) -> Night | LeftOut:
@@ -128,7 +131,7 @@ class Index(Generic[Kept]):
 
     def read(self, bundles: Sequence[Path], candidate: str | None = None) -> list[Kept]:
         table = self._load()
-        states = {bundle.name: state_of(bundle) for bundle in bundles}
+        states = {bundle.name: self.kind.state(bundle) for bundle in bundles}
         kept, others = _matching(table, states), self._others(table, states)
         again = [bundle for bundle in bundles if bundle.name not in kept]
         parts, unsettled = [_taken(table, list(kept.values()))], dict[str, Kept]()
@@ -206,7 +209,7 @@ class Index(Generic[Kept]):
         told = (
             judged_by()
             if self.kind.package is None
-            else judged_by() + hash_of(self.kind.package) + self.kind.name.encode()
+            else judged_by() + hash_of(self.kind.package) + self.kind.name.encode() + self.kind.told
         )
         return hmac.new(self.key, told + content, "sha256").hexdigest().encode()
 

@@ -19,6 +19,7 @@ from daq_bench.bench_model.documents.run import Drive, Run
 from daq_bench.bench_model.documents.verdict import Judgement
 from daq_bench.bench_model.nights.bundle_facts import BIOS, FIRMWARE, KERNEL, SOFTWARE
 from daq_bench.bench_model.nights.night import Night, read_run
+from daq_bench.bench_model.statistics.repetitions import CONFIDENCE
 
 Body = dict[str, Any]
 SCHEMA_VERSION = {"major": 2, "minor": 0}
@@ -149,7 +150,8 @@ def _step(
 def _measurement(row: Judgement) -> Body:
     details: Body = {"requirement": row.id, "statistic": row.statistic, "n": row.n, "severity": row.severity}
     if row.confidence_interval:
-        details["interval95"] = list(row.confidence_interval)
+        name = "interval95" if row.confidence == CONFIDENCE else "interval"
+        details |= {name: list(row.confidence_interval), "method": row.interval_method}
     validator = {"name": row.id, "type": VALIDATORS[row.comparison], "value": row.scaled_bound}
     return {"name": row.metric, "value": row.measured, "unit": row.unit, "validators": [validator], "metadata": details}
 

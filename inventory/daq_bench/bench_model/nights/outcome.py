@@ -58,6 +58,7 @@ class Entry:
     baseline: str | None = None
     comparisons: tuple[Comparison, ...] = field(default=())
     seconds: float = 0.0
+    marks: tuple[str, ...] = ()
 
     @property
     def worst(self) -> Word:
@@ -117,7 +118,7 @@ def summary(entries: Sequence[Entry], when: str, folder: str) -> str:
 def _details(entry: Entry) -> list[str]:
     found = [entry.reason] if entry.reason else []
     if entry.night:
-        found.append(f"run {entry.night.id}")
+        found.append(f"run {entry.night.id}" + (f" ({', '.join(entry.marks)})" if entry.marks else ""))
     if entry.baseline:
         worse = [one for one in entry.comparisons if one.result == "regressed"]
         found.append(f"against {entry.baseline}: {len(worse)} of {len(entry.comparisons)} requirements became worse")
@@ -127,9 +128,9 @@ def _details(entry: Entry) -> list[str]:
 
 def _amount(one: Comparison) -> str:
     text = f"{one.baseline:.4g} \N{RIGHTWARDS ARROW} {one.measured:.4g}"
-    return (
-        text if one.interval is None else f"{text}, difference {one.interval[0]:.3g} to {one.interval[1]:.3g} at 95 %"
-    )
+    if one.interval is not None:
+        text += f", difference {one.interval[0]:.3g} to {one.interval[1]:.3g}"
+    return f"{text} ({one.method})"
 
 
 def document(
@@ -174,4 +175,5 @@ def _run(entry: Entry) -> NightRun:
         seconds=round(entry.seconds, 3),
         baseline=entry.baseline,
         comparisons=list(entry.comparisons),
+        marks=list(entry.marks),
     )

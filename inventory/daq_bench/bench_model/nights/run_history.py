@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from itertools import groupby, pairwise
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.bundle.dates import stamp_problem
 from daq_bench.bench_model.nights.history_index import read_indexed
 from daq_bench.bench_model.nights.night import FINISHED, LeftOut, Night
-
-STAMP = re.compile(r"^(\d{8}T\d{6}Z)-")
-STAMP_TOLERANCE = timedelta(minutes=2)  # [P] between the folder's name and run.json: preflight lies between them
 
 
 @dataclass(frozen=True)
@@ -146,12 +142,7 @@ def _contradicted(nights: Sequence[Night]) -> list[int]:
 def _own_clock(night: Night) -> str:
     if night.finished and night.finished < night.started:
         return "the run ended before it began"
-    stamp = STAMP.match(night.id)
-    if stamp:
-        named = datetime.strptime(stamp[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-        if abs(night.started - named) > STAMP_TOLERANCE:
-            return f"it began at {night.started:%Y-%m-%d %H:%M} UTC by run.json, and at another time by its id"
-    return ""
+    return stamp_problem(night.id, night.started)
 
 
 def _contradiction(night: Night, other: Night) -> str:

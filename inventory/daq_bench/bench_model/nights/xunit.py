@@ -116,8 +116,9 @@ def _finding(case: ElementTree.Element, kind: str, type_: str, message: str) -> 
 def _measured(row: Judgement, against: Comparison | None) -> str:
     sign = {"at_least": ">=", "at_most": "<=", "equal": "="}[row.comparison]
     value = "not measured" if row.measured is None else f"{row.measured:.6g} {row.unit}"
+    level = f"{100 * row.confidence:.4g} % interval" if row.confidence else "range or interval without a level"
     interval = (
-        f", 95 % interval {row.confidence_interval[0]:.6g} to {row.confidence_interval[1]:.6g}"
+        f", {level} {row.confidence_interval[0]:.6g} to {row.confidence_interval[1]:.6g} ({row.interval_method})"
         if row.confidence_interval
         else ""
     )
@@ -127,7 +128,7 @@ def _measured(row: Judgement, against: Comparison | None) -> str:
 
 def _difference(row: Judgement, one: Comparison) -> str:
     text = f"{one.baseline:.6g} then, {one.measured:.6g} {row.unit} now"
-    return f"{text}, difference {one.interval[0]:.4g} to {one.interval[1]:.4g} at 95 %" if one.interval else text
+    return f"{text}, difference {one.interval[0]:.4g} to {one.interval[1]:.4g} ({one.method})" if one.interval else text
 
 
 def _clean(text: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.base.units import parse_size
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.yaml_source import Key, YamlSource, check, read_shared_yaml
@@ -77,6 +78,12 @@ class Candidate:
     document: dict[str, Any]
 
     @property
+    def capacities(self) -> dict[str, int]:
+        """B of each drive whose capacity is declared, by its serial."""
+        drives = self.identity.get("drives", [])
+        return {one["serial"]: parse_size(one["capacity"]) for one in drives if "capacity" in one}
+
+    @property
     def own_run_targets(self) -> list[str]:
         """Names of the targets that get a run each when none is asked for."""
         return [target.name for target in self.targets if not target.comparison_only]
@@ -86,24 +93,40 @@ class Candidate:
         for one in self.targets:
             if one.name == target:
                 return replace(self, target=one)
-        known = ", ".join(one.name for one in self.targets) or "none by name"
-        raise BenchError(f"candidate {self.name!r} has no target {target!r}. Known: {known}")
+        raise BenchError(f"candidate {self.name!r} has no target {target!r}. {nearest(target, self.target_names)}")
+
+    @property
+    def target_names(self) -> list[str]:
+        """Names by which a target can be asked for; a candidate's only one has none."""
+        return [target.name for target in self.targets if target.name]
 
 
-def load_candidate(file: Path, name: str) -> Candidate:
-    """The candidate `name` of the Ansible inventory `file`."""
-    source = read_shared_yaml(file)
-    hosts_path = ("all", "children", "candidates", "hosts")
+HOSTS = ("all", "children", "candidates", "hosts")
+
+
+def _hosts(source: YamlSource) -> dict[str, Any]:
     node: Any = source.data
-    for key in hosts_path:
+    for key in HOSTS:
         node = node.get(key) if isinstance(node, dict) else None
     if not isinstance(node, dict) or not node:
         raise source.error(
             (), "has no hosts under all.children.candidates.hosts", "Add a candidate (docs/own-hardware.md)"
         )
+    return node
+
+
+def candidate_names(file: Path) -> list[str]:
+    """The candidates of the Ansible inventory `file`, whether or not their entries are right."""
+    return list(map(str, _hosts(read_shared_yaml(file))))
+
+
+def load_candidate(file: Path, name: str) -> Candidate:
+    """The candidate `name` of the Ansible inventory `file`."""
+    source = read_shared_yaml(file)
+    node = _hosts(source)
     if name not in node:
-        raise source.error(hosts_path, f"has no candidate {name!r}", f"Known here: {', '.join(node)}")
-    at = (*hosts_path, name)
+        raise source.error(HOSTS, f"has no candidate {name!r}", nearest(name, node, "daq-bench list candidates"))
+    at = (*HOSTS, name)
     _check_name(source, at)
     if not isinstance(node[name], dict) or "bench_candidate" not in node[name]:
         raise source.error(at, "has no key 'bench_candidate'", "Add it (docs/own-hardware.md)")
@@ -111,6 +134,7 @@ def load_candidate(file: Path, name: str) -> Candidate:
     _check_data(source, (*at, "bench_candidate"), node[name]["bench_candidate"])
     _check_connection(source, at, node[name])
     document = plain(node[name]["bench_candidate"])
+    _check_capacities(source, (*at, "bench_candidate", "identity", "drives"), document["identity"].get("drives", []))
     targets = _targets(source, at, document)
     return Candidate(
         name=name,
@@ -135,6 +159,18 @@ def _check_name(source: YamlSource, at: tuple[str, ...]) -> None:
         raise source.error(
             at, f"{at[-1]!r} is the name of a group, so that it would mean all its hosts", "Choose another"
         )
+
+
+def _check_capacities(source: YamlSource, at: tuple[str, ...], drives: Sequence[dict[str, Any]]) -> None:
+    for index, drive in enumerate(drives):
+        try:
+            known = "capacity" not in drive or parse_size(drive["capacity"]) > 0
+        except ValueError as error:
+            raise source.error((*at, index, "capacity"), str(error), "Correct it") from None
+        if not known:
+            raise source.error(
+                (*at, index, "capacity"), "no drive holds 0 B", "Write what the maker states, or remove it"
+            )
 
 
 def _check_data(source: YamlSource, at: tuple[str, ...], entry: Any) -> None:

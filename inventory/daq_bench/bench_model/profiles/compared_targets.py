@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from daq_bench.bench_model.base.errors import ProfileError
+from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.profiles.candidates import Candidate, Target
 from daq_bench.bench_model.profiles.composed import read_scenario
 from daq_bench.bench_model.profiles.scenarios import Scenario
@@ -145,13 +146,13 @@ def _check_names(scenario: Scenario, candidate: Candidate) -> None:
 
 
 def _check_known(scenario: Scenario, candidate: Candidate, named: Sequence[tuple[tuple[Key, ...], str]]) -> None:
-    known = [target.name for target in candidate.targets if target.name]
+    known = candidate.target_names
     for field, name in named:
         if name not in known:
             raise read_scenario(scenario.file).error(
                 field,
                 f"candidate {candidate.name!r} has no target {name!r}",
-                f"Known: {', '.join(known)}" if known else "Describe several `targets` in its inventory entry",
+                nearest(name, known) if known else "Describe several `targets` in its inventory entry",
             )
 
 

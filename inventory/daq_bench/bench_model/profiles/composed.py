@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from daq_bench.bench_model.base.errors import ProfileError
+from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.profiles.yaml_source import SCHEMAS, Key, YamlSource, check, load_schema, read_yaml
 
 Kind = Literal["scenario", "requirement"]
@@ -153,7 +154,7 @@ def _named(source: YamlSource, shipped: Path, at: tuple[Key, ...], name: object)
     if file is None:
         known = sorted({one.stem for folder in folders for one in folder.glob("*.yml")} - {source.file.stem})
         problem = f"there is no profile {name!r}, neither in {source.file.parent} nor in {shipped}"
-        raise source.error(at, problem, f"Known: {', '.join(known)}")
+        raise source.error(at, problem, nearest(name, known, f"daq-bench list {shipped.name}"))
     found = read_yaml(file)
     if not isinstance(found.data, dict):
         raise found.error((), "holds no fields", f"Write a profile into it: {source.file.name} takes from it")
@@ -187,8 +188,7 @@ def _index_of(own: YamlSource, at: tuple[Key, ...], other: YamlSource, identifie
         if isinstance(entry, dict) and _is_list(entry.get("ids")) and identifier in entry["ids"]:
             origin = f"Take it from {entry.get('from')!r}, where it is written"
             raise own.error(at, f"{other.file.name} only includes {identifier!r} itself", origin)
-    known = ", ".join(str(one) for one in ids if one) or "none"
-    raise own.error(at, f"{other.file.name} has no requirement {identifier!r}", f"Known there: {known}")
+    raise own.error(at, f"{other.file.name} has no requirement {identifier!r}", nearest(identifier, filter(None, ids)))
 
 
 def _is_list(node: object) -> bool:

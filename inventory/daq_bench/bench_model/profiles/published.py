@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from daq_bench.bench_model.base.units import convert, parse_size
-from daq_bench.bench_model.profiles.yaml_source import YamlSource, check, read_yaml
+from daq_bench.bench_model.profiles.yaml_source import YamlSource, check, parsed, text_of
 
 FOLDER = Path("devices") / "published"  # below the inventory, and below a bundle's profiles/
 
@@ -84,12 +84,23 @@ def of_metric(devices: Mapping[str, PublishedDevice], metric: str) -> list[tuple
     return sorted(found, key=lambda pair: -pair[1].in_base_units)
 
 
+_known: dict[
+    tuple[str, str], PublishedDevice
+] = {}  # by the file's name and its text: every run and plan reads them all
+
+
 def _device(file: Path) -> PublishedDevice:
-    source = read_yaml(file)
+    key = file.stem, text_of(file)
+    if key not in _known:
+        _known[key] = _read(parsed(file, key[1]))
+    return _known[key]
+
+
+def _read(source: YamlSource) -> PublishedDevice:
     check(source, "published-device")
     data = source.data
-    if data["id"] != file.stem:
-        raise source.error(("id",), f"id {data['id']!r} differs from the file's name", f"Write id: {file.stem}")
+    if data["id"] != source.file.stem:
+        raise source.error(("id",), f"id {data['id']!r} differs from the file's name", f"Write id: {source.file.stem}")
     return PublishedDevice(
         id=str(data["id"]),
         model=str(data["model"]),

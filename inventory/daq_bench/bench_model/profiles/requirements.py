@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.base.units import convert, never_negative
 from daq_bench.bench_model.profiles.candidates import CANDIDATE_BOUNDS
 from daq_bench.bench_model.profiles.common import check_id, plain
@@ -76,6 +77,8 @@ def load_requirements(file: Path, metrics: dict[str, ResultMetric], stored: bool
     requirements = []
     for index, entry in enumerate(document["requirements"]):
         _check_requirement(source, index, entry, metrics)
+        if not stored:  # of a bundle the reader's own profile says that it is another one
+            _check_statistic(source, ("requirements", index, "statistic"), entry)
         requirements.append(Requirement(**{"scales_with_load": False, **entry}))
     ids = [requirement.id for requirement in requirements]
     for index, identifier in enumerate(ids):
@@ -104,10 +107,8 @@ def _check_requirement(source: YamlSource, index: int, entry: dict[str, Any], me
             (*at, "guard_band"), "an exact value cannot be met by a distance", "Remove it, or use at_least or at_most"
         )
     if entry["metric"] not in metrics:
-        known = ", ".join(sorted(metrics))
-        raise source.error(
-            (*at, "metric"), f"metric {entry['metric']!r} is not in inventory/metrics.yml", f"Known: {known}"
-        )
+        remedy = nearest(entry["metric"], metrics, "daq-bench list metrics")
+        raise source.error((*at, "metric"), f"metric {entry['metric']!r} is not in inventory/metrics.yml", remedy)
     units = [metrics[entry["metric"]].unit]
     if isinstance(entry["bound"], str):
         units.append(CANDIDATE_BOUNDS[entry["bound"]][1])
@@ -117,6 +118,22 @@ def _check_requirement(source: YamlSource, index: int, entry: dict[str, Any], me
         except ValueError as error:
             raise source.error((*at, "unit"), str(error), f"Use a unit that {unit!r} converts to") from None
     _check_bound(source, (*at, "bound"), entry)
+
+
+def _check_statistic(source: YamlSource, at: tuple[str | int, ...], entry: dict[str, Any]) -> None:
+    """The extreme on the bound's good side would let one good repetition cover all bad ones."""
+    comparison, statistic, bound = entry["comparison"], entry["statistic"], entry["bound"]
+    wanted: tuple[str, ...] = {"at_least": ("min", "median"), "at_most": ("max", "median"), "equal": ("min", "max")}[
+        comparison
+    ]
+    if comparison == "equal" and bound == 0 and never_negative(entry["unit"]):
+        wanted = ("max",)
+    if statistic not in wanted:
+        raise source.error(
+            at,
+            f"statistic {statistic!r} contradicts {comparison} {bound}: the best repetition would hide all others",
+            f"Use {' or '.join(wanted)}",
+        )
 
 
 def _check_bound(source: YamlSource, at: tuple[str | int, ...], entry: dict[str, Any]) -> None:

@@ -5,7 +5,6 @@ a document is infinite or not a number, which every comparison would answer wron
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import re
@@ -26,6 +25,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
 
 from daq_bench.bench_model.base.errors import Place, ProfileError, in_words
+from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.base.places import REPOSITORY
 
 SCHEMAS = REPOSITORY / "inventory" / "schemas"
@@ -170,7 +170,7 @@ def text_of(file: Path) -> str:
         with file.open("rb") as stream:
             text = stream.read(BYTES_MAX + 1).decode("utf-8")
     except FileNotFoundError:
-        raise ProfileError(Place(file, 0, ""), "there is no such file", _files_beside(file)) from None
+        raise ProfileError(Place(file, 0, ""), "there is no such file", _meant(file)) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ProfileError(
             Place(file, 0, ""), f"cannot be read: {in_words(error)}", "Make it a readable UTF-8 file"
@@ -231,9 +231,12 @@ def _short_problem(problem: object) -> str:
     return text if len(text) <= 400 else f"{text[:400]}..."
 
 
-def _files_beside(file: Path) -> str:
+def _meant(file: Path) -> str:
     names = sorted(path.stem for path in file.parent.glob("*.yml")) if file.parent.is_dir() else []
-    return f"Known here: {', '.join(names)}" if names else f"{file.parent} holds no .yml file"
+    listed = (
+        f"daq-bench list {file.parent.name}" if file.parent.parent == REPOSITORY / "inventory" else f"ls {file.parent}"
+    )
+    return nearest(file.stem, names, listed) if names else f"{file.parent} holds no .yml file"
 
 
 def load_schema(name: str) -> dict[str, Any]:
@@ -323,14 +326,12 @@ def _explain(error: ValidationError, at: Sequence[Key]) -> tuple[list[Key], str,
     meaning = f" It is: {schema['description']}" if "description" in schema else ""
     if error.validator == "additionalProperties":
         unknown = next(str(key) for key in instance if key not in properties)
-        near = difflib.get_close_matches(unknown, properties, n=1)
-        remedy = f"Did you mean {near[0]!r}?" if near else f"Allowed here: {', '.join(properties)}"
-        return [*path, unknown], f"unknown key {unknown!r}", remedy
+        return [*path, unknown], f"unknown key {unknown!r}", nearest(unknown, properties)
     if error.validator == "required":
         missing = next(key for key in rule if key not in instance)
         return path, f"key {missing!r} is missing", f"Add it: {properties.get(missing, {}).get('description', missing)}"
     if error.validator == "enum":
-        return path, f"value {instance!r} is not known", f"Use one of {', '.join(map(str, rule))}"
+        return path, f"value {instance!r} is not known", nearest(str(instance), rule)
     if error.validator == "type":
         return path, f"value {instance!r} is not of type {rule}", f"Correct it.{meaning}"
     if error.validator in ("oneOf", "pattern"):

@@ -123,6 +123,7 @@ def contrast_document(first: str, second: str, judged: Judged, larger_is_better:
         "effect_size": one.effect,
         "superiority": one.superiority,
         "rank_p": one.rank_p,
+        "two_modes": one.two_modes,
         "margin": judged.margin,
         "verdict": "better" if judged.verdict in better else judged.verdict,
         "better": better.get(judged.verdict),

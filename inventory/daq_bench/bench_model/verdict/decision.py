@@ -2,8 +2,9 @@
 
 Level 95 %, two-sided, so that at most 2.5 % of the runs on a candidate at the bound end in a wrong `met` and at most 2.5 % in a
 wrong `missed`. `met` only when the whole interval lies inside the bound by at least the guard band (guarded acceptance, JCGM
-106:2012, 8.3.2); `missed` only when all of it lies outside; else `undecided`, with how much more would decide. Fewer repetitions
-than bound anything speak of this run only, and decide nothing (docs/statistics.md has the rule and how often it errs)."""
+106:2012, 8.3.2); `missed` only when all of it lies outside; else `undecided`, with how much more would decide. Where the interval
+leaves it undecided, the range of all samples of enough repetitions decides by the same rule (ADR 36). Fewer repetitions than bound
+anything speak of this run only, and decide nothing (docs/statistics.md has the rules and how often they err)."""
 
 from __future__ import annotations
 
@@ -11,14 +12,14 @@ import hashlib
 import math
 import statistics as stdlib_statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from daq_bench.bench_model.documents.verdict import Decided, Spread
 from daq_bench.bench_model.evidence.measured import Interval, Measured
 from daq_bench.bench_model.profiles.metrics import ResultMetric
 from daq_bench.bench_model.profiles.requirements import Comparison, Requirement
-from daq_bench.bench_model.statistics.bootstrap import mean_interval, rounded
+from daq_bench.bench_model.statistics.bootstrap import SAMPLES_MIN, mean_interval, rounded
 from daq_bench.bench_model.statistics.repetitions import (
     CONFIDENCE,
     judged_value,
@@ -34,6 +35,7 @@ UNDECIDED: Final = "undecided"
 SERIES_AGREES = 0.05  # [P] share of the value by which its samples' mean may differ from it; the interval holds both
 FORGIVEN_OF = 6  # [P] one repetition of so many may look too correlated for its length, as one of many such estimates will by chance
 LENGTH_FACTOR_MAX = 100.0  # beyond, the value lies at the bound and nobody would wait that long
+RANGE_OF_ALL = "range of all "  # how the method's name begins
 WINDOW_RULE = "range of the steady window (SNIA PTS), this run only, no confidence level"
 
 
@@ -43,7 +45,9 @@ class Estimate:
 
     `exact`: the value is a fact about the run and needs no interval. `confidence`: level of the interval; None where it has none.
     `this_run_only`: the interval knows nothing of other runs, and decides nothing. `more_repetitions` and `length_factor` say what
-    would give an interval that does."""
+    would give an interval that does.
+
+    `ranged`: the same by the range of all samples, which decides where the interval does not. `parts`: the strata whose worst it is."""
 
     value: float
     n: int
@@ -55,14 +59,18 @@ class Estimate:
     this_run_only: bool = False
     more_repetitions: int | None = None
     length_factor: float | None = None
+    ranged: Estimate | None = None
+    parts: dict[str, Estimate] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Decision:
-    """`margin`: distance of the judged value to the bound, positive inside. `advice`: what would decide; empty when decided."""
+    """`margin`: distance of the judged value to the bound, positive inside. `advice`: what would decide; empty when decided. `found`: the
+    estimate that decided, or did not."""
 
     decision: Decided
     margin: float
+    found: Estimate
     advice: str = ""
     more_repetitions: int | None = None
     length_factor: float | None = None
@@ -127,8 +135,9 @@ def _worst(comparison: Comparison, parts: dict[str, Estimate]) -> Estimate:
     known = [one.interval for one in found if one.interval is not None]
     low, high = (_extreme(comparison, [pair[end] for pair in known]) if known else 0.0 for end in (0, 1))
     lacking = next((label for label in parts if parts[label].interval is None), None)
+    methods = dict.fromkeys(one.method for one in sorted(found, key=lambda one: one.confidence is not None))
     text = (
-        f"{worst.method}; the worst of {len(parts)} strata"
+        f"{' and '.join(methods)}; the worst of {len(parts)} strata"
         if lacking is None
         else f"{parts[lacking].method} ({lacking})"
     )
@@ -137,9 +146,12 @@ def _worst(comparison: Comparison, parts: dict[str, Estimate]) -> Estimate:
         n=sum(one.n for one in found),
         interval=(low, high) if lacking is None else None,
         method=text,
+        confidence=None if any(one.confidence is None for one in found) else worst.confidence,
         this_run_only=any(one.this_run_only for one in found),
         more_repetitions=max(one.more_repetitions or 0 for one in found) or None,
         length_factor=max(one.length_factor or 0.0 for one in found) or None,
+        ranged=None,
+        parts=parts,
     )
 
 
@@ -152,6 +164,7 @@ def _of_stratum(statistic: str, metric: ResultMetric, measured: Measured, seed: 
             return _of_window(known, measured)
         if metric.rounds:
             return _given(known, metric, measured)
+        known = replace(known, ranged=_ranged(known, metric, measured))
         runs = [_repetition(metric, measured, number, f"{seed}:{number}") for number in range(1, n + 1)]
         refused = [one.refused for one in runs if one.refused]
         if len(refused) > n // FORGIVEN_OF:
@@ -172,6 +185,27 @@ def _of_window(known: Estimate, measured: Measured) -> Estimate:
     _agree(known.value, rounds, "")
     low, high = range_of_rounds(rounds)
     return replace(known, interval=(min(low, known.value), max(high, known.value)), method=WINDOW_RULE)
+
+
+def _ranged(known: Estimate, metric: ResultMetric, measured: Measured) -> Estimate | None:
+    """The range of every sample of enough repetitions, and at least the interval of their values; None where there are too few of them, or
+    their series contradict them.
+
+    A repetition whose mean lies outside of the bound has a sample outside. Where at least half of the repetitions are such, n of them
+    without one have a chance of (1/2)^n, whatever the distribution and the memory within a repetition. Joined with the interval of the
+    values, it decides nothing that repetitions without series would leave open."""
+    if not metric.samples or known.n < repetitions_for_median(measured.confidence):
+        return None
+    try:
+        series = [_series(metric, measured, number) for number in range(1, known.n + 1)]
+    except _NoIntervalError:
+        return None
+    if min(len(one) for one in series) < SAMPLES_MIN:
+        return None
+    of_values = repetition_interval([(value, value) for value in measured.values], measured.confidence)
+    low, high = min(of_values[0], *map(min, series)), max(of_values[1], *map(max, series))
+    text = f"{RANGE_OF_ALL}{sum(map(len, series))} samples of {known.n} repetitions, no confidence level"
+    return replace(known, interval=(low, high), method=text)
 
 
 def _given(known: Estimate, metric: ResultMetric, measured: Measured) -> Estimate:
@@ -207,16 +241,12 @@ def _repetition(metric: ResultMetric, measured: Measured, number: int, seed: str
         return _Repetition(value, value, value - low, high - value)
     if not metric.samples:
         return _Repetition(value, value)
-    of = f"repetition {number}: " if len(measured.values) > 1 else ""
-    series = measured.series[number - 1]
-    if not series:
-        raise _NoIntervalError(f"{of}{metric.file} gives no series of its samples")
-    if len(set(series)) > 1 and series in measured.series[: number - 1]:
-        raise _NoIntervalError(f"{of}the same samples stand for an earlier repetition too")
-    mean = _agree(value, series, of)
+    series = _series(metric, measured, number)
+    mean = math.fsum(series) / len(series)
     found = mean_interval(series, measured.confidence, _seed(seed))
     low, high = min(mean, value), max(mean, value)
     if found.interval is None:
+        of = _of(measured, number)
         error = _NoIntervalError(f"{of}{found.reason}", (found.samples_needed or found.samples) / found.samples)
         if found.correlated:
             return _Repetition(low, high, refused=error)
@@ -224,12 +254,26 @@ def _repetition(metric: ResultMetric, measured: Measured, number: int, seed: str
     return _Repetition(low, high, mean - found.interval[0], found.interval[1] - mean)
 
 
-def _agree(value: float, series: Sequence[float], of: str) -> float:
-    """The mean of the samples. They differ a little from the value by how their tool rounds; more contradicts it."""
+def _of(measured: Measured, number: int) -> str:
+    return f"repetition {number}: " if len(measured.values) > 1 else ""
+
+
+def _series(metric: ResultMetric, measured: Measured, number: int) -> Sequence[float]:
+    """The samples of repetition `number`, where they are its own and agree with its value."""
+    of, series = _of(measured, number), measured.series[number - 1]
+    if not series:
+        raise _NoIntervalError(f"{of}{metric.file} gives no series of its samples")
+    if len(set(series)) > 1 and series in measured.series[: number - 1]:
+        raise _NoIntervalError(f"{of}the same samples stand for an earlier repetition too")
+    _agree(measured.values[number - 1], series, of)
+    return series
+
+
+def _agree(value: float, series: Sequence[float], of: str) -> None:
+    """The samples' mean differs a little from the value by how their tool rounds; more contradicts it."""
     mean = math.fsum(series) / len(series)
     if abs(mean - value) > SERIES_AGREES * abs(value):
         raise _NoIntervalError(f"{of}its samples' mean of {mean:.4g} is not the value {value:.4g}")
-    return mean
 
 
 def _between(
@@ -289,34 +333,51 @@ def margin(comparison: Comparison, value: float, bound: float) -> float:
 
 
 def decide(comparison: Comparison, bound: float, guard_band: float, found: Estimate) -> Decision:
-    """The three-way decision against `bound`, in one unit with `guard_band`."""
+    """The three-way decision against `bound`, in one unit with `guard_band`: by the interval; by the range where that does not decide."""
+    usual = by_interval(comparison, bound, guard_band, found)
+    if usual.decision != UNDECIDED:
+        return usual
+    ranged = found.ranged
+    if found.parts:
+        parts = {label: decide(comparison, bound, guard_band, part).found for label, part in found.parts.items()}
+        ranged = _worst(comparison, parts)
+    decided = by_interval(comparison, bound, guard_band, ranged) if ranged else usual
+    return usual if decided.decision == UNDECIDED else decided
+
+
+def by_interval(comparison: Comparison, bound: float, guard_band: float, found: Estimate) -> Decision:
+    """The decision by the estimate's own interval alone."""
     at = margin(comparison, found.value, bound)
     if found.this_run_only or (found.interval is None and not found.exact):
         return _without_interval(at, found)
     ends = [margin(comparison, end, bound) for end in found.interval or (found.value, found.value)]
     if min(ends) >= guard_band:
-        return Decision(MET, at)
+        return Decision(MET, at, found)
     if max(ends) < 0:
-        return Decision(MISSED, at)
+        return Decision(MISSED, at, found)
     if found.exact or 0 <= at <= guard_band:
         inside = "at the bound" if at == 0 else "within the guard band"
-        return Decision(UNDECIDED, at, f"the value lies {inside}, and more of the same would not move it")
+        return Decision(UNDECIDED, at, found, f"the value lies {inside}, and more of the same would not move it")
     if found.confidence is None:
-        return Decision(UNDECIDED, at, "the range reaches over the bound, and a range does not shrink")
+        return Decision(UNDECIDED, at, found, "the range reaches over the bound, and a range does not shrink")
     near = at - guard_band if at > 0 else -at
     reach = at - min(ends) if at > 0 else max(ends) - at
     factor = (reach / near) ** 2
     if factor > LENGTH_FACTOR_MAX:
-        return Decision(UNDECIDED, at, "the value lies so near the bound that a hundred times as much would not decide")
+        return Decision(
+            UNDECIDED, at, found, "the value lies so near the bound that a hundred times as much would not decide"
+        )
     more = max(1, math.ceil(found.n * factor) - found.n)
-    return Decision(UNDECIDED, at, _advice(more, None), more_repetitions=more)
+    return Decision(UNDECIDED, at, found, _advice(more, None), more_repetitions=more)
 
 
 def _without_interval(at: float, found: Estimate) -> Decision:
     more, factor = found.more_repetitions, found.length_factor
     if more or factor:
-        return Decision(UNDECIDED, at, _advice(more, factor), more, factor)
-    return Decision(UNDECIDED, at, "the workload's results contradict themselves; report it as a fault of the bench")
+        return Decision(UNDECIDED, at, found, _advice(more, factor), more, factor)
+    return Decision(
+        UNDECIDED, at, found, "the workload's results contradict themselves; report it as a fault of the bench"
+    )
 
 
 def _advice(repetitions: int | None, factor: float | None) -> str:

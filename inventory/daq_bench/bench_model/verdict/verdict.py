@@ -1,4 +1,4 @@
-"""The verdict: a pure function of the evidence and the requirement profile, so that `make judge` gives it again.
+"""The verdict: a pure function of the evidence and the requirement profile, so that `daq-bench judge` gives it again.
 
 Outcomes: PASS; FAIL (the candidate misses a requirement); ERROR (the bench broke); INADMISSIBLE (the evidence does not
 count, or does not decide). ERROR outweighs FAIL, FAIL outweighs INADMISSIBLE, INADMISSIBLE outweighs PASS.
@@ -17,7 +17,9 @@ from daq_bench.bench_model.bundle.evidence import Evidence
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.verdict import Finding, Judgement, Outcome, Verdict
 from daq_bench.bench_model.evidence.admissibility import FINISHED, IDENTITY, findings, scaled_down
+from daq_bench.bench_model.evidence.company import Company, company, rests_on_pace
 from daq_bench.bench_model.evidence.conditions import with_condition
+from daq_bench.bench_model.evidence.coverage import nothing_counts
 from daq_bench.bench_model.evidence.measured import Measured, measure
 from daq_bench.bench_model.evidence.soundness import RUN, Sound
 from daq_bench.bench_model.evidence.target_failures import failures_of
@@ -31,6 +33,9 @@ FAIL: Final = "FAIL"
 ERROR: Final = "ERROR"
 INADMISSIBLE: Final = "INADMISSIBLE"
 DIGITS = (4, 6, 9, 12, 17)  # significant ones; the last tell any two numbers apart
+WHILE = ", while "
+SAID_FROM = 0.01  # a smaller share of others is that of any system's own services
+NOTHING_MANDATORY = "The requirement profile has no mandatory requirement: it can refuse a candidate and never pass one"
 BROKEN = ("interrupted", "error")  # states of a run that has a `state_reason`
 
 
@@ -50,7 +55,9 @@ def judge(evidence: Evidence, profile: RequirementProfile, metrics: dict[str, Re
         outcome=outcome,
         reasons=reasons,
         scale=sound.run.scenario.scale,
-        declared_rehearsal=outcome == INADMISSIBLE and is_rehearsal(sound.run, profile, judgements, found),
+        declared_rehearsal=outcome == INADMISSIBLE
+        and is_rehearsal(sound.run, profile, judgements, found)
+        and not nothing_counts(sound.raw.run, sound.results),
         findings=list(found),
         requirements=judgements,
     )
@@ -70,7 +77,11 @@ def is_rehearsal(
     return (
         bool(scaled_down(run, profile.conditions))
         and not any(finding.invalidates or finding.fails for finding in found)
-        and not any(judgement.outcome in (FAIL, ERROR) for judgement in judgements if judgement.severity == "mandatory")
+        and not any(
+            judgement.outcome in (FAIL, ERROR) or judgement.decision == MISSED
+            for judgement in judgements
+            if judgement.severity == "mandatory"
+        )
     )
 
 
@@ -87,7 +98,10 @@ def _judge_one(
         measured = measure(requirement, metric, sound.results)
     known = estimate(requirement, metric, measured, sound.run.scenario.seed) if measured.values else None
     decided = decide(requirement.comparison, scaled, requirement.guard_band, known) if known else None
+    known = decided.found if decided else None
     outcome, reason = _outcome(requirement, known, decided, measured.problem, found)
+    if outcome == FAIL and (others := company(sound.others)) and rests_on_pace(metric, sound.results):
+        outcome, reason = _in_company(others, reason)
     margin = decided.margin if decided else None
     return Judgement(
         id=requirement.id,
@@ -151,6 +165,13 @@ def _outcome(
     return PASS, text
 
 
+def _in_company(others: Company, reason: str) -> tuple[Outcome, str]:
+    """A miss while others were at work."""
+    if others.excuses:
+        return INADMISSIBLE, f"{reason}, but: {others.cause}"
+    return FAIL, f"{reason}{WHILE}{others.text}" if others.share >= SAID_FROM else reason
+
+
 def undecided_because(requirement: Requirement, known: Estimate, decided: Decision) -> str:
     """Why the numbers do not decide, and what would."""
     if known.interval and not known.this_run_only:
@@ -188,10 +209,14 @@ def _overall(sound: Sound, judgements: Sequence[Judgement], found: Sequence[Find
     # Only now: where a requirement is missed, what else could not be measured or decided changes nothing.
     open_ = [_sentence(judgement) for judgement in mandatory if judgement.decision != MET]
     if not mandatory:
-        open_ = ["The requirement profile has no mandatory requirement: it can refuse a candidate and never pass one"]
+        open_ = [NOTHING_MANDATORY]
     if found or open_:
-        return INADMISSIBLE, [*(finding.text for finding in found), *open_]
-    return PASS, ["Every mandatory requirement is met by evidence at full scale"]
+        others = company(sound.others)
+        excused = [others.cause] if others and any(one.decision == MISSED for one in mandatory) and not invalid else []
+        return INADMISSIBLE, [*excused, *(finding.text for finding in found), *open_]
+    scale = sound.run.scenario.scale
+    at = "full scale" if scale >= 1 else f"{scale:g} of one readout unit, which is all that the profile asks for"
+    return PASS, [f"Every mandatory requirement is met by evidence at {at}"]
 
 
 def _target_failures(sound: Sound) -> list[str]:
@@ -213,6 +238,8 @@ def _sentence(judgement: Judgement) -> str:
     sign = {"at_least": ">=", "at_most": "<=", "equal": "="}[judgement.comparison]
     measured, bound = _told_apart(judgement.measured, judgement.scaled_bound, judgement.unit)
     text = f"{judgement.id} {judgement.text}: measured {measured}, bound {sign} {bound}"
+    if judgement.outcome == FAIL:
+        return text + "".join(judgement.reason.partition(WHILE)[1:])
     if judgement.decision != UNDECIDED:
         return text
     why = judgement.reason.partition(", but: ")[0]  # what invalidates the run stands beside it, once

@@ -102,6 +102,7 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
         )
         yield from counting(f"{scan['tool']}: block size", ((binary_label(one["block_bytes"]), one) for one in points))
         yield from _sampled(f"{scan['tool']}: block size", scan, points)
+        yield from _confirmed(plan, f"{scan['tool']}: block size", points)
         plateau = find_plateau(
             [(one["block_bytes"], one["throughput_bytes_per_s"]) for one in points if one["admissible"]]
         )
@@ -127,6 +128,14 @@ def _large_blocks(plan: Plan, scan: Document) -> Iterator[Problem]:
         yield from (f"{what} {name} lasted too short" for name in short)
     yield from counting(what, entries)
     yield from _sampled(what, scan, found)
+    yield from _confirmed(plan, what, found)
+
+
+def _confirmed(plan: Plan, what: str, points: Iterable[Document]) -> Iterator[Problem]:
+    """Where a device is beneath, its own counter stands beside each point that counts."""
+    for one in points:
+        if plan.capacity_bytes is not None and one["admissible"] and one["device_bytes_written"] is None:
+            yield f"{what} {binary_label(one['block_bytes'])}: no counter of the device confirms its bytes"
 
 
 def _sampled(what: str, scan: Document, points: Iterable[Document]) -> Iterator[Problem]:
@@ -138,6 +147,12 @@ def _sampled(what: str, scan: Document, points: Iterable[Document]) -> Iterator[
             yield f"{what} {binary_label(one['block_bytes'])} has {found} samples of {planned:.0f}"
 
 
+def _times(plan: Plan, metric: str) -> int:
+    """Only large blocks are measured again."""
+    again = plan.parameters.get("confirm", {}).get("repetitions", 1)
+    return int(again) if metric.endswith("large_block_throughput") else 1
+
+
 MODEL = Model(
     coverage,
     (
@@ -145,5 +160,6 @@ MODEL = Model(
         Count("file_bytes", stated("file_size")),
         Count("points[].runtime_s", stated("seconds_per_point"), RUNTIME_MIN),
     ),
+    times=_times,
     result=BlockScan,
 )

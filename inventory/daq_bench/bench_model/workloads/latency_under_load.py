@@ -19,7 +19,7 @@ from daq_bench.bench_model.documents.struct import Amount, Block, Closed, Ordina
 from daq_bench.bench_model.documents.struct import Count as Whole
 from daq_bench.bench_model.documents.tools.daqwriter import Latency
 from daq_bench.bench_model.statistics import hdr
-from daq_bench.bench_model.workloads.model import Asked, Count, Model, stated
+from daq_bench.bench_model.workloads.model import Asked, Count, Model, once, stated
 from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, agreeing, column, counting, follows, rows
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
@@ -256,5 +256,6 @@ MODEL = Model(
         Count("seconds_per_point", stated("seconds_per_point")),
         Count("points[].offered", _rung),
     ),
+    times=once,
     result=LatencyUnderLoad,
 )

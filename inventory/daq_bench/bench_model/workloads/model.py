@@ -9,7 +9,7 @@ from typing import Any
 
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.documents.struct import Struct
-from daq_bench.bench_model.workloads.plan import Coverage, Held
+from daq_bench.bench_model.workloads.plan import Coverage, Held, Plan
 
 COUNTED_MIN = 0.99  # [P] share of what was asked for, as of the source's superchunks
 RUNTIME_MIN = 0.97  # [P] of the time that was asked for: of a point, and of a soak
@@ -68,11 +68,21 @@ class Beside:
     kind: type[Struct] | None = None
 
 
+def most_repetitions(plan: Plan, metric: str) -> int:
+    return plan.repetitions_max
+
+
+def once(plan: Plan, metric: str) -> int:
+    return 1
+
+
 @dataclass(frozen=True)
 class Model:
-    """All that evidence asks of one workload. `result`: the type of its result."""
+    """All that evidence asks of one workload. `result`: the type of its result. `times`: how often, at most, a plan measures what a
+    metric is of: the repetitions by which it is decided."""
 
     coverage: Coverage
     counts: tuple[Count, ...]
     beside: tuple[Beside, ...] = ()
+    times: Callable[[Plan, str], int] = most_repetitions
     result: type[Struct] = field(kw_only=True)

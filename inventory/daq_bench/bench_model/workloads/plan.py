@@ -13,7 +13,13 @@ from daq_bench.bench_model.base.units import parse_size
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.profiles.sizes import SIZE_KEYS
 
-FAILS, LIMITS, INVALIDATES = "fails", "limits", "invalidates"
+# EMPTY limits as LIMITS does, and leaves so little that the run is no rehearsal either: nothing was missed, since nothing was measured.
+FAILS, LIMITS, INVALIDATES, EMPTY = "fails", "limits", "invalidates", "empty"
+DEVICE_SHARE_MIN = 0.95  # of the bytes that a tool says it wrote, by the drives' own counters
+COUNTED = (  # by the device, by the tool
+    ("device_bytes_written", "bytes_written"),
+    ("device_bytes_written", "written_bytes"),
+)
 # A tool's own word for how it ended. A result with no word, or another one, proves nothing.
 SOUND = ("complete", "intact")
 OF_STATUS = {
@@ -26,7 +32,7 @@ OF_STATUS = {
 
 @dataclass(frozen=True)
 class Gap:
-    """One thing that is wrong with a result: `effect` is FAILS, LIMITS or INVALIDATES."""
+    """One thing that is wrong with a result: `effect` is FAILS, LIMITS, EMPTY or INVALIDATES."""
 
     text: str
     effect: str
@@ -45,6 +51,7 @@ class Plan:
     duration_s: float | None
     targets: tuple[str, ...]
     seed: int = 0
+    capacity_bytes: int | None = None  # of the drive or set beneath the run's target
 
     @property
     def file(self) -> str:
@@ -69,6 +76,7 @@ def plan_of(run: Document, workload: str) -> Plan:
         scenario["parameters"].get("duration_s"),
         tuple(target["name"] for target in run.get("further_targets") or []),
         int(scenario["seed"]),
+        (run["target"].get("device") or {}).get("size_bytes"),
     )
 
 
@@ -146,9 +154,23 @@ def counting(what: str, entries: Iterable[tuple[str, Document]]) -> Iterator[Pro
     """Rows that were measured and do not count."""
     found = list(entries)
     yield from agreeing(what, found)
-    for name, row in found:
-        if row["reason"] is not None and row.get("admissible") is not True:
-            yield f"{what} {name} does not count: {row['reason']}"
+    yield from confirmed(what, found)
+    refused = [(name, row) for name, row in found if row["reason"] is not None and row.get("admissible") is not True]
+    for name, row in refused:
+        yield f"{what} {name} does not count: {row['reason']}"
+    if len(found) > 1 and len(refused) == len(found):
+        yield f"not one {what} counts: {len(found)} of {len(found)} were refused", EMPTY
+
+
+def confirmed(what: str, entries: Iterable[tuple[str, Document]]) -> Iterator[Problem]:
+    """A row that counts wrote what it says, by the drives' own counters where there are any."""
+    for name, row in entries:
+        for counter, own in COUNTED:
+            counted, said = row.get(counter), row.get(own)
+            if not isinstance(counted, int) or not isinstance(said, int) or row["reason"] is not None:
+                continue
+            if counted < DEVICE_SHARE_MIN * said:
+                yield f"{what} {name} counts, although the device counted {counted} B of {said} B", INVALIDATES
 
 
 def follows(what: str, said: Any, made: Any) -> Iterator[Problem]:

@@ -13,9 +13,8 @@ from daq_bench.bench_model.base.units import binary_label
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.documents.struct import Struct, as_document, read
 from daq_bench.bench_model.workloads.model import RUNTIME_MIN, Count, Model, stated
-from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, counting, follows, rows
+from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN, INVALIDATES, Plan, Problem, counting, follows, rows
 
-DEVICE_SHARE_MIN = 0.95  # as is one whose bytes the device's own counter does not confirm
 AGREEING = 0.02  # [P] share by which a tool's own rate may differ from its bytes over its time
 LATE_S = 0.01  # fio's allowance for a row of its log that comes early or late
 BYTES_OFF = 0.1  # [P] share of the bytes that rounded rates may leave out

@@ -12,6 +12,7 @@ from daq_bench.bench_model.documents.results import Conditioning
 from daq_bench.bench_model.documents.struct import Struct
 from daq_bench.bench_model.documents.tools.daqwriter import Verify, is_of_drive
 from daq_bench.bench_model.documents.tools.minidaq import Minidaq
+from daq_bench.bench_model.workloads import preconditioning
 from daq_bench.bench_model.workloads.model import Asked, Count, Model, stated
 from daq_bench.bench_model.workloads.plan import FAILS, INVALIDATES, SOUND, Plan, Problem, repetitions, rows, tool
 
@@ -73,6 +74,7 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
     for identifier, count in Counter(identifiers).items():
         if count > 1:
             yield f"record {identifier} stands there {count} times", INVALIDATES
+    yield from preconditioning.coverage(plan, document["conditioning"], found)
 
 
 def target_failures(document: Document) -> Iterator[str]:

@@ -13,7 +13,7 @@ from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.documents.results import WritePoint
 from daq_bench.bench_model.documents.struct import Amount, Closed, Ordinal, Positive, as_document, read
 from daq_bench.bench_model.statistics.plateau import PLATEAU_SHARE, find_plateau
-from daq_bench.bench_model.workloads.model import Count, Model, stated
+from daq_bench.bench_model.workloads.model import Count, Model, once, stated
 from daq_bench.bench_model.workloads.plan import Plan, Problem, column, counting, follows, rows
 
 RATIO_BLOCK_BYTES, FEW_THREADS, MANY_THREADS = 32 * KIB, 1, 10
@@ -212,5 +212,6 @@ def _thread_point(key: tuple[int, int]) -> str:
 MODEL = Model(
     coverage,
     (Count("seconds_per_point", stated("seconds_per_point")), Count("file_bytes", stated("file_size"))),
+    times=once,
     result=ThreadScan,
 )

@@ -6,7 +6,6 @@ outcome, never a traceback."""
 
 from __future__ import annotations
 
-import argparse
 import functools
 import sys
 import textwrap
@@ -24,6 +23,7 @@ from daq_bench.audit.good import results_of
 from daq_bench.audit.good.case import INVENTORY, Case, case_of, evidence_of
 from daq_bench.audit.mutants import Mutant
 
+from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.marked_page import renew
 from daq_bench.bench_model.bundle.evidence import Document, Evidence
 from daq_bench.bench_model.documents.run import Run
@@ -141,9 +141,7 @@ def table(found: Sequence[Findings], seconds: float) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="audit", description="wrong evidence of every scenario against the functions that judge"
-    )
+    parser = Parser(prog="audit", description="wrong evidence of every scenario against the functions that judge")
     parser.add_argument("--most", type=int, default=60, help="mutants of each class and scenario (default 60)")
     parser.add_argument("--scenarios", help="names, separated by commas (default: all of the inventory)")
     parser.add_argument("--write", type=Path, help="document whose part between the audit's markers is renewed")

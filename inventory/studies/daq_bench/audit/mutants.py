@@ -53,6 +53,27 @@ NOTHING_RESTS_ON: tuple[str, ...] = (
     "run.json:target.drives[].model",  # an emulated drive names itself; `candidate.virtual` and identity's checks do, too
     "telemetry/summary.json:collectors[].duration_s_mean",  # without it a collector's pace is its period, which is stricter
     "run.json:target.name",
+    "run.json:target.device.model",  # the same of an array, which has none
+    "run.json:target.device.serial",
+    "run.json:target.device.members*",
+    "run.json:target.device.raid_level",
+    "run.json:target.drives[].size_bytes",  # the capacity is that of target.device
+    # A target that could not be emptied is no easier to write to; without `used_bytes` less of it counts as full (ADR 36).
+    "results/snb_record.json:conditioning[].purge.done",
+    "results/snb_record.json:conditioning[].used_bytes",
+    "results/*:*conditioning[].remarks*",
+    "results/*:*conditioning[].purge.text",
+    "results/snb_record.json:conditioning[].purge.zero_share",
+    # What an older daqwriter did not tell of a record; what the judged fields beside them say already.
+    "results/snb_record.json:repetitions[].minidaq.trigger",
+    "results/snb_record.json:repetitions[].minidaq.transient_buffer.busy_*",
+    "results/snb_record.json:repetitions[].minidaq.superchunks.emitted",
+    "results/snb_record.json:repetitions[].minidaq.parameters.data_path",
+    "results/snb_record.json:repetitions[].minidaq.parameters.applications",
+    "results/snb_record.json:repetitions[].minidaq.cpu.copied_bytes",
+    "results/block_scan.json:*large_blocks.throughput_bytes_per_s",  # the scan's lowest point: drawn beside the repetitions that decide
+    "results/block_scan.json:*large_blocks.repetitions[].throughput_bytes_per_s_samples[]",  # one window of many may be missing
+    "results/thread_scan.json:*points[].throughput_bytes_per_s_samples[]",  # the same of a point that decides
     "run.json:target.drives[].serial",  # identity's checks hold it, where the inventory declares one
     "run.json:further_targets*",
     "run.json:state_reason",  # of a finished run

@@ -19,6 +19,7 @@ CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ue000-\ue002\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 REFERENCE = re.compile(f"{BEGIN}(figure|table|section):([^{MIDDLE}]+){MIDDLE}([^{END}]*){END}")
+WORD_MAX = 40  # characters of a word that fits on a line in any case
 QUANTITY = re.compile(r"\(?[^\s(]*\u202f[^\s,;)]+\)?|\d[\d.]*\s[kMGT]?i?B(?:/s)?\b|\bn = \S+")
 
 
@@ -57,6 +58,15 @@ class Numbers:
             parts.append(link if anchor else escape(label))
             at = found.end()
         return Markup("").join([*parts, unbroken(text[at:])])
+
+
+def command(text: str) -> Markup:
+    """The command with every word on one line: `--` and `duration` copied from two lines are another command. Long words may break."""
+    words = (
+        Markup('<span class="q">{}</span>').format(word) if len(word) <= WORD_MAX else escape(word)
+        for word in text.split(" ")
+    )
+    return Markup(" ").join(words)
 
 
 def unbroken(text: str) -> Markup:

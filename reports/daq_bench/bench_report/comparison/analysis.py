@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,13 @@ from daq_bench.bench_model.tender import tender
 from daq_bench.bench_model.tender.buyer_files import Prices, Weights, load_prices, load_weights
 from daq_bench.bench_model.tender.contenders import Contender, Question
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.comparison.bundles import Source, read_sources
+from daq_bench.bench_report.comparison.bundles import Source, read_sources, through_the_door
 from daq_bench.bench_report.comparison.conditions import marks
 from daq_bench.bench_report.comparison.configurations import configurations, is_comparison, names_of, sets_of
 from daq_bench.bench_report.comparison.contenders import contender_of, grouped, questions_of, speed_of
 from daq_bench.bench_report.comparison.definitions import check_same, differences
 from daq_bench.bench_report.comparison.unranked import unranked_configurations, unranked_runs
+from daq_bench.bench_report.reading.door import Trust
 
 Document = dict[str, Any]
 LEAST, MOST = 2, 8
@@ -31,11 +32,12 @@ class Asked:
     roots: tuple[Path, ...]
     prices: Path | None = None
     weights: Path | None = None
+    trust: Trust = field(default_factory=Trust)
 
 
 def compare(asked: Asked) -> tuple[Document, list[Source]]:
     """The document, and the runs that it rests on. Raises BundleError or ProfileError for what cannot be compared."""
-    sources = read_sources(list(asked.roots))
+    sources = through_the_door(read_sources(list(asked.roots)), asked.trust)
     if len(sources) == 1 and is_comparison(sources[0]):
         kind, names = CONFIGURATIONS, names_of(sources[0])
     else:
@@ -56,6 +58,7 @@ def compare(asked: Asked) -> tuple[Document, list[Source]]:
         "scenario": {"id": sources[0].run.scenario.id, "title": sources[0].run.scenario.title or None},
         "requirement": {"id": sources[0].run.requirement.id, "title": sources[0].run.requirement.title or None},
         "files": {key: _file(file) for key, file in (("prices", asked.prices), ("weights", asked.weights))},
+        "accepted_unsigned": [source.run.run_id for source in sources if source.counts and source.marks],
         "equivalence_percent": weights.margin_percent,
         "runs": [_run(source) for source in sources],
         "not_ranked": [name for name in names if name not in {one.name for one in contenders}],
@@ -102,6 +105,7 @@ def _run(source: Source) -> Document:
         "manifest_sha256": source.manifest_sha256,
         "outcome": source.outcome,
         "ranked": source.counts,
+        "marks": list(source.marks),
         "reason": None if source.counts else source.reason,
         "scale": source.run.scenario.scale,
     }

@@ -6,8 +6,8 @@ is None or empty; a part that is there and broken is a BundleError that names fi
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from daq_bench.bench_model.base.errors import ProfileError
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import plain_file
 from daq_bench.bench_model.bundle.provenance import MANIFEST, digest_of
+from daq_bench.bench_model.documents.admission import Admission
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.verdict import Judgement, Verdict
 from daq_bench.bench_model.evidence.measured import measure
@@ -27,6 +28,8 @@ from daq_bench.bench_model.profiles.requirements import RequirementProfile
 from daq_bench.bench_model.verdict.judging import SEALED, UNJUDGED, VERDICT, profiles_of, standing_of
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.fields import Node, parse_document, read_document, read_text
+from daq_bench.bench_report.reading import door
+from daq_bench.bench_report.reading.door import Trust
 from daq_bench.bench_report.reading.load import run_document, versioned
 
 NO_VERDICT = "NO VERDICT"
@@ -36,12 +39,15 @@ COUNTS = ("PASS", "FAIL")  # outcomes of evidence that counts
 
 @dataclass(frozen=True)
 class Source:
-    """One run bundle. `manifest_sha256`: of its MANIFEST.sha256, which names everything in it; None where it has none."""
+    """One run bundle. `manifest_sha256`: of its MANIFEST.sha256, which names everything in it; None where it has none. `unrankable`: why
+    the door keeps a run out of a ranking whose outcome counts; empty where it does not. `marks`: the door's words beside the run."""
 
     root: Path
     run: Run
     verdict: Verdict | None
     manifest_sha256: str | None
+    unrankable: str = ""
+    marks: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -59,13 +65,15 @@ class Source:
 
     @property
     def counts(self) -> bool:
-        return self.outcome in COUNTS
+        return self.outcome in COUNTS and not self.unrankable
 
     @property
     def reason(self) -> str:
         """Returns a sentence that says why the run does not count."""
         if self.verdict is None:
             return f"the run has no verdict (state: {self.run.state})"
+        if self.outcome in COUNTS:
+            return self.unrankable
         return self.verdict.reasons[0] if self.verdict.reasons else "the verdict gives no reason"
 
     @cached_property
@@ -152,6 +160,33 @@ def read_sources(roots: list[Path]) -> list[Source]:
             )
         found[source.run.run_id] = source
     return sorted(found.values(), key=lambda one: (one.run.started, one.run.run_id))
+
+
+def through_the_door(sources: Sequence[Source], trust: Trust) -> list[Source]:
+    """The same runs with what the door of check-bundle says of each. Raises BundleError that names each run which it refuses."""
+    known = _let_in([(source.root, source.run.run_id) for source in sources], trust)
+    return [
+        replace(source, marks=known[source.root].marks, unrankable=known[source.root].unrankable(trust.accept_unsigned))
+        for source in sources
+    ]
+
+
+def marks_by_run(runs: Sequence[tuple[Path, str]], trust: Trust) -> dict[str, tuple[str, ...]]:
+    """By run id the door's words beside each bundle. Raises BundleError that names each run which the door refuses."""
+    known = _let_in(runs, trust)
+    return {run_id: known[root].marks for root, run_id in runs}
+
+
+def _let_in(runs: Sequence[tuple[Path, str]], trust: Trust) -> dict[Path, Admission]:
+    known = door.admissions([root for root, _ in runs], trust)
+    refused = [(root, f"{run_id} {why}") for root, run_id in runs if (why := known[root].refusal)]
+    if refused:
+        raise BundleError(
+            ", ".join(str(root) for root, _ in refused),
+            "; ".join(text for _, text in refused),
+            "See make check-bundle RUN= of each, and leave it out",
+        )
+    return known
 
 
 def _checked(load: Callable[[], Made]) -> Made:

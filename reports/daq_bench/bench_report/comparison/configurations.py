@@ -23,7 +23,7 @@ from daq_bench.bench_model.verdict.decision import MET, decide, estimate
 from daq_bench.bench_model.verdict.verdict import INADMISSIBLE, bounds
 from daq_bench.bench_model.workloads.raid_vs_3dxp import analysis as raid_comparison
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.comparison.bundles import Source
+from daq_bench.bench_report.comparison.bundles import COUNTS, Source
 
 FILE = f"results/{raid_comparison.RESULTS}"
 DERIVED = "results/raid_comparison.json"
@@ -86,7 +86,7 @@ def configurations(source: Source, prices: Prices | None, weights: Weights) -> t
 
 def sets_of(source: Source) -> Document | None:
     """Returns what the run's own comparison says of its targets; None without its inventory entry, and for what an ERROR left."""
-    if source.candidate is None or not (source.counts or source.outcome == INADMISSIBLE):
+    if source.candidate is None or source.outcome not in (*COUNTS, INADMISSIBLE):
         return None
     power, hazards = power_readings(source.root), raid_comparison.hazard_events(source.root)
     return raid_comparison.document(_plain(source), source.candidate, source.published, power, hazards)

@@ -12,6 +12,8 @@ from daq_bench.bench_report.document.section import Lacking, Part
 from daq_bench.bench_report.document.table import Table
 
 Document = dict[str, Any]
+TWO_MODES = "values fall into two groups, as of runs that are each good or bad: find out why, then measure again"
+VOUCHED = "signed by a key that you trust, by your profiles, extracted again"
 ROWS_MAX = 120
 SIGNS = {"met": "\u2714", "missed": "\u2718", "undecided": "?"}
 PB = 1e15
@@ -94,7 +96,8 @@ def runs(found: Document) -> Table:
         tag = tags.get(run["contender"], NONE)
         devices = own[run["contender"]]["devices"] if run["contender"] in own else ""
         said = "ranked" if run["ranked"] else f"not ranked: {run['reason']}"
-        rows.append((tag, f"{run['contender']}: {run['run_id']}", run["outcome"], devices or NONE, said))
+        marks = f"{', '.join(run['marks'])}. " if run["marks"] else ""
+        rows.append((tag, f"{run['contender']}: {run['run_id']}", run["outcome"], devices or NONE, marks + said))
         if not run["ranked"]:
             marked.append(len(rows) - 1)
     if found["kind"] == "configurations":
@@ -228,7 +231,7 @@ def _open(what: str, one: Document, tags: dict[str, str]) -> tuple[str, ...]:
     pair = f"{tags[one['first']]} {'/' if ratio else MINUS} {tags[one['second']]}"
     ends = "one value each" if interval is None else f"{significant(interval[0], 3)} to {significant(interval[1], 3)}"
     low, high = (1 / (1 + one["margin"]), 1 + one["margin"]) if ratio else (-one["margin"], one["margin"])
-    decide = "" if one["verdict"] == "equivalent" else more_text(one["more_runs"])
+    decide = "" if one["verdict"] == "equivalent" else TWO_MODES if one["two_modes"] else more_text(one["more_runs"])
     return f"{what}, {pair}", one["verdict"], ends, f"{significant(low, 3)} to {significant(high, 3)}", decide or NONE
 
 
@@ -366,6 +369,9 @@ def _runs_of(run_ids: list[str], own: dict[str, str]) -> str:
 
 def made_of(runs: Sequence[tuple[str, Document]]) -> Table:
     """(tag, run) of every bundle that a document rests on."""
-    rows = tuple((tag, run["run_id"], run["manifest_sha256"] or "the bundle has no manifest") for tag, run in runs)
-    heads = ("Tag", "Run", "SHA-256 of its MANIFEST.sha256")
-    return Table(heads, "ttc", rows, "The runs and programs that made this document.", "made-of")
+    rows = tuple(
+        (tag, run["run_id"], run["manifest_sha256"] or "the bundle has no manifest", ", ".join(run["marks"]) or VOUCHED)
+        for tag, run in runs
+    )
+    heads = ("Tag", "Run", "SHA-256 of its MANIFEST.sha256", "Beside it")
+    return Table(heads, "ttct", rows, "The runs and programs that made this document.", "made-of")

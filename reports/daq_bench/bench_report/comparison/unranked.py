@@ -11,7 +11,7 @@ from daq_bench.bench_model.tender.buyer_files import Weights
 from daq_bench.bench_model.tender.contenders import Question
 from daq_bench.bench_report.base.marks import see_section
 from daq_bench.bench_report.base.units import NONE, SIDES, quantity
-from daq_bench.bench_report.comparison.bundles import Source
+from daq_bench.bench_report.comparison.bundles import COUNTS, Source
 from daq_bench.bench_report.comparison.configurations import configurations
 from daq_bench.bench_report.document.section import Part
 from daq_bench.bench_report.document.table import LINE, Table
@@ -20,7 +20,7 @@ from daq_bench.bench_report.tables.requirements import state
 Document = dict[str, Any]
 COLUMNS_MAX = 5
 ROWS_ON_FIRST_PAGE = 12
-REHEARSAL, NOT_EVIDENCE = "REHEARSAL, UNRANKED", "NOT EVIDENCE, UNRANKED"
+REHEARSAL, NOT_EVIDENCE, NOT_VOUCHED = "REHEARSAL, UNRANKED", "NOT EVIDENCE, UNRANKED", "NOT VOUCHED FOR, UNRANKED"
 
 
 def unranked_runs(sources: Sequence[Source], questions: Sequence[Question]) -> list[Document]:
@@ -43,16 +43,23 @@ def unranked_runs(sources: Sequence[Source], questions: Sequence[Question]) -> l
 
 def unranked_configurations(source: Source) -> list[Document]:
     """Returns an entry for each target of a run that does not count. An ERROR run's remains are too incomplete to tell targets apart."""
-    if source.counts or source.outcome != "INADMISSIBLE" or source.profile is None or source.candidate is None:
+    if (
+        source.counts
+        or source.outcome not in (*COUNTS, "INADMISSIBLE")
+        or source.profile is None
+        or source.candidate is None
+    ):
         return []
     made, questions = configurations(source, None, Weights())
     found = []
     for one in made:
         rows: list[Document] = []
         for question in questions:
+            asked = source.row(question.id)
             values = [value for value in one.series[question.id].values if value is not None]
             rows.append({
-                "id": question.id, "bound": question.bound if not isinstance(question.bound, str) else None, "unit": question.unit,
+                "id": question.id, "bound": asked.scaled_bound if asked and not isinstance(question.bound, str) else None,
+                "unit": question.unit,
                 "measured": sum(values) / len(values) if values else None, "n": len(values),
                 "decision": one.decisions.get(question.id) if values else None,
             })  # fmt: skip
@@ -74,12 +81,15 @@ def mark(found: Document) -> str:
     shown = found.get("unranked") or []
     if not shown:
         return ""
+    if all(one["outcome"] in COUNTS for one in shown):
+        return NOT_VOUCHED
     return REHEARSAL if any(one["rehearsal"] for one in shown) else NOT_EVIDENCE
 
 
 def side_by_side(found: Document) -> Iterator[Part]:
     yield (
-        "These runs do not count as evidence. Their values stand side by side as they were measured. Nothing is ranked by them: a "
+        "These runs do not count as evidence, or did not pass the door of check-bundle. Their values stand side by side as they were "
+        "measured. Nothing is ranked by them: a "
         "difference between two of them may be chance, and none of it says which candidate to buy. Each cell says whether the numbers of "
         "that run met the bound that was asked of it."
     )

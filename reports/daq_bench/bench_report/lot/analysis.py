@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import scipy
 
+from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.lot.drive_spread import CLUSTER_P, clusters, limiting, spread
 from daq_bench.bench_model.lot.sampling import (
     CONFIDENCE,
@@ -26,11 +27,12 @@ from daq_bench.bench_model.tender.contenders import Question
 from daq_bench.bench_model.tender.tender import clean
 from daq_bench.bench_model.verdict import decision
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.comparison.bundles import Source, read_source
+from daq_bench.bench_report.comparison.bundles import Source, marks_by_run, read_source
 from daq_bench.bench_report.comparison.contenders import questions_of, speed_of
 from daq_bench.bench_report.comparison.definitions import check_alike, check_origins
 from daq_bench.bench_report.lot.drives import FAILED, FIRMWARE, PASSED, UNTESTED, Drive, drives_of
 from daq_bench.bench_report.lot.told import Told, tell
+from daq_bench.bench_report.reading.door import Trust
 
 Document = dict[str, Any]
 MET, REFUTED, OPEN = "met", "refuted", "open"
@@ -46,12 +48,14 @@ class Asked:
     stripe: int | None = None
     model: str | None = None
     requirement: str | None = None
+    trust: Trust = field(default_factory=Trust)
 
 
 def lot(asked: Asked) -> tuple[Document, list[Told]]:
     """Returns the document, and the runs that it rests on. Raises BundleError for runs that make no lot."""
     runs = tell(asked.roots)
     told = [run for _, run in runs]
+    marks = marks_by_run([(root, run.run_id) for root, run in runs], asked.trust)
     check_origins([(root, run.origin) for root, run in runs])
     check_alike(_one_of_each([(root, run.definitions) for root, run in runs if run.counts]))
     drives = drives_of(((root, run.drives) for root, run in runs), asked.model)
@@ -61,7 +65,7 @@ def lot(asked: Asked) -> tuple[Document, list[Told]]:
     if asked.requirement and asked.requirement not in {one.id for one in questions}:
         raise BundleError(
             "--requirement", f"{asked.requirement!r} is none of the runs' requirements",
-            f"Known: {', '.join(one.id for one in questions)}",
+            nearest(asked.requirement, (one.id for one in questions)),
         )  # fmt: skip
     tested = [drive for drive in drives if drive.outcome in (PASSED, FAILED)]
     unresolved = [drive.serial for drive in drives if drive.outcome == UNTESTED and drive.unresolved]
@@ -83,7 +87,7 @@ def lot(asked: Asked) -> tuple[Document, list[Told]]:
         "confidence": CONFIDENCE,
         "coverage": COVERAGE,
         "wilks": {"first": wilks_n(), "second": wilks_n(rank=2)},
-        "runs": [_run(run) for run in told],
+        "runs": [_run(run, marks[run.run_id]) for run in told],
         "drives": [_drive(drive) for drive in drives],
         "acceptance": _acceptance(tested, unresolved, asked.lot_size),
         "requirements": [
@@ -106,13 +110,14 @@ def _one_of_each(runs: Sequence[tuple[Path, str]]) -> list[Source]:
     return [read_source(root) for root in firsts.values()]
 
 
-def _run(run: Told) -> Document:
+def _run(run: Told, marks: Sequence[str]) -> Document:
     return {
         "run_id": run.run_id,
         "manifest_sha256": run.manifest_sha256,
         "outcome": run.outcome,
         "counts": run.counts,
         "reason": None if run.counts else run.reason,
+        "marks": list(marks),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.nights.bundle_facts import DRIVES
 from daq_bench.bench_model.nights.night import FINISHED, Night
 from daq_bench.bench_model.nights.run_history import read_all
@@ -37,8 +38,8 @@ def _chosen(folder: Path, model: str | None) -> list[Night]:
         )
     own = [night for night in finished if model in (None, *_models(night))]
     if not own:
-        known = ", ".join(models[:MOST_NAMED]) or "none"
-        raise BundleError(str(folder), f"no finished run that counts has a drive of model {model!r}", f"Known: {known}")
+        problem = f"no finished run that counts has a drive of model {model!r}"
+        raise BundleError(str(folder), problem, nearest(str(model), models))
     newest = max(own, key=lambda night: (night.started, night.id))
     return [night for night in own if (night.task, night.requirement) == (newest.task, newest.requirement)]
 

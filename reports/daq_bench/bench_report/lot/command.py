@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from daq_bench.bench_report.output.delivery import add_outputs, check_outputs, deliver
+from daq_bench.bench_model.base.command_line import Parser
+from daq_bench.bench_report.output.delivery import add_outputs, check_outputs, deliver, say_marks
+from daq_bench.bench_report.reading.door import TRUST, add_trust, trust_of
 
 STEM = "lot"
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(commands: argparse._SubParsersAction[Parser]) -> None:
     parser = commands.add_parser("lot", help="what runs on drives of one model say about the lot that they came from")
     text = "run bundles, each on one drive or comparing single drives; of a folder of bundles those of the model"
     parser.add_argument("bundles", type=Path, nargs="+", metavar="RUN", help=text)
@@ -20,19 +22,22 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--model", help="the model, where the runs have drives of several")
     text = "the requirement that is drawn; the first rate when left out"
     parser.add_argument("--requirement", metavar="ID", help=text)
+    add_trust(parser)
     add_outputs(parser, STEM)
-    variables = {"lot_size": "LOT", "stripe": "STRIPE", "model": "MODEL", "requirement": "JUDGED"}
-    parser.set_defaults(run=run, variables=variables)
+    parser.set_defaults(run=run, told_again=("lot_size", "stripe", "model", "requirement", *TRUST))
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Returns the exit status; raises errors."""
-    check_outputs(chosen)
+    check_outputs(chosen, STEM)
     from daq_bench.bench_report.lot.analysis import Asked, lot
     from daq_bench.bench_report.lot.choice import bundles_of
     from daq_bench.bench_report.lot.document import paper_of
 
     chosen.bundles = bundles_of(chosen.bundles, chosen.model)
-    asked = Asked(tuple(chosen.bundles), chosen.lot_size, chosen.stripe, chosen.model, chosen.requirement)
+    asked = Asked(
+        tuple(chosen.bundles), chosen.lot_size, chosen.stripe, chosen.model, chosen.requirement, trust_of(chosen)
+    )
     found, runs = lot(asked)
+    say_marks(found["runs"])
     return deliver(chosen, STEM, found, max(run.moment for run in runs), paper_of)

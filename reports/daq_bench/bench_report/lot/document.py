@@ -8,6 +8,7 @@ from typing import Any
 
 from daq_bench.bench_report.base.units import NONE, SPELLED, THIN, count, percent, quantity, significant
 from daq_bench.bench_report.comparison.tables import ROWS_MAX, made_of, p_text
+from daq_bench.bench_report.document.beside import boxes_of
 from daq_bench.bench_report.document.canvas import Figure
 from daq_bench.bench_report.document.made_by import seal_of_runs
 from daq_bench.bench_report.document.section import Lacking, Part, Section
@@ -38,7 +39,7 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
         badge=_badge(found),
         meaning=words.meaning(found),
         reasons=tuple(words.reasons(found)),
-        boxes=(),
+        boxes=boxes_of((run["run_id"], ", ".join(run["marks"])) for run in found["runs"]),
         summary=_summary(found),
         notes=(
             "Bound for the lot: beyond it lie 95\u202f% of such drives at 95\u202f% confidence, if their values are normally distributed. "

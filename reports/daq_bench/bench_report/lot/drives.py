@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.documents.run import Drive as DriveOfRun
 from daq_bench.bench_model.tender.buyer_files import Weights
@@ -98,7 +99,7 @@ def _of_one_model(found: dict[str, Drive], model: str | None) -> list[Drive]:
             "lot", f"the runs have drives of {len(models)} models: {', '.join(models)}", "Choose one with --model"
         )
     if model is not None and model not in models:
-        raise BundleError("--model", f"no run has a drive of model {model!r}", f"Known: {', '.join(models)}")
+        raise BundleError("--model", f"no run has a drive of model {model!r}", nearest(model, models))
     wanted = model or models[0]
     return [found[serial] for serial in sorted(found) if found[serial].model == wanted]
 

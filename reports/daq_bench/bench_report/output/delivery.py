@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from daq_bench.bench_model.base.errors import in_words
 from daq_bench.bench_model.profiles.yaml_source import check_document
 from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.document.beside import lines_of
 
 if TYPE_CHECKING:  # the drawing libraries take seconds to load: a mistyped argument does not wait for them
     from daq_bench.bench_report.output.paper import Paper
@@ -23,16 +24,22 @@ RUNS_NAMED = 4
 
 def add_outputs(parser: argparse.ArgumentParser, stem: str) -> None:
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="DIR", help=f"folder for {stem}.html, {stem}.pdf and {stem}.json"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help=f"folder for {stem}.html, {stem}.pdf and {stem}.json (build/{stem})",
     )
     text = f"recompute and compare with this {stem}.json instead; exit 1 if it differs"
     parser.add_argument("--check", type=Path, metavar="JSON", help=text)
 
 
-def check_outputs(chosen: argparse.Namespace) -> None:
-    """Raises BundleError unless exactly one of -o and --check is there."""
-    if (chosen.output is None) == (chosen.check is None):
-        raise BundleError(chosen.command, "needs either -o DIR or --check JSON", "Name one of them")
+def check_outputs(chosen: argparse.Namespace, stem: str) -> None:
+    """Raises BundleError for both -o and --check; neither means the default folder."""
+    if chosen.output is not None and chosen.check is not None:
+        raise BundleError(chosen.command, "takes either -o DIR or --check JSON", "Name one of them")
+    if chosen.check is None:
+        chosen.output = chosen.output or Path("build") / stem
 
 
 def deliver(
@@ -50,13 +57,20 @@ def deliver(
     return 0
 
 
+def say_marks(runs: Sequence[Mapping[str, Any]]) -> None:
+    """Says on the terminal what stands beside each run in the document."""
+    for line in lines_of((run["run_id"], ", ".join(run["marks"])) for run in runs):
+        print(line, file=sys.stderr)
+
+
 def command_of(chosen: argparse.Namespace) -> str:
     """Returns the command that makes the document again, with files by their names rather than their places on this machine."""
     names = [shlex.quote(f"runs/{path.resolve().name}") for path in chosen.bundles]
     runs = " ".join(names) if len(names) <= RUNS_NAMED else f"the {len(names)} runs above"
-    return f'make {chosen.command} RUNS="{runs}"' + "".join(
-        f" {name}={shlex.quote(value.name if isinstance(value, Path) else str(value))}"
-        for key, name in chosen.variables.items()
+    return f"daq-bench {chosen.command} {runs}" + "".join(
+        f" --{key.replace('_', '-')}"
+        + ("" if value is True else f" {shlex.quote(value.name if isinstance(value, Path) else str(value))}")
+        for key in chosen.told_again
         if (value := getattr(chosen, key)) is not None
     )
 

@@ -21,7 +21,7 @@ from weasyprint.urls import URLFetcher
 
 from daq_bench.bench_model.base.places import REPOSITORY
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.base.marks import visible
+from daq_bench.bench_report.base.marks import command, visible
 from daq_bench.bench_report.document.attachments import DESCRIPTIONS, POINT_HEADS, figure_rows
 from daq_bench.bench_report.document.canvas import Figure
 from daq_bench.bench_report.document.document import Document, Laid, Placed
@@ -45,6 +45,7 @@ def to_html(document: Document, laid: Laid, template: str, front: Mapping[str, A
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["prose"] = laid.numbers.prose
+    environment.filters["command"] = command
     environment.filters["css_name"] = css_name
     environment.globals |= {
         "glyphs": GLYPHS | STATES,

@@ -59,7 +59,7 @@ def compared(root: Path, reports_key: str | None) -> dict[str, Any]:
 def stated_different(stored: Mapping[str, Any]) -> list[str]:
     """Returns the fields that the stored report itself calls different from its renderer's: a report that names none does no harm.
 
-    `make check-bundle` finds by itself whether they differ from the checker's own."""
+    `daq-bench check-bundle` finds by itself whether they differ from the checker's own."""
     sections = stored.get("sections")
     for section in sections if isinstance(sections, list) else []:
         parts = section.get("parts") if isinstance(section, dict) and section.get("name") == "provenance" else None

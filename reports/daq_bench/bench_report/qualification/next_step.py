@@ -34,7 +34,7 @@ def next_step(bundle: Bundle) -> NextStep:
     if bundle.provenance.altered or (bundle.again and bundle.again.contradicts):
         return NextStep(
             "Rest nothing on this bundle. Ask for the sealed original, and check it:",
-            (f"make check-bundle RUN=runs/{run.run_id}",),
+            (f"daq-bench check-bundle runs/{run.run_id}",),
         )
     if verdict is None:
         return NextStep("Repeat the run; it ended before it could be judged:", _again(bundle))
@@ -133,5 +133,4 @@ def _again(bundle: Bundle) -> tuple[str, ...]:
 
 def _full(bundle: Bundle) -> tuple[str, ...]:
     """Returns the same job at full load, with the times of the scenario's full form."""
-    words = [word for word in _again(bundle)[0].split(" ") if not word.startswith(("SCALE=", "DURATION="))]
-    return (" ".join([*words, "SCALE=1"]),)
+    return (view.commands(bundle, full=True)[-1],)

@@ -186,7 +186,7 @@ def _surroundings(run: Run) -> list[tuple[str, str]]:
 
 def _reproduce(bundle: Bundle) -> Section:
     run = bundle.run
-    here = f"RUN=runs/{run.run_id}"
+    here = f"runs/{run.run_id}"
     parts: list[Part] = [Code("On the same candidate, from the bench's repository:", tuple(view.commands(bundle)))]
     if run.git and run.git.dirty:
         parts.append(
@@ -196,7 +196,7 @@ def _reproduce(bundle: Bundle) -> Section:
         parts.append(Lacking("the commit of the bench was not recorded."))
     parts.append(Code(
         "To judge and report again from the recorded evidence, without the candidate:",
-        tuple(f"make {target} {here}" for target in ("judge", "report", "check-bundle")),
+        tuple(f"daq-bench {command} {here}" for command in ("judge", "report", "check-bundle")),
     ))  # fmt: skip
     told = "; ".join(f"{pair.label.lower()}: {pair.value}" for pair in view.contents_pairs(bundle))
     parts.append(f"Where everything is. {told[:1].upper()}{told[1:]}.")
@@ -204,7 +204,7 @@ def _reproduce(bundle: Bundle) -> Section:
 
 
 def _provenance(bundle: Bundle) -> Section:
-    command = f"make check-bundle RUN=runs/{bundle.run.run_id} ALLOWED_SIGNERS=FILE"
+    command = f"ALLOWED_SIGNERS=FILE daq-bench check-bundle runs/{bundle.run.run_id}"
     return Section(
         "provenance", "Provenance",
         (

@@ -252,20 +252,22 @@ def _cell(label: str, bytes_per_s: float, note: str) -> DemandCell:
     return DemandCell(label, decimal, f"= {binary}", note.strip())
 
 
-def commands(bundle: Bundle) -> list[str]:
+def commands(bundle: Bundle, full: bool = False) -> list[str]:
+    """What makes such a run again; `full`: at the whole load and for the scenario's own time."""
     run = bundle.run
     words = [
-        "make qualify", _assign("CANDIDATE", run.candidate.name), _assign("SCENARIO", run.scenario.id),
-        _assign("REQUIREMENT", run.requirement.id),
+        "daq-bench qualify", _option("candidate", run.candidate.name), _option("scenario", run.scenario.id),
+        _option("requirement", run.requirement.id),
     ]  # fmt: skip
     if run.target.name:
-        words.append(_assign("TARGET", run.target.name))
-    words.append(f"SCALE={run.scenario.scale:.17g}" if run.scenario.scale > 1 else f"SCALE={run.scenario.scale:g}")
-    if run.demand:
-        words.append(f"DURATION={run.demand.duration_s:g}")
-    checkout = [f"git checkout {run.git.commit}"] if run.git and run.git.commit else []
+        words.append(_option("target", run.target.name))
+    scale = 1.0 if full else run.scenario.scale
+    words.append(f"--scale {scale:.17g}" if scale > 1 else f"--scale {scale:g}")
+    if run.demand and not full:
+        words.append(f"--duration {run.demand.duration_s:g}")
+    checkout = [f"git checkout {run.git.commit}", "make setup"] if run.git and run.git.commit else []
     return [*checkout, " ".join(words)]
 
 
-def _assign(name: str, value: str) -> str:
-    return f"{name}={shlex.quote(value)}"
+def _option(name: str, value: str) -> str:
+    return f"--{name} {shlex.quote(value)}"

@@ -35,7 +35,7 @@ def provenance_table(provenance: Provenance) -> Table:
 
 def _signed(key: str | None) -> str:
     return (
-        f"signed by the key {key}; `make check-bundle` says whether it is one that you trust"
+        f"signed by the key {key}; `daq-bench check-bundle` says whether it is one that you trust"
         if key
         else f"{UNSIGNED}: nobody vouches for it"
     )

@@ -46,13 +46,14 @@ def requirements_raw_table(bundle: Bundle) -> Table | None:
     rows = tuple(
         (
             one.id, one.metric, one.unit or "1", _number(one.scaled_bound if one.scaled_bound is not None else one.bound),
-            _number(one.measured), *(_number(end) for end in one.confidence_interval or (None, None)), _number(one.n),
+            _number(one.measured), *(_number(end) for end in one.confidence_interval or (None, None)),
+            NONE if one.confidence is None else _number(one.confidence), _number(one.n),
         )
         for one in judged
     )  # fmt: skip
-    heads = ("ID", "Metric", "Unit", "Bound", "Measured", "CI from", "CI to", "n")
+    heads = ("ID", "Metric", "Unit", "Bound", "Measured", "CI from", "CI to", "Level", "n")
     return Table(
-        heads, "tctnnnnn", rows, "Requirements, unrounded; the bound is that of this run's scale.", "requirements-raw"
+        heads, "tctnnnnnn", rows, "Requirements, unrounded; the bound is that of this run's scale.", "requirements-raw"
     )
 
 

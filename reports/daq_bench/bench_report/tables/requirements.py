@@ -6,10 +6,12 @@ Promise: every number went through `units`; facts that all rows share are said o
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 
 from daq_bench.bench_model.documents.verdict import Judgement
+from daq_bench.bench_model.verdict.decision import RANGE_OF_ALL
 from daq_bench.bench_report.base.marks import see_section, see_table
 from daq_bench.bench_report.base.units import (
     NONE,
@@ -31,6 +33,10 @@ EXACT = (
     ", exact; it bounds no other repetition",
 )  # words of older benches' verdicts, and of this one's
 THIS_RUN = "this run only"
+OF_REPETITIONS = re.compile(
+    r"\bof (\d+) repetitions\b"
+)  # in the method's name; a row's n counts those of all its strata
+MANY = 59  # repetitions without a bad one that bound the share of bad ones at 5 %, at 95 %
 COMPARISON = {"at_least": "at least", "at_most": "at most", "equal": "exactly"}
 
 
@@ -118,7 +124,7 @@ def _confidence(judged: Judgement) -> str:
     if judged.measured is None:
         return NONE
     if judged.confidence_interval:
-        said = "" if judged.confidence else f"{this_run(judged)}: "
+        said = "" if judged.confidence else f"{_without_level(judged)}: "
         return said + _range(judged.confidence_interval, judged.unit)
     return _method(judged) if judged.interval_method else "no CI"
 
@@ -160,7 +166,16 @@ def notes(bundle: Bundle) -> tuple[str, ...]:
             "CI: confidence interval, two-sided, of the judged value; met or missed only when the whole of it lies on one "
             "side of the bound (and inside by the guard band, where there is one)."
         )
-    if any(row.confidence_interval and not row.confidence for row in judged):
+    ranged = [row for row in judged if _is_ranged(row)]
+    if ranged:
+        said.append(
+            "Range of all samples: no interval decided, and every sample of every repetition lies on one side of the bound. No "
+            "confidence level is claimed for it."
+        )
+    numbers = [int(found[1]) for row in judged if (found := OF_REPETITIONS.search(row.interval_method or ""))]
+    if numbers and min(numbers) < MANY:
+        said.append(_what_repetitions_hold(min(numbers)))
+    if any(row.confidence_interval and not row.confidence and row not in ranged for row in judged):
         said.append(
             "This run only: the interval, or the range, knows nothing of how runs scatter; no confidence level is claimed for it."
         )
@@ -260,7 +275,9 @@ def _spread(judged: Judgement, shared: int | None) -> tuple[str, ...]:
     parts = []
     if judged.confidence_interval:
         level = (
-            f"{significant(100 * judged.confidence, 4, trim=True)}{THIN}% CI" if judged.confidence else this_run(judged)
+            f"{significant(100 * judged.confidence, 4, trim=True)}{THIN}% CI"
+            if judged.confidence
+            else _without_level(judged)
         )
         parts.append(f"{level} {_range(judged.confidence_interval, judged.unit)}")
     if judged.interval_method:
@@ -286,6 +303,24 @@ def _range(ends: tuple[float, float], unit: str) -> str:
     low, high = (quantity(value, unit) for value in ends)
     number, stroke, name = low.rpartition(THIN)
     return f"{number if stroke and high.endswith(THIN + name) else low} to {high}"
+
+
+def _is_ranged(judged: Judgement) -> bool:
+    return bool(judged.confidence_interval) and (judged.interval_method or "").startswith(RANGE_OF_ALL)
+
+
+def _without_level(judged: Judgement) -> str:
+    """How far an interval without a confidence level speaks."""
+    return f"range of all samples (n = {count(judged.n)})" if _is_ranged(judged) else this_run(judged)
+
+
+def _what_repetitions_hold(number: int) -> str:
+    """What so many good repetitions leave open: the share of bad ones that none of them would show."""
+    unseen = 1 - 0.05 ** (1 / number)
+    return (
+        f"n = {number} repetitions bound their median. Where 5 % of a candidate's repetitions are bad, none is among {number} with a "
+        f"chance of {100 * 0.95**number:.0f} %: {number} good ones show, at 95 %, only that fewer than {100 * unseen:.0f} % are bad."
+    )
 
 
 def this_run(judged: Judgement) -> str:

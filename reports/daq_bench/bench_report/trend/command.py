@@ -3,30 +3,44 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.bundle.provenance import MANIFEST, digest_of
+from daq_bench.bench_model.documents.admission import DIFFERENT
 from daq_bench.bench_model.nights.night import Night
 from daq_bench.bench_model.nights.run_history import history_of, read_all
 from daq_bench.bench_model.nights.trend import Coincidence, Track, Trend, trend_of
+from daq_bench.bench_report.document.beside import boxes_of, lines_of
 from daq_bench.bench_report.document.made_by import seal_of_runs
+from daq_bench.bench_report.document.outcome import Outcome
 from daq_bench.bench_report.output.paper import Paper, badge_of, write
-from daq_bench.bench_report.trend.view import outcome_of, overview, quiet, sections_of, span_words
+from daq_bench.bench_report.reading.door import Trust, admitted
+from daq_bench.bench_report.trend.view import Marks, outcome_of, overview, quiet, sections_of, span_words
 
 STEM = "trend"
+NO_MARKS: Marks = {}
 
 
-def render(paths: Sequence[Path], candidate: str, scenario: str | None, folder: Path) -> list[Path]:
+def render(
+    paths: Sequence[Path], candidate: str, scenario: str | None, folder: Path, trust: Trust | None = None
+) -> list[Path]:
     """Writes the files into `folder` and returns their paths. Raises BenchError when there is nothing to show."""
     nights, broken = read_all(paths)
-    trend = trend_of(history_of(nights, broken, candidate, scenario))
-    return write(paper_of(trend), folder, STEM, json.dumps(document(trend), indent=1) + "\n")
+    others = [night for night in nights if night.candidate != candidate]
+    own, broken, known = admitted([night for night in nights if night.candidate == candidate], broken, trust or Trust())
+    trend = trend_of(history_of([*own, *others], broken, candidate, scenario))
+    marks = {night.id: known[night.path].marks for night in trend.history.nights}
+    for line in lines_of((run_id, ", ".join(words)) for run_id, words in marks.items()):
+        print(line, file=sys.stderr)
+    return write(paper_of(trend, marks), folder, STEM, json.dumps(document(trend, marks), indent=1) + "\n")
 
 
-def paper_of(trend: Trend) -> Paper:
+def paper_of(trend: Trend, marks: Marks = NO_MARKS) -> Paper:
+    """`marks`: by run id the door's words beside it."""
     newest, candidate = trend.history.newest, trend.history.candidate
     target = f", target {newest.target}" if newest.target else ""
     outcome = outcome_of(trend)
@@ -38,17 +52,23 @@ def paper_of(trend: Trend) -> Paper:
             span_words(trend),
         ),
         running=f"{'SIMULATED: ' if newest.simulated else ''}trend of {candidate}, {newest.scenario}",
-        badge=badge_of(outcome),
+        badge=badge_of(_marked(outcome, marks.get(newest.id, ()))),
         meaning=outcome.meaning,
         reasons=outcome.reasons,
-        boxes=(),
+        boxes=boxes_of((run_id, ", ".join(words)) for run_id, words in marks.items()),
         summary=overview(trend),
         notes=quiet(trend),
-        sections=tuple(sections_of(trend)),
+        sections=tuple(sections_of(trend, marks)),
         keywords=("trend", candidate, newest.scenario),
         moment=newest.started,
         seal=seal_of_runs(_manifest(night) for night in trend.history.nights),
     )
+
+
+def _marked(outcome: Outcome, words: Sequence[str]) -> Outcome:
+    """The badge never says PASS alone of a run that was asked something else than the reader would ask."""
+    other = [DIFFERENT.upper()] if any(word.startswith(DIFFERENT) for word in words) else []
+    return replace(outcome, suffix=", ".join(filter(None, [*other, outcome.suffix])))
 
 
 def _manifest(night: Night) -> str | None:
@@ -56,7 +76,7 @@ def _manifest(night: Night) -> str | None:
     return digest_of(file) if file.is_file() else None
 
 
-def document(trend: Trend) -> dict[str, Any]:
+def document(trend: Trend, marks: Marks = NO_MARKS) -> dict[str, Any]:
     """Returns the same as data: every number that is drawn or said."""
     history = trend.history
     good = history.last_good
@@ -70,6 +90,7 @@ def document(trend: Trend) -> dict[str, Any]:
             {
                 "run_id": night.id, "started_utc": night.started.isoformat(), "outcome": night.outcome,
                 "declared_rehearsal": night.rehearsal, "temperatures_degC": night.temperatures,
+                "marks": list(marks.get(night.id, ())),
             }
             for night in history.nights
         ],

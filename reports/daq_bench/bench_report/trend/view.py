@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import count as counting
 from itertools import islice, product
@@ -35,16 +35,17 @@ from daq_bench.bench_report.trend.words import (
 )
 
 MOST_ALIKE = 10  # rows of one reason
+Marks = Mapping[str, Sequence[str]]
 
 
-def sections_of(trend: Trend) -> list[Section]:
+def sections_of(trend: Trend, beside: Marks) -> list[Section]:
     marks = letters([position for position, _ in trend.changes])
     drawn = [(track, trend_figure(track, trend.history, marks)) for track in trend.tracks if _varies(track)]
     return [
         Section("good", "Last known good, and what changed since", tuple(_since_good(trend))),
         *(_section(track, figure, trend, marks) for track, figure in drawn),
         Section("changes", "What changed between runs", tuple(_changes(trend, marks))),
-        Section("runs", "Runs", (_runs(trend.history.nights), *_left_out(trend))),
+        Section("runs", "Runs", (_runs(trend.history.nights, beside), *_left_out(trend))),
         Section("method", "How to read this", METHOD),
     ]
 
@@ -190,17 +191,17 @@ def _changes(trend: Trend, marks: dict[int, str]) -> list[Part]:
     return [Table(("Mark", "Between runs, the later one", "What changed"), "ttt", tuple(rows), caption, "changes")]
 
 
-def _runs(nights: Sequence[Night]) -> Table:
+def _runs(nights: Sequence[Night], beside: Marks) -> Table:
     rows = tuple(
         (
             str(number), night.id, f"{night.started:%Y-%m-%d %H:%M}", f"{night.outcome}{' (rehearsal)' if night.rehearsal else ''}",
-            _degrees(night, INLET), _degrees(night, DRIVE),
+            _degrees(night, INLET), _degrees(night, DRIVE), ", ".join(beside.get(night.id, ())) or NONE,
         )
         for number, night in enumerate(nights, 1)
     )  # fmt: skip
     bad = frozenset(index for index, night in enumerate(nights) if not night.good)
-    heads = ("No.", "Run", "Start (UTC)", "Outcome", "Inlet (°C)", "Hottest drive (°C)")
-    return Table(heads, "nctsnn", rows, "Runs of this history; set apart: not good.", "nights", bad)
+    heads = ("No.", "Run", "Start (UTC)", "Outcome", "Inlet (°C)", "Hottest drive (°C)", "Beside it")
+    return Table(heads, "nctsnnt", rows, "Runs of this history; set apart: not good.", "nights", bad)
 
 
 def _degrees(night: Night, sensor: str) -> str:

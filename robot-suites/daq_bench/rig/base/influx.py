@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from daq_bench.bench_model.base.errors import RefusedError
+from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.documents.run import TelemetryOfRun
 
 DATABASE = "bench"
@@ -133,12 +134,10 @@ def chosen(
     told = dict(inventory or {})
     if unknown := [key for key in told if key not in INVENTORY_KEYS]:
         hint = (
-            f". A token never stands in the inventory: set the environment variable {TOKEN}"
-            if "token" in unknown
-            else ""
+            f"A token never stands in the inventory: set the environment variable {TOKEN}" if "token" in unknown else ""
         )
         raise RefusedError(
-            f"inventory: {INVENTORY_KEY} has the unknown key {unknown[0]!r}; known: {', '.join(INVENTORY_KEYS)}{hint}"
+            f"inventory: {INVENTORY_KEY} has the unknown key {unknown[0]!r}. {hint or nearest(str(unknown[0]), INVENTORY_KEYS)}"
         )
     address = url or environment.get(URL) or told.get("url")
     if not address:

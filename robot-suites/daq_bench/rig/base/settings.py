@@ -140,7 +140,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Request:
-    """The request of `make qualify`: names or paths of profiles, and the values that override them."""
+    """The request of `daq-bench qualify`: names or paths of profiles, and the values that override them."""
 
     candidate: str = "this-machine"
     target: str | None = None
@@ -153,6 +153,7 @@ class Request:
     target_directory: Path | None = None
     influx_url: str | None = None
     keep_tuning: bool = False
+    yes: bool = False  # somebody agrees to what the plan says must be agreed to
     challenge: str | None = None  # a buyer's nonce
     resumes: str | None = None  # id of the interrupted run that this one continues
 

@@ -27,7 +27,7 @@ from daq_bench.rig.candidate.provision import bmc_secret
 CALL_S_MAX = 60.0
 RENEW_EVERY_S = 15.0
 LEASE_S = 120.0
-LEFT_S = 4 * 3600.0  # as after a plain `make provision`
+LEFT_S = 4 * 3600.0  # as after a plain `daq-bench provision`
 LEASE_FILE = "fans-lease.json"
 
 PERCENT = "percent"  # stands in a sequence for the duty

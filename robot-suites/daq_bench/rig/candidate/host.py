@@ -6,22 +6,25 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.base.units import binary_label, parse_size
+from daq_bench.bench_model.base.units import binary_label, decimal_label, parse_size
 from daq_bench.bench_model.documents.facts import IdentityCheck
 from daq_bench.bench_model.documents.run import Drive, Host
 from daq_bench.bench_model.documents.struct import Closed, Struct, read
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.rig.candidate.machine import Machine
 
+CAPACITY_TOLERANCE = 0.02  # [P] 7.68 TB on the label are 7.6815 TB
+
 
 class Target(Closed, frozen=True):
     """The target that a run writes to. `device` is None where no single drive or array is beneath (network, memory).
 
-    `filesystem` is None on a raw drive, whose `free_bytes` are its whole capacity."""
+    `filesystem` is None on a raw drive, whose `free_bytes` are its whole capacity. `memory`: the layers down to RAM."""
 
     filesystem: str | None
     free_bytes: int
     device: Drive | None
+    memory: str = ""
 
 
 class Node(Struct, frozen=True):
@@ -112,7 +115,10 @@ def planned_checks(candidate: Candidate) -> list[str]:
     subjects = [subject for key, subject in named.items() if key in declared]
     for drive in declared.get("drives", []):
         serial = drive["serial"]
-        subjects += [f"drive {serial}", *(f"{key} of {serial}" for key in ("model", "firmware") if key in drive)]
+        subjects += [
+            f"drive {serial}",
+            *(f"{key} of {serial}" for key in ("model", "firmware", "capacity") if key in drive),
+        ]
     return subjects + ([_target_subject(candidate)] if serials else [])
 
 
@@ -144,6 +150,11 @@ def _check_drive(declared: dict[str, str], devices: Sequence[Node]) -> list[Iden
         firmware = told(drive and drive.firmware)
         same = firmware == declared["firmware"]
         checks.append(IdentityCheck(f"firmware of {serial}", declared["firmware"], firmware, same))
+    if "capacity" in declared:
+        wanted, size = parse_size(declared["capacity"]), drive.size_bytes if drive else None
+        near = size is not None and abs(size - wanted) <= CAPACITY_TOLERANCE * wanted
+        said = told(size and decimal_label(size))
+        checks.append(IdentityCheck(f"capacity of {serial}", decimal_label(wanted), said, near))
     return checks
 
 

@@ -86,7 +86,9 @@ class MachineLock:
             remedy = (
                 "wait until it has ended"
                 if command == "break"
-                else (f"wait until it has ended; if it is gone, `make unlock CANDIDATE={self._candidate}` forgets it")
+                else (
+                    f"wait until it has ended; if it is gone, `daq-bench unlock --candidate {self._candidate}` forgets it"
+                )
             )
             raise RefusedError(
                 f"the machine behind candidate {self._candidate!r} cannot be had: {answer['error']}. Two runs at once would "

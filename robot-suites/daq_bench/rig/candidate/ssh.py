@@ -29,6 +29,19 @@ SUPERVISOR = (Path(__file__).resolve().parent.parent / "on_candidate" / "supervi
 KEEPALIVE = ("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o", "ConnectTimeout=20")
 
 
+class UnreachableError(BenchError):
+    """No connection came about: `what` in ssh's own words; `remedy` is for a candidate of an inventory."""
+
+    remedy = (
+        "Correct ansible_host, ansible_port, ansible_user or the key in the inventory; "
+        "`ssh-keyscan` shows a host key that is not known yet"
+    )
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"{what}. {self.remedy}")
+
+
 class SshLink:
     """The link to one candidate. `open` starts the master in this process; other processes use it through `control`."""
 
@@ -79,10 +92,7 @@ class SshLink:
                 self._said.seek(0)
                 said = self._said.read().decode("utf-8", "replace").strip() or "no answer"
                 self.close()
-                raise BenchError(
-                    f"{self._where()}, cannot be reached by ssh: {said}. Correct ansible_host, ansible_port, ansible_user or "
-                    "the key in the inventory; `ssh-keyscan` shows a host key that is not known yet"
-                )
+                raise UnreachableError(f"{self._where()}, cannot be reached by ssh: {said}")
             time.sleep(0.05)
         for port, host, to in self._forwards:
             self._forward(port, host, to)

@@ -28,7 +28,7 @@ def challenge_problems(run: Run, asked: str | None) -> list[str]:
     """Returns the faults of the bundle's challenge. `asked`: the one that the checker gave to the run; None: the checker names none."""
     stated = run.challenge
     if stated is not None and not CHALLENGE.fullmatch(stated):
-        return ["run.json: challenge is no nonce that `make qualify CHALLENGE=` takes"]
+        return ["run.json: challenge is no nonce that `daq-bench qualify --challenge` takes"]
     if asked is not None and stated != asked:
         answer = f"answers the challenge {stated!r}" if stated else "answers no challenge"
         return [f"run.json: the run {answer}, not yours, {asked!r}: it may be another run, made before you asked"]

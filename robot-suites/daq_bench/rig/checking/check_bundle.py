@@ -1,4 +1,4 @@
-"""`make check-bundle`: checks that a bundle is what its run left, who vouches for it, and that all its statements follow from its evidence.
+"""`check-bundle`: checks that a bundle is what its run left, who vouches for it, and that all its statements follow from its evidence.
 
 A bundle gives data and nothing else: no file that it names is opened, no text in it is templated or executed, and no key that it brings is
 trusted. The checker brings its own allowed signers, scenario, requirements, metrics and challenge."""
@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle import column_file
+from daq_bench.bench_model.bundle.dates import date_problems
 from daq_bench.bench_model.bundle.files import plain_file, require_sound
 from daq_bench.bench_model.bundle.provenance import (
     MANIFEST,
@@ -76,10 +77,32 @@ def check_bundle(
     check = check_seals(bundle, allowed_signers)
     require_sound(bundle.path)
     _check_origin(check, bundle, challenge)
+    _check_dates(check, bundle)
+    _check_parameters(check, bundle)
     _check_profiles(check, bundle, own or Own())
     _check_results(check, bundle)
     _check_verdict(check, bundle)
     _check_numbers(check, bundle)
+    return _shown(check)
+
+
+def check_evidence(path: Path) -> Check:
+    """The same of the evidence alone, whoever signed it and whatever it was asked: without signatures, profiles of the checker and reports.
+
+    Raises BenchError for a folder that is no readable bundle."""
+    bundle, check = Bundle.open(path), Check()
+    _require_ours(bundle)
+    _check_evidence(check, bundle)
+    require_sound(bundle.path)
+    _check_origin(check, bundle, None)
+    _check_dates(check, bundle)
+    _check_parameters(check, bundle)
+    _check_results(check, bundle)
+    _check_verdict(check, bundle)
+    return _shown(check)
+
+
+def _shown(check: Check) -> Check:
     check.problems, check.notes = ([printable(text) for text in texts] for texts in (check.problems, check.notes))
     check.lines = [printable(text) for text in check.lines]
     return check
@@ -143,17 +166,27 @@ def _check_origin(check: Check, bundle: Bundle, challenge: str | None) -> None:
     check.part("run", well + (f"challenge {answered}" if answered else "without a challenge"), problems)
 
 
+def _check_dates(check: Check, bundle: Bundle) -> None:
+    problems = _told(check, "the dates", lambda: date_problems(bundle.path, bundle.run))
+    if problems is not None:
+        check.part("dates", "tools, drives, events and telemetry are of the run's time", problems)
+
+
+def _check_parameters(check: Check, bundle: Bundle) -> None:
+    check.problems += (
+        _told(check, "run.json: scenario.parameters", lambda: altered_parameters(bundle.path, bundle.run)) or []
+    )
+
+
 def _check_profiles(check: Check, bundle: Bundle, own: Own) -> None:
     try:
         profiles = compared(bundle.path, bundle.run, own)
-        altered = altered_parameters(bundle.path, bundle.run)
     except BenchError as error:
         check.problems.append(str(error))
         return
     except Exception as error:
         check.problems.append(f"the profiles: cannot be compared with yours ({type(error).__name__}: {error})")
         return
-    check.problems += altered
     for profile in profiles:
         _check_profile(check, profile)
 

@@ -1,4 +1,4 @@
-"""Results are extracted twice: by the workload while it runs, and by `make check-bundle` from the output of the run's tools.
+"""Results are extracted twice: by the workload while it runs, and by `daq-bench check-bundle` from the output of the run's tools.
 
 It is the same code both times (`Workload.run`). During the run it asks the candidate, and a journal keeps every answer; afterwards it
 asks the journal and results/raw (rig.candidate.journal). A difference then was altered, or does not follow from the tools' output."""

@@ -5,9 +5,11 @@ copies come from this checkout, or from files that the checker names, and never 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,8 @@ KINDS: dict[Kind, tuple[str, str]] = {
 }
 METRICS = "profiles/metrics.yml"
 OVERRIDDEN = ("scale", "duration_s")  # by SCALE= and DURATION=, which run.json states
+KNOWN_MAX = 64  # parsed documents that are kept
+_known: dict[str, Any] = {}
 PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -103,16 +107,33 @@ def _of_profile(kind: Kind, identifier: str, theirs: Mapping[str, Any], own: Own
         what = f"{kind} {identifier}"
         yield Difference(what, f"{what}: you have none ({file}); name your own with {variable}=FILE")
         return
-    for where, one, other in differences(theirs, plain(read_profile(kind, file).data), by_id=True):
+    found = file.stat()
+    for where, one, other in differences(theirs, _own(kind, file, found.st_mtime_ns, found.st_size), by_id=True):
         yield _difference(f"{kind} {identifier}", where, one, other)
 
 
 def _of_metrics(theirs: Mapping[str, Any], used: set[str], own: Own) -> list[Difference]:
     """Compares only the metrics that the requirements use: a bundle from another version may know others besides."""
-    mine = plain(read_yaml(own.inventory / "metrics.yml").data)["results"]
+    mine = _parsed(own.inventory / "metrics.yml")["results"]
     stated = theirs.get("results") or {}
     one, other = ({name: document.get(name) for name in used} for document in (stated, mine))
     return [_difference("metric", where, *values) for where, *values in differences(one, other, by_id=True)]
+
+
+@lru_cache(maxsize=64)
+def _own(kind: Kind, file: Path, mtime_ns: int, size: int) -> Any:
+    """The checker's own profile, read once for all bundles; `mtime_ns` and `size` tell another content of the file."""
+    return plain(read_profile(kind, file).data)
+
+
+def _parsed(file: Path) -> Any:
+    """The file's content. Bundles share profiles, which take seconds to parse: those of the same content are parsed once."""
+    digest = hashlib.sha256(read_bytes(file.parent, file.name)).hexdigest()
+    if digest not in _known:
+        if len(_known) >= KNOWN_MAX:
+            _known.clear()
+        _known[digest] = plain(read_yaml(file).data)
+    return _known[digest]
 
 
 def _metrics_used(requirements: Mapping[str, Any]) -> set[str]:
@@ -128,7 +149,7 @@ def _document(bundle: Path, name: str) -> dict[str, Any]:
     file = plain_file(bundle, name)
     if file is None:
         raise BenchError(f"{bundle / name}: is missing. The bundle is damaged")
-    document = plain(read_yaml(file).data)
+    document = _parsed(file)
     if not isinstance(document, dict):
         raise BenchError(f"{file}: holds no fields. The bundle is damaged")
     return document

@@ -1,4 +1,4 @@
-"""Renders a bundle's reports and seals them: at a run's end, and again by `make report`."""
+"""Renders a bundle's reports and seals them: at a run's end, and again by `daq-bench report`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def render_and_seal(bundle: Path, signer: Signer | None = None, different: Seque
 def report_again(
     bundle: Bundle, key: Path | None, allowed_signers: Path | None = None, own: Own | None = None
 ) -> list[str]:
-    """`make report`: returns the message for the user. The evidence stays as the run left it; only the reports' seal is renewed.
+    """`daq-bench report`: returns the message for the user. The evidence stays as the run left it; only the reports' seal is renewed.
 
     `key` signs reports only where the evidence verified: unaltered, and signed by a trusted key or by `key` itself. The evidence is
     never signed here, and a report by a laboratory's key on evidence that nobody vouches for would vouch for it."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.errors import RefusedError
+from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.bundle.files import read_bytes
 from daq_bench.bench_model.bundle.provenance import (
     NAMESPACE,
@@ -88,7 +89,7 @@ def chosen(
     told = dict(inventory or {})
     if unknown := [key for key in told if key not in INVENTORY_KEYS]:
         raise RefusedError(
-            f"inventory: {INVENTORY_KEY} has the unknown key {unknown[0]!r}; known: {', '.join(INVENTORY_KEYS)}"
+            f"inventory: {INVENTORY_KEY} has the unknown key {unknown[0]!r}. {nearest(str(unknown[0]), INVENTORY_KEYS)}"
         )
     variables = dict(zip(INVENTORY_KEYS, (KEY_VARIABLE, SIGNERS_VARIABLE), strict=True))
     return Signing(**{name: _file(environment, variables[name], told.get(name), folder) for name in wanted})

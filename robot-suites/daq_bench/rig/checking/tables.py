@@ -1,4 +1,4 @@
-"""A run's numbers as plain tables, for spreadsheets, pandas, R and databases: `make tables RUN=runs/<id> OUT=folder`.
+"""A run's numbers as plain tables, for spreadsheets, pandas, R and databases: `daq-bench tables runs/<id> --output folder`.
 
 Promise: the bundle is only read; the folder appears whole or not at all. Each number stands as the bundle stores it, and its unit is in its
 column's name or beside it. `about.json` says whether the run counts."""
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -26,6 +27,7 @@ from daq_bench.bench_model.bundle.files import (
 )
 from daq_bench.bench_model.bundle.line_protocol import Point, parse_line
 from daq_bench.bench_model.bundle.telemetry_files import points_files
+from daq_bench.bench_model.documents.admission import Admission
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.yaml_source import read_yaml
 from daq_bench.bench_model.verdict.judging import standing_of
@@ -34,23 +36,35 @@ from daq_bench.rig.base.bundle import to_json
 FORMATS = ("csv", "parquet")
 TELEMETRY = "telemetry-"  # and the measurement's name
 JUDGEMENT = (
-    "id", "text", "metric", "comparison", "bound", "scaled_bound", "unit", "measured", "confidence", "interval_low", "interval_high", "n",
-    "statistic", "decision", "outcome", "severity", "margin_percent", "reason",
+    "id", "text", "metric", "comparison", "bound", "scaled_bound", "unit", "measured", "confidence", "interval_low", "interval_high",
+    "interval_method", "n", "statistic", "decision", "outcome", "severity", "margin_percent", "reason",
 )  # fmt: skip
 NUMBERS_OF_JUDGEMENT = (
     "bound", "scaled_bound", "measured", "confidence", "interval_low", "interval_high", "n", "margin_percent",
 )  # fmt: skip
-EVENT = ("time", "kind", "source", "text", "data")
+EVENT = ("time_utc", "kind", "source", "text", "data")
 RESULT = ("document", "field", "value")
 SERIES = ("document", "series", "t_s")
 TIME = ("time", "time_ns")
+FORMULA = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\uff1d",
+    "\uff0b",
+    "\uff0d",
+    "\uff20",
+)  # full-width signs count as well in East Asian settings
+NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 Cell = object
 Row = Iterable[Cell]
 Kinds = dict[str, type]
 
 
-def write_tables(bundle: Path, out: Path, form: str = "csv") -> list[str]:
-    """Writes the tables of `bundle` into the new folder `out`; returns their files. Raises BenchError where the bundle is none or damaged,
+def write_tables(bundle: Path, out: Path, form: str = "csv", door: Admission | None = None) -> list[str]:
+    """`door`: what the door of check-bundle found, for `about.json`. Writes the tables of
+    `bundle` into the new folder `out`; returns their files. Raises BenchError where the bundle is none or damaged,
     where `out` holds anything or lies in the bundle, and for parquet without pyarrow."""
     _require_free(bundle, out)
     require_sound(bundle)
@@ -64,7 +78,7 @@ def write_tables(bundle: Path, out: Path, form: str = "csv") -> list[str]:
         if form == "parquet":
             _to_parquet(made, kinds)
         files = sorted(file.name for file in made.iterdir())
-        (made / "about.json").write_text(to_json(_about(bundle, files)), encoding="utf-8")
+        (made / "about.json").write_text(to_json(_about(bundle, files, door)), encoding="utf-8")
         if out.exists():
             out.rmdir()  # empty, as was seen above; else this refuses
         made.replace(out)
@@ -78,7 +92,7 @@ def _require_free(bundle: Path, out: Path) -> None:
         raise BenchError(f"OUT={out} is there already, and is no empty folder. Name a new one, or remove it")
 
 
-def _about(bundle: Path, files: list[str]) -> dict[str, Any]:
+def _about(bundle: Path, files: list[str], door: Admission | None) -> dict[str, Any]:
     run, standing = find_document(bundle, "run.json") or {}, standing_of(bundle)
     return {
         "run": run.get("run_id"), "candidate": _name(run, "candidate", "name"), "scenario": _name(run, "scenario", "id"),
@@ -87,6 +101,8 @@ def _about(bundle: Path, files: list[str]) -> dict[str, Any]:
         "outcome": standing.verdict.outcome if standing.verdict else None,
         "rehearsal": standing.verdict.declared_rehearsal if standing.verdict else None, "tables": files,
         "telemetry_units": _units(bundle),
+        "signature": door.signature if door else None, "marks": list(door.marks) if door else ["not checked"],
+        "problems": door.problems if door else None,
     }  # fmt: skip
 
 
@@ -121,24 +137,23 @@ def _write_csv(bundle: Path, folder: Path) -> dict[str, Kinds]:
 def _table(file: Path, heads: Iterable[str], rows: Iterable[Row]) -> None:
     with file.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(heads)
+        writer.writerow([_cell(head) for head in heads])
         writer.writerows([_cell(cell) for cell in row] for row in rows)
 
 
 def _cell(cell: Cell) -> Cell:
-    """None is an empty cell; a number stands with all its digits; a control character is written as an escape."""
+    """None is an empty cell; a number stands with all its digits; a control character is written as an escape. A text that a spreadsheet
+    would take for a formula begins with an apostrophe; a text that is a number does not: -5 and +5 are none."""
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, float):
         return repr(cell)
     if isinstance(cell, dict | list):
         return json.dumps(cell, ensure_ascii=False)
-    if isinstance(cell, str) and not cell.isprintable():
-        return (
-            cell.encode("unicode_escape").decode("ascii")
-            if any(ord(one) < 32 or ord(one) == 127 for one in cell)
-            else cell
-        )
+    if isinstance(cell, str):
+        if any(ord(one) < 32 or ord(one) == 127 for one in cell):
+            cell = cell.encode("unicode_escape").decode("ascii")
+        return f"'{cell}" if cell.lstrip().startswith(FORMULA) and not NUMBER.fullmatch(cell) else cell
     return cell
 
 
@@ -151,7 +166,7 @@ def _judgements(bundle: Path) -> Iterator[Row]:
 def _events(bundle: Path) -> Iterator[Row]:
     for event in read_json_lines(bundle, "events.jsonl"):
         more = {key: value for key, value in event.items() if key not in EVENT}
-        yield [event.get("time"), event.get("kind"), event.get("source"), event.get("text"), more or None]
+        yield [event.get("time_utc"), event.get("kind"), event.get("source"), event.get("text"), more or None]
 
 
 def _results(bundle: Path) -> Iterator[tuple[str, Any]]:
@@ -230,7 +245,7 @@ def _telemetry(bundle: Path, folder: Path) -> dict[str, Kinds]:
             )
             writers[name] = csv.writer(file, lineterminator="\n")
             heads = [f"field_{one}" if one in tags else one for one in fields]
-            writers[name].writerow([*TIME, *tags, *heads])
+            writers[name].writerow([_cell(head) for head in (*TIME, *tags, *heads)])
             kinds[Path(file.name).name] = {"time_ns": int, **dict(zip(heads, fields.values(), strict=True))}
         for point in _points(bundle):
             tags, fields = columns[point.measurement]

@@ -15,13 +15,14 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.verdict import verdict as outcomes
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.checking.check_bundle import printable
-from daq_bench.rig.cli import bundles, candidate, discovery, nights, profiles, runs, server
-from daq_bench.rig.cli.arguments import Command, no_arguments, require_checkout
-from daq_bench.rig.cli.completion import NAME, completion
+from daq_bench.rig.cli import bundles, candidate, discovery, nights, planning, profiles, runs, server
+from daq_bench.rig.cli.arguments import Command, require_checkout
+from daq_bench.rig.cli.completion import NAME, SHELLS, completion
 from daq_bench.rig.cli.exits import EXIT, INTERRUPTED
 from daq_bench.rig.cli.programs import PROGRAMS, run_program
 
@@ -29,6 +30,7 @@ LINK_LOOP = "Symlink loop from"  # how pathlib begins the error of a path that l
 # In the order of the help.
 COMMANDS = {
     **runs.COMMANDS,
+    **planning.COMMANDS,
     **candidate.COMMANDS,
     **discovery.COMMANDS,
     **profiles.COMMANDS,
@@ -41,14 +43,20 @@ COMMANDS = {
 def _print_completion(options: argparse.Namespace) -> int:
     found = next(action.choices for action in parser()._actions if action.dest == "command")
     own = {name: command for name, command in dict(found or {}).items() if name in COMMANDS}
-    print(completion(own, PROGRAMS), end="")
+    print(completion(options.shell, own, PROGRAMS), end="")
     return 0
 
 
-COMMANDS["completion"] = Command("print the completion script for bash", no_arguments, _print_completion)
+def _add_completion(command: argparse.ArgumentParser) -> None:
+    command.add_argument("shell", nargs="?", choices=list(SHELLS), default="bash", help="(bash)")
 
 
-class _Parser(argparse.ArgumentParser):
+COMMANDS["completion"] = Command(
+    "print the completion script for bash, zsh or fish", _add_completion, _print_completion
+)
+
+
+class _Parser(Parser):
     """Whoever types `make qualify DURATION=x` has never heard of --duration: an error names both."""
 
     def error(self, message: str) -> NoReturn:
@@ -66,7 +74,8 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = top.add_subparsers(dest="command", required=True)
+    top.add_argument("--version", action="store_true", help="print the release and the checkout's commit, and end")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
     for name, command in COMMANDS.items():
         command.arguments(commands.add_parser(name, help=command.help))
     for name, program in PROGRAMS.items():

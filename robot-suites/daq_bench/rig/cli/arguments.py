@@ -103,6 +103,27 @@ def add_json(command: argparse.ArgumentParser, what: str) -> None:
     command.add_argument("--json", action="store_true", help=f"{what} as JSON on standard output")
 
 
+def add_load(command: argparse.ArgumentParser) -> None:
+    """The arguments that change how much is asked for, and of which target."""
+    command.add_argument(
+        "--scale", type=scale, help="share of the real load, instead of the scenario's (1: one whole unit)"
+    )
+    command.add_argument(
+        "--duration", type=positive, metavar="SECONDS", help="length of the record in s, instead of the scenario's"
+    )
+    command.add_argument(
+        "--target",
+        metavar="NAME|DIRECTORY",
+        help="one of the candidate's targets, or a folder instead of the inventory's",
+    )
+
+
+def add_yes(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--yes", action="store_true", help="agree to more than 1 drive write, or 40 GB on a machine's own file system"
+    )
+
+
 def say(options: argparse.Namespace, text: str) -> None:
     """For people: standard output is the document's where one was asked for."""
     print(text, file=sys.stderr if options.json else sys.stdout)

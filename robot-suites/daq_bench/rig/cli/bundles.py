@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle.provenance import REPORTS
+from daq_bench.bench_model.documents.admission import Admissions
 from daq_bench.bench_model.documents.run import TelemetryOfRun
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.documents.telemetry import TelemetryAccount
@@ -18,12 +20,13 @@ from daq_bench.rig.base.influx import INVENTORY_KEY, Influx, chosen
 from daq_bench.rig.base.settings import Layout, profile_file
 from daq_bench.rig.candidate.connection import variables_of
 from daq_bench.rig.checking.check_bundle import check_bundle, printable
+from daq_bench.rig.checking.door import Trust, admit
 from daq_bench.rig.checking.own_profiles import Own
 from daq_bench.rig.checking.reporting import report_again
 from daq_bench.rig.checking.signing import INVENTORY_KEYS, of_checker
 from daq_bench.rig.checking.tables import FORMATS, write_tables
 from daq_bench.rig.cli.arguments import Command, add_inventory, add_json, add_run, challenge, print_document, say, shown
-from daq_bench.rig.cli.exits import EXIT
+from daq_bench.rig.cli.runs import closing_words, exit_status
 from daq_bench.rig.telemetry.history import REPLAYED_ACCOUNT, forget_delivery, influx_of, replay_run
 from daq_bench.rig.telemetry.influx_server import LocalInflux
 
@@ -31,6 +34,10 @@ from daq_bench.rig.telemetry.influx_server import LocalInflux
 def _add_report(command: argparse.ArgumentParser) -> None:
     """Adds the run, and the checker's own trust and profiles: they come from here, never from the bundle."""
     add_run(command)
+    _add_own(command)
+
+
+def _add_own(command: argparse.ArgumentParser) -> None:
     command.add_argument("--scenario", metavar="FILE", help="the checker's own (inventory/scenarios/<id>.yml)")
     command.add_argument("--requirement", metavar="FILE", help="the checker's own (inventory/requirements/<id>.yml)")
     add_inventory(command)
@@ -50,13 +57,18 @@ def _own_inventory(options: argparse.Namespace) -> Path:
 
 def _add_judge(command: argparse.ArgumentParser) -> None:
     add_run(command)
-    add_json(command, "the verdict (its only form)")
+    add_json(command, "the whole verdict")
 
 
 def judge(options: argparse.Namespace) -> int:
+    """Says what qualify said at the run's end, from the evidence alone, and ends with the same status."""
     verdict = judge_bundle(options.run)
-    print(to_json(as_document(verdict)), end="")
-    return EXIT[verdict.outcome]
+    bundle = Bundle.open(options.run)
+    if options.json:
+        print(to_json(as_document(verdict)), end="")
+    else:
+        print("\n".join(map(printable, closing_words(bundle, verdict).strip("\n").split("\n"))))
+    return exit_status(bundle, verdict)
 
 
 def _add_check(command: argparse.ArgumentParser) -> None:
@@ -88,6 +100,32 @@ def check(options: argparse.Namespace) -> int:
     return 1 if found.problems else 0
 
 
+def _add_admit(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "bundles", type=Path, nargs="*", metavar="RUN", help="run bundles; none: a JSON list of them on standard input"
+    )
+    _add_own(command)
+    add_json(command, "what was found of each")
+
+
+def admissions(options: argparse.Namespace) -> int:
+    """Status 1 where one of them has a fault. Who signed a run, and by which profiles, is said and is no fault."""
+    bundles = options.bundles or [Path(one) for one in json.loads(sys.stdin.read() or "[]")]
+    found = admit(bundles, _trust(options))
+    for one in found:
+        say(
+            options,
+            printable(f"{one.bundle}: {one.refusal or ', '.join(one.marks) or 'signed by a key that you trust'}"),
+        )
+    print_document(options, as_document(Admissions(found)))
+    return 1 if any(one.problems for one in found) else 0
+
+
+def _trust(options: argparse.Namespace) -> Trust:
+    signers = of_checker(_own_inventory(options), ("allowed_signers",)).allowed_signers
+    return Trust(signers, _own(options))
+
+
 def _add_replay(command: argparse.ArgumentParser) -> None:
     add_run(command)
     command.add_argument(
@@ -110,7 +148,7 @@ def replay(options: argparse.Namespace) -> int:
         raise BenchError(f"InfluxDB at {influx.url} did not take everything: {problem}.{_next_step(bundle, influx)}")
     account = bundle.find(REPLAYED_ACCOUNT, TelemetryAccount)
     if account and account.invalid:
-        again = f"make replay RUN={shown(bundle.path)} ALL=1"
+        again = f"daq-bench replay {shown(bundle.path)} --all"
         raise BenchError(
             f"InfluxDB at {influx.url} took everything, but: {'; '.join(account.invalid)}. If it lost some, `{again}` delivers all"
         )
@@ -122,10 +160,10 @@ def replay(options: argparse.Namespace) -> int:
 
 def _next_step(bundle: Bundle, influx: Influx) -> str:
     if not influx.configured:
-        return " Start it (`make influx-start`) and replay again"
+        return " Start it (`daq-bench influx start`) and replay again"
     if influx.token:
         return ""
-    again = f"make replay RUN={shown(bundle.path)} INFLUX_URL={influx.url}"
+    again = f"daq-bench replay {shown(bundle.path)} --influx-url {influx.url}"
     return f" It got no token, because only the bundle names this server: if it is yours, `{again}` sends yours"
 
 
@@ -168,15 +206,22 @@ def report(options: argparse.Namespace) -> int:
 
 def _add_tables(command: argparse.ArgumentParser) -> None:
     add_run(command)
+    _add_own(command)
     command.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="a new folder for the tables")
     command.add_argument("--format", choices=FORMATS, default="csv", help="csv; parquet needs pyarrow")
     add_json(command, "the files")
 
 
 def tables(options: argparse.Namespace) -> int:
-    files = [str(options.output / name) for name in write_tables(options.run, options.output, options.format)]
+    (door,) = admit([options.run], _trust(options))
+    written = write_tables(options.run, options.output, options.format, door)
+    files = [str(options.output / name) for name in written]
     say(options, "\n".join(files))
-    print_document(options, {"run": str(options.run), "files": files})
+    if beside := [door.refusal] if door.refusal else door.marks:
+        print(printable(f"{options.run}: {', '.join(beside)}"), file=sys.stderr)
+    print_document(
+        options, {"run": str(options.run), "files": files, "marks": list(door.marks), "problems": door.problems}
+    )
     return 0
 
 
@@ -186,6 +231,9 @@ COMMANDS = {
         "check a bundle's seals and signatures; recompute its verdict and every number of its reports",
         _add_check,
         check,
+    ),
+    "admit": Command(
+        "say of each run what stands beside it where it is shown, and whether it may be ranked", _add_admit, admissions
     ),
     "replay": Command("deliver what InfluxDB has not got of a run", _add_replay, replay, needs_checkout=True),
     "tables": Command("write a run's numbers as CSV or Parquet tables", _add_tables, tables),

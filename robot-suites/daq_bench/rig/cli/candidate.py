@@ -69,7 +69,7 @@ def _ansible(options: argparse.Namespace, profiles: Profiles, layout: Layout, pr
     directory = target_directory(layout, candidate)
     facts.mkdir(parents=True, exist_ok=True)
     what, file = (
-        f"make {command} in {layout.repository}",
+        f"daq-bench {command} in {layout.repository}",
         "tuning-verified.json" if command == "verify" else "tuning.json",
     )
     kept: list[str] = []
@@ -137,8 +137,11 @@ def unlock(options: argparse.Namespace) -> int:
     layout = Layout()
     profiles = load_profiles(request_of_options(options), layout)
     name = profiles.candidate.name
-    with all_exclusive(profiles.candidate, "make unlock"), connected(profiles.inventory_file, name, layout) as machine:
-        print(f"{name}: {printable(MachineLock(machine, name, 'make unlock', 0.0).break_open())}")
+    with (
+        all_exclusive(profiles.candidate, "daq-bench unlock"),
+        connected(profiles.inventory_file, name, layout) as machine,
+    ):
+        print(f"{name}: {printable(MachineLock(machine, name, 'daq-bench unlock', 0.0).break_open())}")
     return 0
 
 
@@ -150,7 +153,7 @@ def clean(options: argparse.Namespace) -> int:
         names = ", ".join(sorted({file.parent.name for file in left}))
         raise BenchError(
             f"nothing was removed: candidates are still tuned by the bench: {names} ({', '.join(map(shown, left))}). "
-            "`make restore CANDIDATE=<name>` puts each back; remove the file of a machine that is gone for good"
+            "`daq-bench restore --candidate <name>` puts each back; remove the file of a machine that is gone for good"
         )
     for folder in sorted(layout.build_state.glob("*/")):
         kept = layout.state / folder.name

@@ -76,7 +76,7 @@ def run_discover(options: argparse.Namespace) -> int:
         sys.stdout.write(text)
         return 0
     written(text, options.out)
-    print(f"{options.out} is written; next: make validate INVENTORY={options.out}", file=sys.stderr)
+    print(f"{options.out} is written; next: daq-bench validate --inventory {options.out}", file=sys.stderr)
     return 0
 
 

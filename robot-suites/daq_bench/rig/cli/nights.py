@@ -56,7 +56,7 @@ def nightly(options: argparse.Namespace) -> int:
     nights = options.resume.resolve().parent if options.resume else _nights(options)
     Baselines(nights)  # a damaged file is told before a folder is made
     folder = options.resume.resolve() if options.resume else new_folder(nights)
-    where = Where(inventory, options.runs.resolve(), options.influx_url)
+    where = Where(inventory, options.runs.resolve(), options.influx_url, ("--yes",) if plan.accept_wear else ())
     night = Nightly(plan, where, folder, Console(stderr=True), options.jobs)
     return night.carry_out(goes_on=options.resume is not None)
 

@@ -10,12 +10,15 @@ from pathlib import Path
 from daq_bench.bench_model.evidence.demanded_load import check_load
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.common import plain
+from daq_bench.bench_model.profiles.compared_targets import compared_names
 from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.profiles.requirements import check_yields, load_requirements
 from daq_bench.bench_model.profiles.scenarios import check_scenario_metrics, load_scenario
 from daq_bench.bench_model.profiles.yaml_source import read_yaml
+from daq_bench.rig.base import catalogue
 from daq_bench.rig.base.settings import Layout, Request, load_profiles, profile_file
 from daq_bench.rig.cli.arguments import Command, add_json, print_document, say
+from daq_bench.rig.run.planning import plan_run, together
 from daq_bench.rig.run.suites import suite_files
 
 
@@ -66,12 +69,16 @@ def validate_all(layout: Layout, inventory_file: Path | None = None) -> Iterator
 
 
 def validate(options: argparse.Namespace) -> int:
-    load_profiles(request_of_options(options), Layout())
+    chosen = load_profiles(request_of_options(options), Layout())
     lines = []
     for line in validate_all(Layout(), options.inventory):
         say(options, line)
         lines.append(line)
-    print_document(options, {"valid": lines})
+    names = compared_names(chosen.scenario)[:1] or chosen.candidate.own_run_targets
+    plans = [plan_run(load_profiles(request_of_options(options, name or None), Layout()), Layout()) for name in names]
+    for line in (line for one in plans for line in one.lines()):
+        say(options, line)
+    print_document(options, {"valid": lines, "plan": together(plans)})
     return 0
 
 
@@ -80,4 +87,9 @@ def _add_validate(command: argparse.ArgumentParser) -> None:
     add_json(command, "what is valid")
 
 
-COMMANDS = {"validate": Command("check the inventory, scenario, requirement and metrics", _add_validate, validate)}
+COMMANDS = {
+    "list": Command(
+        "list candidates, scenarios, requirements, targets, metrics or runs", catalogue.add_arguments, catalogue.run
+    ),
+    "validate": Command("check the inventory, scenario, requirement and metrics", _add_validate, validate),
+}

@@ -14,7 +14,6 @@ from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.nights import Job
 from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.nights.outcome import status_of
-from daq_bench.bench_model.profiles.compared_targets import compared_names
 from daq_bench.bench_model.verdict.verdict import INADMISSIBLE
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.influx import Influx, with_tokens
@@ -23,15 +22,17 @@ from daq_bench.rig.cli.arguments import (
     Command,
     add_jobs,
     add_json,
+    add_load,
+    add_yes,
     challenge,
     name_list,
     positive,
     print_document,
     say,
-    scale,
     shown,
 )
 from daq_bench.rig.cli.exits import EXIT, INTERRUPTED, WORST_FIRST
+from daq_bench.rig.cli.planning import chosen_targets
 from daq_bench.rig.cli.profiles import add_profiles, request_of_options
 from daq_bench.rig.nightly.bursts import account, require_together
 from daq_bench.rig.nightly.fleet import Fleet
@@ -39,6 +40,8 @@ from daq_bench.rig.nightly.job import Where
 from daq_bench.rig.nightly.lanes import Stop
 from daq_bench.rig.nightly.meeting import Meeting
 from daq_bench.rig.nightly.plan import request_of_job
+from daq_bench.rig.run.consent import agree
+from daq_bench.rig.run.planning import plan_run
 from daq_bench.rig.run.qualify import Qualification
 from daq_bench.rig.run.resume import request_of
 from daq_bench.rig.telemetry.history import influx_of, replay_earlier
@@ -46,17 +49,7 @@ from daq_bench.rig.telemetry.history import influx_of, replay_earlier
 
 def _add_qualify(command: argparse.ArgumentParser) -> None:
     add_profiles(command)
-    command.add_argument(
-        "--scale", type=scale, help="share of the real load, instead of the scenario's (1: one whole unit)"
-    )
-    command.add_argument(
-        "--duration", type=positive, metavar="SECONDS", help="length of the record in s, instead of the scenario's"
-    )
-    command.add_argument(
-        "--target",
-        metavar="NAME|DIRECTORY",
-        help="one of the candidate's targets, or a folder instead of the inventory's",
-    )
+    add_load(command)
     command.add_argument(
         "--runs", type=Path, default=Layout().runs, metavar="DIRECTORY", help="where run bundles go (runs)"
     )
@@ -89,6 +82,7 @@ def _add_qualify(command: argparse.ArgumentParser) -> None:
         help="for the others, once one is ready for its burst (3600)",
     )
     command.add_argument("--keep-tuning", action="store_true", help="leave the candidate tuned at the end")
+    add_yes(command)
     add_json(command, "each run's outcome, reasons and bundle")
 
 
@@ -113,6 +107,7 @@ def qualify(options: argparse.Namespace) -> int:
             influx_url=options.influx_url,
             keep_tuning=options.keep_tuning,
             challenge=options.challenge,
+            yes=options.yes,
         )
         runs.append(_run(options, request, console))
         if runs[-1]["exit_status"] == INTERRUPTED:
@@ -131,9 +126,13 @@ def _several(options: argparse.Namespace, console: Console) -> int:
     ]
     more = ["--keep-tuning"] if options.keep_tuning else []
     more += [f"--challenge={options.challenge}"] if options.challenge else []
+    # A misspelt name ends the command before the first run begins; so does what nobody agrees to.
+    profiles = [load_profiles(request_of_job(job, inventory), Layout()) for job in jobs]
+    asked = [f"{one.candidate.name}: {text}" for one in profiles if (text := plan_run(one, Layout()).consent)]
+    agree("; ".join(asked), options.yes, console)
+    more += ["--yes"] if options.yes or asked else []
     where = Where(inventory, options.runs.resolve(), options.influx_url, tuple(more))
-    # A misspelt name ends the command before the first run begins.
-    scenarios = [load_profiles(request_of_job(job, inventory), Layout()).scenario for job in jobs]
+    scenarios = [one.scenario for one in profiles]
     meeting = None
     if options.together:
         require_together(jobs, scenarios, inventory)
@@ -185,45 +184,19 @@ def _run(options: argparse.Namespace, request: Request, console: Console) -> dic
 def _add_resume(command: argparse.ArgumentParser) -> None:
     command.add_argument("run", type=Path, help="runs/<run-id> of the interrupted run")
     command.add_argument("--influx-url", metavar="URL", help="another InfluxDB than the interrupted run's")
+    add_yes(command)
     add_json(command, "the run's outcome, reasons and bundle")
 
 
 def resume(options: argparse.Namespace) -> int:
     request = request_of(Bundle.open(options.run))
-    if options.influx_url:
-        request = replace(request, influx_url=options.influx_url)
+    request = replace(request, influx_url=options.influx_url or request.influx_url, yes=options.yes)
     console = Console(stderr=True)
     console.print(f"resuming {request.resumes}", highlight=False)
     run = _run(options, request, console)
     print_document(options, run)
     status: int = run["exit_status"]
     return status
-
-
-def chosen_targets(options: argparse.Namespace) -> tuple[list[str], Path | None]:
-    """Names of the targets to run on, and the folder that replaces the inventory's. Raises BenchError."""
-    profiles = load_profiles(request_of_options(options), Layout())
-    candidate, compared = profiles.candidate, compared_names(profiles.scenario)
-    known = [target.name for target in candidate.targets if target.name]
-    if compared:
-        if options.target not in (None, compared[0]):
-            raise BenchError(
-                f"scenario {profiles.scenario.id!r} measures its targets in one run ({', '.join(compared)}), so that TARGET="
-                f"{options.target} chooses nothing. Leave it out, or change the scenario's `reference` and `sets`"
-            )
-        return compared[:1], None
-    if options.target is None:
-        return candidate.own_run_targets, None
-    if options.target in known:
-        return [options.target], None
-    if len(known) > 1 or candidate.connection != "local":
-        raise BenchError(f"candidate {candidate.name!r} has no target {options.target!r}. Known: {', '.join(known)}")
-    if "/" not in options.target and not Path(options.target).is_dir():
-        raise BenchError(
-            f"candidate {candidate.name!r} has no target {options.target!r} ({', '.join(known) or 'its only target has no name'}), "
-            f"and there is no folder of that name. Correct TARGET, or write TARGET=./{options.target} for a folder that shall be made"
-        )
-    return candidate.own_run_targets, Path(options.target).resolve()
 
 
 def exit_status(bundle: Bundle, verdict: Verdict) -> int:
@@ -234,7 +207,7 @@ def exit_status(bundle: Bundle, verdict: Verdict) -> int:
 
 
 def closing_words(bundle: Bundle, verdict: Verdict) -> str:
-    """Outcome, reasons and paths, as `make qualify` prints them last."""
+    """Outcome, reasons and paths, as `daq-bench qualify` prints them last."""
     lines = ["", f"Outcome: {verdict.outcome}", *(f"  - {reason}" for reason in verdict.reasons)]
     if verdict.declared_rehearsal:
         lines.append(
@@ -243,15 +216,15 @@ def closing_words(bundle: Bundle, verdict: Verdict) -> str:
     names = ("report.pdf", "report.html", "verdict.json", "robot/log.html")
     lines += ["", *(f"{name:<15} {shown(bundle.path / name)}" for name in names if (bundle.path / name).exists())]
     if bundle.run.state == "interrupted":
-        lines.append(f"`make resume RUN={shown(bundle.path)}` starts it again")
+        lines.append(f"`daq-bench resume {shown(bundle.path)}` starts it again")
     events = bundle.events() if bundle.events_file.exists() else []
     if any((event.kind, event.source) == ("error", "clean-up") for event in events):
         name = bundle.run.candidate.name
         lines.append(
-            f"Not everything could be given back. `make restore CANDIDATE={name}` does it once the cause is removed"
+            f"Not everything could be given back. `daq-bench restore --candidate {name}` does it once the cause is removed"
         )
     if not (bundle.path / "report.pdf").exists():
-        lines.append(f"No report was rendered; `make report RUN={shown(bundle.path)}` renders one from what there is")
+        lines.append(f"No report was rendered; `daq-bench report {shown(bundle.path)}` renders one from what there is")
     return "\n".join(lines)
 
 

@@ -18,6 +18,7 @@ from daq_bench.bench_model.profiles.yaml_source import read_yaml
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.connection import LOCAL, connection_of
 from daq_bench.rig.candidate.machine import Machine, SshMachine, machine_of
+from daq_bench.rig.candidate.ssh import UnreachableError
 from daq_bench.rig.discovery.drives import judged
 from daq_bench.rig.discovery.firmware import look
 from daq_bench.rig.discovery.proposal import Found, inventory_text
@@ -127,7 +128,11 @@ def reached(variables: dict[str, Any], name: str, layout: Layout) -> Iterator[Ma
         if not isinstance(machine, SshMachine):
             yield machine
             return
-        machine.link.open()
+        try:
+            machine.link.open()
+        except UnreachableError as error:
+            remedy = "Correct --host, --port, --key or --ssh-args (make: HOST=, PORT=, KEY=, SSH_ARGS=)"
+            raise BenchError(f"{error.what}. {remedy}; `ssh-keyscan` shows a host key that is not known yet") from None
         try:
             yield machine
         finally:

@@ -17,6 +17,7 @@ from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.connection import connection_of
 from daq_bench.rig.candidate.machine import SshMachine, machine_of
+from daq_bench.rig.candidate.ssh import UnreachableError
 from daq_bench.rig.discovery.discover import as_root, known_tools
 
 CONTROL, CANDIDATE = "control node", "candidate"
@@ -119,8 +120,12 @@ def candidate(layout: Layout, inventory: Path, name: str) -> Iterator[Finding]:
             sudo = as_root(machine, name)
             tools = known_tools(layout)
             seen = machine.call("discovery", *tools, timeout_s=300)
+        except UnreachableError as error:
+            yield Finding(CANDIDATE, f"{name}, the way to it", " ".join(error.what.split()), error.remedy)
+            return
         except BenchError as error:
-            yield Finding(CANDIDATE, f"{name}, the way to it", "cannot be examined", " ".join(str(error).split()))
+            remedy = f"do what it says, then ask again: `daq-bench doctor {name}`"
+            yield Finding(CANDIDATE, f"{name}, the way to it", " ".join(str(error).split()), remedy)
             return
         finally:
             if isinstance(machine, SshMachine):

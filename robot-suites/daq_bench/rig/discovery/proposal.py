@@ -53,7 +53,7 @@ def _scalar(value: Any) -> str:
 def _preface(found: Found) -> Iterator[str]:
     free = sum(drive.is_free for drive in found.drives)
     yield _comment(
-        f"Proposed by `make discover`; nothing was written on {found.host['hostname']}. Read it before you use it."
+        f"Proposed by `daq-bench discover`; nothing was written on {found.host['hostname']}. Read it before you use it."
     )
     yield _comment(
         f"{len(found.drives)} drives: {free} free, {len(found.drives) - free} not to be tested (below, with reasons). "
@@ -120,6 +120,8 @@ def _identity(drive: FoundDrive) -> Iterator[tuple[str, str]]:
         yield "model", drive.model
     if plain_text(drive.firmware):
         yield "firmware", drive.firmware
+    if drive.size_bytes:
+        yield "capacity", f"{drive.size_bytes}B"
 
 
 def _words(drive: FoundDrive) -> str:

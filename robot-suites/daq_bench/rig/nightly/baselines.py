@@ -58,15 +58,19 @@ class Baselines:
         path = Path(known.run)
         if not (path / MANIFEST).is_file() or digest_of(path / MANIFEST) != known.manifest_sha256:
             raise BenchError(
-                f"the baseline {known.run_id} is gone or altered ({path}); set another: make baseline RUN=runs/<id>"
+                f"the baseline {known.run_id} is gone or altered ({path}); set another: daq-bench baseline runs/<id>"
             )
         found = read_night(path, warm=False)
         if (found.id, task_key(found)) != (known.run_id, task_key(night)) or found.state != FINISHED or not found.good:
             raise BenchError(
                 f"{self._file} names {path} as the baseline of {task_key(night)}, and it is a run of {task_key(found)} that ended "
-                f"{found.state} with {found.outcome}; set another: make baseline RUN=runs/<id>"
+                f"{found.state} with {found.outcome}; set another: daq-bench baseline runs/<id>"
             )
         return found
+
+    def chosen(self, night: Night) -> bool:
+        """Says whether somebody set the baseline of `night`'s task."""
+        return task_key(night) in _read(self._file)
 
     def paths(self) -> set[Path]:
         return {Path(known.run).resolve() for known in _read(self._file).values()}

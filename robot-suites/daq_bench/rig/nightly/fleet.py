@@ -1,4 +1,4 @@
-"""Runs of several candidates, each in a process of its own: a night's, and those of `make qualify CANDIDATES=a,b JOBS=2`."""
+"""Runs of several candidates, each in a process of its own: a night's, and those of `daq-bench qualify --candidates a,b --jobs 2`."""
 
 from __future__ import annotations
 

@@ -20,12 +20,16 @@ from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError, ProfileError, RefusedError, in_words
 from daq_bench.bench_model.documents.nights import Job
-from daq_bench.bench_model.nights.night import Night, read_night, read_run
+from daq_bench.bench_model.nights.night import FINISHED, Night, read_night, read_run
 from daq_bench.bench_model.nights.outcome import ERROR, INTERRUPTED, SKIPPED, STATUS, Entry, outcome_of
 from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.rig.base.settings import Layout, profile_file
 from daq_bench.rig.base.shell import UNTIL_PARENT_DIES
 from daq_bench.rig.candidate.lock import all_exclusive
 from daq_bench.rig.candidate.trigger import VARIABLE
+from daq_bench.rig.checking.door import Trust, admit
+from daq_bench.rig.checking.own_profiles import Own
+from daq_bench.rig.checking.signing import of_checker
 
 POLL_S = 0.2
 CLEAN_UP_S_MAX = 1800.0  # a run that was told to stop restores BIOS settings too, which may take a reboot
@@ -73,8 +77,17 @@ def run_job(job: Job, where: Where, log: Path, stop: Callable[[], str]) -> list[
     ended = _execute(command(job, where), log, stop, {VARIABLE: where.meeting} if where.meeting else {})
     with _one_at_a_time:
         made = sorted(path for path in _bundles(where.runs, job.candidate) - before if _is_of(path, job, since))
-        found = [_entry(job, path, ended, len(made)) for path in made]
+        found = [_entry(job, path, ended, len(made), trust_of(job, where)) for path in made]
         return [*found, *_unexplained(job, found, ended, log)] if found else [_without_bundle(job, ended, log)]
+
+
+def trust_of(job: Job, where: Where) -> Trust:
+    """The operator's own: the keys that the inventory names, and the very profiles that the job asks for."""
+    folder = Layout().inventory
+    scenario = profile_file(folder / "scenarios", job.scenario) if job.scenario else None
+    requirement = profile_file(folder / "requirements", job.requirement) if job.requirement else None
+    signers = of_checker(where.inventory, ("allowed_signers",)).allowed_signers
+    return Trust(signers, Own(scenario, requirement))
 
 
 def command(job: Job, where: Where) -> list[str]:
@@ -154,7 +167,7 @@ def _last_words(log: Path) -> str:
     return told.removeprefix("error: ")
 
 
-def _entry(job: Job, path: Path, ended: Ended, of: int) -> Entry:
+def _entry(job: Job, path: Path, ended: Ended, of: int, trust: Trust) -> Entry:
     seconds = ended.seconds / of
     try:
         night = read_night(path, warm=False)
@@ -165,10 +178,13 @@ def _entry(job: Job, path: Path, ended: Ended, of: int) -> Entry:
             f"{path.name} came to no verdict that counts (exit status {ended.status}): {in_words(error)}",
             seconds=seconds,
         )
+    (door,) = admit([path], trust)
+    if door.refusal and night.state == FINISHED:
+        return Entry(job, ERROR, f"{path.name} {door.refusal}", seconds=seconds)
     outcome, reason = outcome_of(night), _reason(night)
     if outcome == INTERRUPTED and ended.stopped:
         reason = f"{ended.stopped}; the run put the machine back and sealed its bundle as interrupted"
-    return Entry(job, outcome, reason, night, seconds=seconds)
+    return Entry(job, outcome, reason, night, seconds=seconds, marks=door.marks)
 
 
 def _reason(night: Night) -> str:

@@ -21,7 +21,7 @@ from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
 from daq_bench.bench_model.documents.nights import Job, NightDocument, NightRun, NightState
 from daq_bench.bench_model.documents.struct import checked, read
 from daq_bench.bench_model.nights import ocp_tv
-from daq_bench.bench_model.nights.baseline import compare
+from daq_bench.bench_model.nights.baseline import REGRESSED, compare
 from daq_bench.bench_model.nights.night import FINISHED, Night, read_night
 from daq_bench.bench_model.nights.outcome import (
     ERROR,
@@ -38,9 +38,10 @@ from daq_bench.bench_model.nights.run_history import read_all, without_duplicate
 from daq_bench.bench_model.nights.xunit import xunit
 from daq_bench.rig.base.bundle import now_utc, point_latest, to_json, write_text_atomically
 from daq_bench.rig.base.shell import LocalShell
+from daq_bench.rig.checking.door import admit
 from daq_bench.rig.nightly.baselines import Baselines, prune
 from daq_bench.rig.nightly.fleet import Fleet
-from daq_bench.rig.nightly.job import Where
+from daq_bench.rig.nightly.job import Where, trust_of
 from daq_bench.rig.nightly.lanes import Stop
 from daq_bench.rig.nightly.plan import Plan
 
@@ -62,7 +63,7 @@ class Nightly:
         self._entries: list[Entry] = []
         self._stop = Stop("the night's time limit was reached")
         self._resumed: dict[Job, list[Entry]] = {}
-        self._regressed: set[str] = set()
+        self._red: dict[str, frozenset[str]] = {}
 
     def carry_out(self, goes_on: bool) -> int:
         """Executes the night, or resumes it, while no other command is at it. Raises RefusedError where one is."""
@@ -95,7 +96,9 @@ class Nightly:
         self._started = found.started_utc
         self._plan = replace(self._plan, jobs=tuple(found.plan))
         if all(job in self._resumed for job in self._plan.jobs):
-            raise RefusedError(f"{self._folder} is finished: there is nothing to resume. `make nightly` begins another")
+            raise RefusedError(
+                f"{self._folder} is finished: there is nothing to resume. `daq-bench nightly` begins another"
+            )
 
     def _stored(self) -> NightDocument:
         try:
@@ -111,7 +114,7 @@ class Nightly:
         point_latest(self._folder.parent, self._folder.name)
         if self._plan.time_limit_s is not None:
             self._stop.deadline = time.monotonic() + self._plan.time_limit_s
-        self._regressed = regressed_runs(self._folder.parent, self._say)
+        self._red = regressed_runs(self._folder.parent, self._say)
         fleet = Fleet(self._plan.jobs, self._where, self._folder, self._console, self._at_once, self._stop)
         self._entries = fleet.execute("the night", self._resumed, self._compared, self._goes_on)
         return self._conclude()
@@ -127,23 +130,28 @@ class Nightly:
             return entry
         try:
             earlier = self._earlier(night)
-            baseline = self._baselines.of(night, earlier)
+            baseline = self._baselines.of(night, [one for one in earlier if one.id not in self._red])
         except BenchError as error:
             return replace(entry, outcome=worse(entry.outcome, ERROR), reason=str(error))
         if baseline is None:
             return replace(entry, reason=f"{entry.reason}; no baseline yet".removeprefix("; "))
         others = [one for one in earlier if one.task == night.task]
-        return replace(entry, baseline=baseline.id, comparisons=tuple(compare(night, baseline, others)))
+        found = compare(night, baseline, others, self._red, self._baselines.chosen(night))
+        return replace(entry, baseline=baseline.id, comparisons=tuple(found))
 
     def _earlier(self, night: Night) -> list[Night]:
-        """Known good runs of the candidate that began before, in order: none that a night found worse than its baseline.
+        """Good runs of the candidate that began before, in order, those among them that a night found worse.
 
         Raises BenchError where the clock jumped, so that nobody can tell which run is the last one."""
         found, _ = read_all([self._where.runs], night.candidate)
         good = [
             one for one in without_duplicates(found)[0]
-            if one.state == FINISHED and one.good and one.id not in {night.id, *self._regressed}
+            if one.state == FINISHED and one.good and one.id != night.id
         ]  # fmt: skip
+        trust = trust_of(Job(candidate=night.candidate), self._where)
+        good = [
+            one for one, door in zip(good, admit([one.path for one in good], trust), strict=True) if not door.refusal
+        ]
         now = datetime.now(UTC)
         if ahead := [one.id for one in good if one.started > now and one.task == night.task]:
             raise BenchError(
@@ -212,10 +220,10 @@ class Nightly:
         self._console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
-def regressed_runs(nights: Path, say: Callable[[str], None]) -> set[str]:
-    """Returns the runs that a night found worse than their baseline: none is the last known good one of those after it. `make baseline`
+def regressed_runs(nights: Path, say: Callable[[str], None]) -> dict[str, frozenset[str]]:
+    """Returns the runs that a night found worse, with the requirements: none is the last known good one of those after it. `baseline`
     accepts what changed."""
-    found: set[str] = set()
+    found: dict[str, frozenset[str]] = {}
     for file in nights.glob(f"*/{DOCUMENT}"):
         if file.parent.is_symlink():
             continue
@@ -224,7 +232,9 @@ def regressed_runs(nights: Path, say: Callable[[str], None]) -> set[str]:
         except (OSError, ValueError, BenchError) as error:
             say(f"warning: {file} cannot be read ({in_words(error)}): what that night found is not known")
             continue
-        found |= {run.run_id for run in stored.runs if run.run_id and run.worst == REGRESSION}
+        for run in stored.runs:
+            if run.run_id and run.worst == REGRESSION:
+                found[run.run_id] = frozenset(one.id for one in run.comparisons if one.result == REGRESSED)
     return found
 
 
@@ -239,7 +249,16 @@ def _entry_of(stored: NightRun) -> Entry:
             outcome = worse(outcome, outcome_of(night))
         except (OSError, ValueError, KeyError, TypeError, BenchError) as error:
             outcome, reason, night = worse(outcome, ERROR), f"{stored.run_id} does not count: {in_words(error)}", None
-    return Entry(stored.job, outcome, reason, night, stored.baseline, tuple(stored.comparisons), stored.seconds)
+    return Entry(
+        stored.job,
+        outcome,
+        reason,
+        night,
+        stored.baseline,
+        tuple(stored.comparisons),
+        stored.seconds,
+        tuple(stored.marks),
+    )
 
 
 def _versions() -> dict[str, str]:

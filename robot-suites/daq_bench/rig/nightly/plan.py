@@ -8,13 +8,15 @@ from pathlib import Path
 
 from msgspec import structs
 
+from daq_bench.bench_model.base.errors import RefusedError
 from daq_bench.bench_model.documents.nights import Job
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.yaml_source import check, read_yaml
 from daq_bench.rig.base.settings import Layout, Request, load_profiles
+from daq_bench.rig.run.planning import plan_run
 
 KEY = ("all", "vars", "bench_nightly")
-DEFAULT = Job("this-machine")  # the smoke run of this machine: what `make qualify` does
+DEFAULT = Job("this-machine")  # the smoke run of this machine: what `daq-bench qualify` does
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class Plan:
     jobs: tuple[Job, ...]
     time_limit_s: float | None = None
     keep_passes: int | None = None
+    accept_wear: bool = False
 
 
 def load_plan(inventory: Path, candidates: Sequence[str] = (), scenario: str | None = None) -> Plan:
@@ -39,7 +42,12 @@ def load_plan(inventory: Path, candidates: Sequence[str] = (), scenario: str | N
     if scenario:
         jobs = list(dict.fromkeys(structs.replace(job, scenario=scenario, requirement=None) for job in jobs))
     for job in jobs:
-        load_profiles(request_of_job(job, inventory), Layout())
+        asked = plan_run(load_profiles(request_of_job(job, inventory), Layout()), Layout()).consent
+        if asked and not declared.accept_wear:
+            raise RefusedError(
+                f"{inventory}: {'.'.join(KEY)}: {job.candidate}: {asked}. No run was begun. Write accept_wear: true beside `runs`, or ask "
+                "for less"
+            )
     return replace(declared, jobs=tuple(jobs))
 
 
@@ -67,4 +75,5 @@ def _declared(inventory: Path) -> Plan:
         jobs,
         None if hours is None else 3600.0 * hours,
         document.get("keep_passes"),
+        document.get("accept_wear", False),
     )

@@ -23,7 +23,7 @@ OWN_FILES = (
     "minidaq-scan*",
     "latency-under-load*.daq",
     "steady-state.bin",
-    "precondition.bin",
+    "precondition*.bin",
     "thermal.bin",
     "endurance.bin",
     "saturation.bin",

@@ -45,7 +45,7 @@ def conclude(bundle: Bundle, signer: Signer | None, influx: Influx | None, say: 
     _seal(bundle, rendered, signer, say)
     problem = publish(bundle.path, influx) if influx and bundle.run.telemetry else None
     if problem:
-        say(f"warning: the verdict is not in InfluxDB ({problem}); the next run or `make replay` delivers it")
+        say(f"warning: the verdict is not in InfluxDB ({problem}); the next run or `daq-bench replay` delivers it")
     return verdict
 
 

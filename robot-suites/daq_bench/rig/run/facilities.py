@@ -56,6 +56,7 @@ class FurtherTargets:
             wrong = differences(check_identity(candidate, found))
             if wrong:
                 raise BenchError(f"it is not what the inventory declares: {wrong}")
+            preflight.check_leads_to_drive(directory, target.memory)
             preflight.check_direct_io(directory, target.filesystem, context.machine, context.daqwriter)
             reserve = preflight.reserve_of(candidate, target.free_bytes)
             preflight.check_space(context.scenario, directory, target.free_bytes, reserve)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from decimal import ROUND_DOWN, Context, Decimal
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
@@ -16,8 +17,10 @@ from daq_bench.rig.candidate.host import Survey, Target, check_identity, differe
 from daq_bench.rig.candidate.load_target import RawDevice
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.registry import workloads_of
-from daq_bench.rig.workloads.shared.base import RESERVE_BYTES, Need
+from daq_bench.rig.workloads.shared.base import RESERVE_BYTES, Workload
+from daq_bench.rig.workloads.shared.plan import Need
 
+SHARE_MIN = 1e-3  # [P] of the record; less is no load
 MEMORY_FILESYSTEMS = {"tmpfs", "ramfs", "overlay"}
 
 
@@ -37,8 +40,10 @@ def check_space(scenario: Scenario, directory: Path, free: int, reserve: int = R
     remedy = f"smaller sizes in {scenario.file}"
     if scenario.duration_s and need.size_bytes == scenario.demand.record_bytes:
         remedy = (
-            f"DURATION={scenario.duration_s * share:.3g} or SCALE={scenario.scale * share:.3g} at most "
-            "(both scale the verdict down)"
+            f"ask for at most --duration {_rounded_down(scenario.duration_s * share)} or --scale {_rounded_down(scenario.scale * share)} "
+            "(make: DURATION=, SCALE=), which makes the run a rehearsal"
+            if share >= SHARE_MIN
+            else f"make room on this one: hardly anything of {decimal_label(need.size_bytes)} fits"
         )
     room = f"plus {decimal_label(reserve)} kept free, against {decimal_label(free)} ({free} B) free"
     if not reserve:
@@ -46,6 +51,11 @@ def check_space(scenario: Scenario, directory: Path, free: int, reserve: int = R
     raise RefusedError(
         f"target {directory} is too small: {need.arithmetic}, {room}. Nothing was written. Use a larger target, or {remedy}"
     )
+
+
+def _rounded_down(value: float) -> str:
+    """Three digits, never more than the value: what is proposed has to fit."""
+    return f"{Decimal(value).normalize(Context(prec=3, rounding=ROUND_DOWN)):f}"
 
 
 def reserve_of(candidate: Candidate, free: int) -> int:
@@ -103,6 +113,15 @@ def check_direct_io(directory: Path, filesystem: str | None, machine: Machine, d
         )
 
 
+def check_leads_to_drive(directory: Path, memory: str) -> None:
+    """Raises RefusedError for a target that lies in RAM, whatever is layered above it."""
+    if memory:
+        raise RefusedError(
+            f"target {directory} lies in memory ({memory}): its speed says nothing about a drive. Nothing was written. "
+            "Set target.directory in the inventory to a folder whose file system is on drives"
+        )
+
+
 def check_candidate(candidate: Candidate, found: Survey, inventory: Path) -> None:
     """Raises RefusedError when this is not the machine that the inventory declares: it is neither tuned nor written to."""
     # A target that provisioning builds is not there yet; the storage role's own guard looks at its drives.
@@ -140,7 +159,11 @@ def check_clock(found: Survey, before_s: float, after_s: float) -> float:
 
 def check_memory(candidate: Candidate, scenario: Scenario, memory_bytes: int) -> None:
     """Raises RefusedError when a workload's buffers exceed the declared transient buffer or half of the RAM."""
-    limit = min(candidate.transient_buffer_bytes, memory_bytes // 2)
+    check_buffers(scenario, min(candidate.transient_buffer_bytes, memory_bytes // 2))
+
+
+def check_buffers(scenario: Scenario, limit: int) -> None:
+    """Raises RefusedError when a workload's buffers exceed `limit` B."""
     for workload in workloads_of(scenario):
         wanted = workload.memory(scenario)
         if wanted.size_bytes > limit:
@@ -186,16 +209,22 @@ def check_programs(scenario: Scenario, layout: Layout) -> None:
         file = layout.programs[workload.program] if workload.program else layout.daqwriter
         if not file.is_file():
             raise RefusedError(
-                f"{scenario.file}: workloads.{workload.name} needs {file}, which is not built. `make build` does it"
+                f"{scenario.file}: workloads.{workload.name} needs {file}, which is not built. `make build` does it, or says"
+                " what this system lacks for it"
             )
 
 
 def check_workloads(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
     """Raises RefusedError for a demand that a workload cannot meet on this candidate."""
     for workload in workloads_of(scenario):
-        if candidate.target.is_raw and not workload.raw:
-            raise RefusedError(
-                f"{scenario.file}: workloads.{workload.name} needs a file system, but the target of {candidate.name} is a raw drive. "
-                "Choose a target of kind filesystem, or leave the workload out"
-            )
-        workload.check(scenario, candidate, found)
+        check_workload(workload, scenario, candidate, found)
+
+
+def check_workload(workload: Workload, scenario: Scenario, candidate: Candidate, found: Survey) -> None:
+    """Raises RefusedError for a demand that this workload cannot meet."""
+    if candidate.target.is_raw and not workload.raw:
+        raise RefusedError(
+            f"{scenario.file}: workloads.{workload.name} needs a file system, but the target of {candidate.name} is a raw drive. "
+            "Choose a target of kind filesystem, or leave the workload out"
+        )
+    workload.check(scenario, candidate, found)

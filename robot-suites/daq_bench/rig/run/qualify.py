@@ -24,18 +24,19 @@ from daq_bench.rig.on_candidate.scratch import PREFIX as SCRATCH_PREFIX
 from daq_bench.rig.run.candidate_session import CandidateSession, connected, reboot_s
 from daq_bench.rig.run.clean_up import CleanUp, interrupts_as_exceptions, signals_ignored
 from daq_bench.rig.run.conclusion import conclude, derive
+from daq_bench.rig.run.consent import agree
 from daq_bench.rig.run.facilities import described_targets
 from daq_bench.rig.run.left_behind import take_back
 from daq_bench.rig.run.measuring import measure
+from daq_bench.rig.run.planning import plan_run
 from daq_bench.rig.run.progress import Observer, Plan, ProgressDisplay
 from daq_bench.rig.run.record import copy_profiles, first_run
 from daq_bench.rig.run.resume import asked_for
 from daq_bench.rig.run.suites import suite_files
 from daq_bench.rig.run.targets import Targets
 from daq_bench.rig.run.watch import Watch
-from daq_bench.rig.workloads.registry import workloads_of
 
-PLAYBOOK_S = 12.0  # a playbook's duration on the machines seen so far; only for the display
+REASONS_MAX = 3  # against a PASS: the first lines of a run are no page
 
 
 class Qualification:
@@ -56,7 +57,7 @@ class Qualification:
         candidate = self._profiles.candidate
         directory = target_directory(self._layout, candidate, self._request.target_directory)
         influx_problem = check(self._influx) if self._influx is not None else None
-        what = f"make qualify SCENARIO={self._profiles.scenario.id} in {self._layout.repository}"
+        what = f"daq-bench qualify --scenario {self._profiles.scenario.id} in {self._layout.repository}"
         with (
             all_exclusive(candidate, what),
             connected(self._profiles.inventory_file, candidate.name, self._layout) as machine,
@@ -70,20 +71,24 @@ class Qualification:
             targets.remove_stale(self._say)
             take_back(machine, self._runs, self._say)
             found = targets.preflight()
+            plan = plan_run(self._profiles, self._layout, targets.found, directory=self._request.target_directory)
+            for line in plan.lines(REASONS_MAX):
+                self._say(line)
+            agree(plan.consent, self._request.yes, self._console)
             bundle = Bundle.create(self._runs, candidate.name, candidate.target.name, self._profiles.scenario.id)
             self._say(f"run {bundle.id}")
             with interrupts_as_exceptions():
                 watch = Watch(session, bundle, self._influx, influx_problem, self._say)
                 try:
-                    return bundle, self._run(targets, watch, bundle, found)
+                    return bundle, self._run(targets, watch, bundle, found, Plan(plan.phases))
                 except OSError as error:  # everything was given back on the way here; what could not be is named above
                     raise BenchError(_not_written(bundle, candidate.name, error)) from None
 
     def _say(self, text: str) -> None:
         self._console.print(text, highlight=False, soft_wrap=True)
 
-    def _run(self, targets: Targets, watch: Watch, bundle: Bundle, found: Survey) -> Verdict:
-        plan, session = self._plan(), targets.first
+    def _run(self, targets: Targets, watch: Watch, bundle: Bundle, found: Survey, plan: Plan) -> Verdict:
+        session = targets.first
         raw = self._profiles.candidate.target.is_raw
         folder = session.directory if raw else session.directory / f"{SCRATCH_PREFIX}{bundle.id}"
         bundle.begin(first_run(bundle, self._profiles, found, folder, session.directory))
@@ -129,19 +134,11 @@ class Qualification:
             return "error", f"a fault of the bench: {error!r}; its traceback is in error.txt"
         return "finished", None
 
-    def _plan(self) -> Plan:
-        scenario = self._profiles.scenario
-        phases = [("provision", 2 * PLAYBOOK_S), ("identity", 2.0)]
-        phases += [(workload.name, workload.seconds(scenario)) for workload in workloads_of(scenario)]
-        return Plan(
-            [*phases, ("verify", PLAYBOOK_S), ("restore", PLAYBOOK_S / 2), ("telemetry", 2.0), ("report", 10.0)]
-        )
-
 
 def _not_written(bundle: Bundle, candidate: str, error: OSError) -> str:
     where = error.filename or bundle.path
     return (
         f"run {bundle.id} could not be written to its end: {where}: {error.strerror or error}. It is no evidence and has no verdict. "
-        f"Make room, then `make resume RUN={bundle.path}` starts it again; if a warning above says that something could not be cleaned "
-        f"up, `make restore CANDIDATE={candidate}` does it"
+        f"Make room, then `daq-bench resume {bundle.path}` starts it again; if a warning above says that something could not be cleaned "
+        f"up, `daq-bench restore --candidate {candidate}` does it"
     )

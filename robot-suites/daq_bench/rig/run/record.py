@@ -15,6 +15,7 @@ from daq_bench.bench_model.documents.run import (
     CandidateOfRun,
     DemandOfRun,
     Git,
+    Host,
     RequirementOfRun,
     Run,
     ScenarioOfRun,
@@ -37,10 +38,15 @@ PACKAGES = ("robotframework", "ansible-core", "influxdb-client", "scipy", "matpl
 
 def first_run(bundle: Bundle, profiles: Profiles, found: Survey, scratch: Path, directory: Path) -> Run:
     """The first run.json; later stages add to it. `found` may know no target yet: `target_of` then follows."""
+    return planned_run(bundle.id, profiles, found.host, target_of(profiles.candidate, found, scratch, directory))
+
+
+def planned_run(run_id: str, profiles: Profiles, host: Host, target: TargetOfRun) -> Run:
+    """run.json as it is before anything is done."""
     candidate, scenario, requirement = profiles.candidate, profiles.scenario, profiles.requirement
     run = Run(
         schema_version=1,
-        run_id=bundle.id,
+        run_id=run_id,
         state="running",
         state_reason=None,
         started_utc=now_utc(),
@@ -51,9 +57,9 @@ def first_run(bundle: Bundle, profiles: Profiles, found: Survey, scratch: Path, 
             transient_buffer_bytes=candidate.transient_buffer_bytes,
             virtual=candidate.virtual,
             connection=candidate.connection,
-            **as_document(found.host),
+            **as_document(host),
         ),
-        target=target_of(candidate, found, scratch, directory),
+        target=target,
         scenario=ScenarioOfRun(
             id=scenario.id,
             title=scenario.title,

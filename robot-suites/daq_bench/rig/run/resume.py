@@ -1,4 +1,4 @@
-"""`make resume RUN=`: repeats the request of an interrupted run, from its own bundle.
+"""`daq-bench resume RUN`: repeats the request of an interrupted run, from its own bundle.
 
 The scenario and the requirements are the bundle's copies, so that an edit in between does not make it another experiment.
 The inventory is the control node's own: connection details are in no bundle."""
@@ -38,15 +38,17 @@ def request_of(bundle: Bundle) -> Request:
     run = bundle.run
     if run.state == "finished":
         raise RefusedError(
-            f"{bundle.path} is finished: there is nothing to resume. `make qualify` runs its scenario again"
+            f"{bundle.path} is finished: there is nothing to resume. `daq-bench qualify` runs its scenario again"
         )
     if run.request is None:
-        raise RefusedError(f"{bundle.path / 'run.json'} does not say what its run was asked for. Use `make qualify`")
+        raise RefusedError(
+            f"{bundle.path / 'run.json'} does not say what its run was asked for. Use `daq-bench qualify`"
+        )
     altered = _altered_profiles(bundle)
     if altered:
         raise RefusedError(
             f"{bundle.path}: {', '.join(altered)} changed since the run, so that another experiment would be resumed. "
-            "Use `make qualify` with profiles of your own"
+            "Use `daq-bench qualify` with profiles of your own"
         )
     asked, profiles = run.request, bundle.path / "profiles"
     return Request(

@@ -27,13 +27,14 @@ class Targets:
         self.first = first
         self.further = [first.at(name) for name in compared_names(first.profiles.scenario)[1:]]
         self.clock = ClockLog()
+        self.found: dict[str, Survey] = {}  # what preflight saw, by the target's name
 
     def remove_stale(self, say: Callable[[str], None]) -> None:
         """Removes the scratch files of runs that were killed. Raises BenchError for a file system that has failed."""
         for one in (self.first, *self.further):
             if failed := remove_scratch(one.machine, [one.directory], say):
                 raise BenchError(
-                    f"{failed[0]}. Its file system has failed: `make restore` gives the candidate back; then look at its drives"
+                    f"{failed[0]}. Its file system has failed: `daq-bench restore` gives the candidate back; then look at its drives"
                 )
 
     def preflight(self) -> Survey:
@@ -58,6 +59,7 @@ class Targets:
         if machine.is_local and not built and not candidate.target.is_raw:
             require_target_directory(session.directory)
         found, before_s, after_s = session.survey()
+        self.found[candidate.target.name] = found
         if not machine.is_local:
             preflight.check_clock(found, before_s, after_s)
         self.clock.note("before the run", found, before_s, after_s)
@@ -67,6 +69,7 @@ class Targets:
             _check_raw(session, found, ours, is_there=machine.is_local)
         elif not built:
             target = preflight.check_target(candidate, found, session.directory)
+            preflight.check_leads_to_drive(session.directory, target.memory)
             if machine.is_local:
                 preflight.check_direct_io(session.directory, target.filesystem, machine, layout.daqwriter)
             preflight.check_space(scenario, session.directory, target.free_bytes)
@@ -97,6 +100,7 @@ class Targets:
         target = preflight.check_target(candidate, found, directory)
         if not (machine.is_local and candidate.target.storage is None):
             daqwriter = machine.places(candidate.name, bundle.path).daqwriter
+            preflight.check_leads_to_drive(directory, target.memory)
             preflight.check_direct_io(directory, target.filesystem, machine, daqwriter)
             reserve = preflight.reserve_of(candidate, target.free_bytes)
             preflight.check_space(session.profiles.scenario, directory, target.free_bytes, reserve)

@@ -54,7 +54,7 @@ class Watch:
         return self.influx
 
     def _warn_of_influx(self, problem: str) -> None:
-        again = f"make replay RUN=runs/{self._bundle.id}"
+        again = f"daq-bench replay runs/{self._bundle.id}"
         text = f"{problem}; telemetry stays in the bundle, and is delivered when it answers or by `{again}`"
         self._bundle.event("telemetry", "influxdb", text)
         self._say(f"warning: {text}")
@@ -103,7 +103,7 @@ class Watch:
             self._bundle.event("telemetry", "agent", text)
         undelivered = summary["points"]["undelivered"] if summary else 0
         if undelivered:
-            again = f"make replay RUN=runs/{self._bundle.id}"
+            again = f"daq-bench replay runs/{self._bundle.id}"
             text = f"{undelivered} telemetry points are not in InfluxDB; the next run or `{again}` delivers them"
             self._bundle.event("telemetry", "agent", text)
             self._say(f"warning: {text}")

@@ -15,9 +15,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
-from daq_bench.bench_model.bundle.files import SPOOL_BYTES_MAX, open_file, plain_file, read_bytes
+from daq_bench.bench_model.bundle.files import (
+    DOCUMENT_BYTES_MAX,
+    ENTRIES_MAX,
+    SPOOL_BYTES_MAX,
+    open_file,
+    plain_file,
+    read_bytes,
+)
 from daq_bench.bench_model.bundle.provenance import (
     MANIFEST,
+    NO_EVIDENCE,
+    REPORTS,
     REPORTS_MANIFEST,
     SIGNATURE_SUFFIX,
     digest_in,
@@ -139,7 +148,7 @@ def _listed(bundle: Path) -> dict[str, str]:
 def _require_same(store: Store, run: str, manifest: bytes, wanted: Mapping[str, str], whole: bool) -> None:
     if store.read(run, MANIFEST) != manifest:
         raise RefusedError(
-            f"{store.address} holds {run} with other content. Find out which is the run's own (make check-bundle), and remove the other"
+            f"{store.address} holds {run} with other content. Find out which is the run's own (`check-bundle`), and remove the other"
         )
     evidence = {name: digest for name, digest in wanted.items() if name in _names(manifest)}
     there = store.sizes(run)
@@ -170,16 +179,16 @@ def _get(store: Store, runs: Path, run: str) -> str:
         if not (target / MANIFEST).is_file() or read_bytes(target, MANIFEST) != store.read(run, MANIFEST):
             raise RefusedError(f"{target} is another bundle than that of {store.address}")
         return THERE
+    known, sizes = _manifest_of(store, run), store.sizes(run)
+    wanted = _wanted(store, run, known, sizes)
     work.mkdir(parents=True, exist_ok=True)
-    known = _manifest_of(store, run)
-    for name in sorted(store.sizes(run), key=lambda one: one == MANIFEST):
-        _require_inside(name, run)
+    for name in wanted:
         file = work / name
         if name in known and plain_file(work, name) and digest_in(work, name) == known[name]:
             continue  # an earlier copy that was cut short brought it
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("wb") as stream:
-            store.get(run, name, stream)
+            store.get(run, name, stream, sizes[name])
     if plain_file(work, MANIFEST) is None:
         raise RefusedError(f"{run} was removed from {store.address} while it was copied")
     try:
@@ -189,6 +198,33 @@ def _get(store: Store, runs: Path, run: str) -> str:
         raise
     work.rename(target)
     return COPIED
+
+
+def _wanted(store: Store, run: str, known: Mapping[str, str], sizes: Mapping[str, int]) -> list[str]:
+    """What is copied, the manifest last: files that a manifest lists, and the seals. Raises RefusedError, before anything is copied, for a
+    file that no manifest lists, that is no plain one, that is not there, or that is larger than a bundle's can be."""
+    beside = set(REPORTS) | set(NO_EVIDENCE) | {*SIDE, MANIFEST}
+    for name in (*known, *sizes):
+        _require_inside(name, run)
+    if strangers := sorted(sizes.keys() - known.keys() - beside):
+        raise RefusedError(
+            f"{run} holds {strangers[0][:80]!r} in {store.address}, which its manifest does not list. Remove it there"
+        )
+    if missing := sorted(known.keys() - sizes.keys()):
+        raise RefusedError(
+            f"{run} lacks {missing[0][:80]!r} in {store.address}, which its manifest lists. Gather it again"
+        )
+    if len(sizes) > ENTRIES_MAX:
+        raise RefusedError(
+            f"{run} holds {len(sizes)} files in {store.address}, more than a bundle can have ({ENTRIES_MAX})"
+        )
+    for name, size in sizes.items():
+        most = SPOOL_BYTES_MAX if name in known or name in REPORTS else DOCUMENT_BYTES_MAX
+        if size > most:
+            raise RefusedError(f"{run}/{name} has {size} B in {store.address}, more than {most} B. Leave the run out")
+        if not store.is_plain(run, name):
+            raise RefusedError(f"{run}/{name} is a link or special file in {store.address}. Remove it there")
+    return sorted(sizes, key=lambda one: one == MANIFEST)
 
 
 def _manifest_of(store: Store, run: str) -> dict[str, str]:

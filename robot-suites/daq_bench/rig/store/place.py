@@ -22,6 +22,7 @@ from daq_bench.bench_model.bundle.provenance import MANIFEST
 WORK = ".gathering"
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 CLAIM_BYTES_MAX = 4096
+BLOCK_BYTES = 1 << 20
 
 
 class Store:
@@ -94,9 +95,26 @@ class Store:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         part.replace(path)
 
-    def get(self, run: str, name: str, target: BinaryIO) -> None:
+    def is_plain(self, run: str, name: str) -> bool:
+        """Says whether the name leads to a regular file without a link on its way; a bucket knows no other."""
+        if not self._is_folder:
+            return True
+        place = Path(self._path(run, ""))
+        for part in ("", *name.split("/")):
+            place = place / part
+            if place.is_symlink():
+                return False
+        return place.is_file()
+
+    def get(self, run: str, name: str, target: BinaryIO, most: int) -> None:
+        """Copies the file. Raises RefusedError for one that has grown beyond `most` bytes since it was listed."""
+        left = most
         with self._fs.open(self._path(run, name), "rb") as stream:
-            shutil.copyfileobj(stream, target)
+            while block := stream.read(min(BLOCK_BYTES, left + 1)):
+                if len(block) > left:
+                    raise RefusedError(f"{self.address}/{run}/{name} grew while it was copied. Fetch again")
+                left -= len(block)
+                target.write(block)
 
     def claim(self, run: str, text: str) -> str:
         """Returns what the run's claim says: `text` when nobody had claimed it before."""
@@ -138,7 +156,7 @@ def _opened(address: str) -> tuple[Any, str]:
         fs, root = url_to_fs(address, use_listings_cache=False)
     except ImportError as error:
         raise BenchError(
-            f"STORE={address} needs a library that is missing ({error}). `make gather` installs it"
+            f"STORE={address} needs a library that is missing ({error}). `make setup PYTHON_GROUP=fleet` installs it"
         ) from None
     except ValueError as error:
         raise BenchError(f"STORE={address} is no folder and no address of a store ({error})") from None

@@ -232,7 +232,7 @@ def replay_earlier(agent: Path, runs: Path, influx: Influx) -> Iterator[str]:
 
 
 def _is_due(path: Path) -> bool:
-    """Says whether a run has undelivered telemetry; False for a damaged one, which `make replay` reports."""
+    """Says whether a run has undelivered telemetry; False for a damaged one, which `daq-bench replay` reports."""
     try:
         return undelivered(path)
     except BenchError:

@@ -20,17 +20,18 @@ from daq_bench.rig.base.shell import environment_for_children
 DEFAULT_PORT = 8086
 START_S_MAX = 30.0
 
-# Every listener is bound to loopback, the RPC port too; nothing is reported to the vendor.
+# Every listener is bound to loopback, the RPC port too; nothing is reported to the vendor. The folders are those of the folder that the
+# server stands in, so that they follow it when the checkout is moved.
 CONFIG = """\
 reporting-disabled = true
 bind-address = "127.0.0.1:{rpc_port}"
 
 [meta]
-  dir = "{directory}/meta"
+  dir = "meta"
 
 [data]
-  dir = "{directory}/data"
-  wal-dir = "{directory}/wal"
+  dir = "data"
+  wal-dir = "wal"
   series-id-set-cache-size = 100
   query-log-enabled = false
 
@@ -72,13 +73,18 @@ class LocalInflux:
         return self._pid()
 
     def _pid(self) -> int | None:
-        """Our server's pid; None when it has ended or the pid now belongs to another program."""
+        """Our server's pid; None when it has ended, or the pid belongs to another program or to the server of another folder.
+
+        A server stands in its folder. The kernel follows a folder that is moved; a copy of it, with the same pid in it, is another one."""
         try:
             pid = int(self._pid_file.read_text(encoding="ascii"))
-            executable = (Path("/proc") / str(pid) / "exe").readlink()
+            process = Path("/proc") / str(pid)
+            ours = (process / "exe").readlink().name.startswith("influxd") and (process / "cwd").samefile(
+                self.directory
+            )
         except (OSError, ValueError):
             return None
-        return pid if executable.name.startswith("influxd") else None
+        return pid if ours else None
 
     def start(self, port: int = DEFAULT_PORT) -> str:
         """Starts the server, or finds it running; returns its URL. Another program on `port` makes it take the next free one.
@@ -97,12 +103,11 @@ class LocalInflux:
         http_port = free_port(port)
         url = f"http://127.0.0.1:{http_port}"
         config = self.directory / "influxdb.conf"
-        config.write_text(
-            CONFIG.format(directory=self.directory, port=http_port, rpc_port=free_port(http_port + 1)), encoding="utf-8"
-        )
+        config.write_text(CONFIG.format(port=http_port, rpc_port=free_port(http_port + 1)), encoding="utf-8")
         with self.log_file.open("ab") as log:
             process = subprocess.Popen(
-                [self.influxd, "-config", config],
+                [self.influxd.absolute(), "-config", config.name],
+                cwd=self.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -24,7 +24,8 @@ from daq_bench.bench_model.workloads.block_scan import BlockScan, LargeBlocks, L
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.workloads.shared import fio
-from daq_bench.rig.workloads.shared.base import Need, Report, Workload, at_least_half
+from daq_bench.rig.workloads.shared.base import Report, Workload, at_least_half
+from daq_bench.rig.workloads.shared.plan import START_S, UNIT_BYTES_PER_S, Ground, Step
 from daq_bench.rig.workloads.shared.site import Site
 from daq_bench.rig.workloads.shared.write_point import measure_write, version_of, why_masked
 
@@ -34,17 +35,25 @@ PLATEAU_METRICS = ("block_scan.plateau_throughput", "block_scan.plateau_block_si
 FILE = "block-scan.bin"
 LARGE_BLOCK_METRIC = "block_scan.large_block_throughput"
 
-START_S = 0.6  # fio's own start
-WRITING_BYTES_PER_S = 2e9  # guessed time to lay out a file, for the progress display
 
-
-def estimated_s(scenario: Scenario) -> float:
-    """Expected duration of the scan in s, for the progress display: a point takes its time plus the tool's start."""
+def plan(scenario: Scenario, ground: Ground) -> list[Step]:
+    """Its file, then each point: daqwriter writes a file of its own before each of them."""
     parameters = scenario.workloads["block_scan"]
-    tools, points, again = _tools(parameters), len(parameters["block_sizes"]), len(turns(parameters))
-    seconds = points * (_point_s(parameters) + START_S) + again * (_point_s(_longer(parameters)) + START_S)
-    layouts = 1 + (points + again if "daqwriter" in tools else 0)
-    return float(seconds * len(tools) + layouts * parameters["file_size"] / WRITING_BYTES_PER_S)
+    size, found = parameters["file_size"], list[Step]()
+    room = f"the block scan's file of {decimal_label(size)}"
+    for tool in _tools(parameters):
+        before = 0 if tool == "fio" else size
+        if not before:
+            found.append(Step("laying out the scan's file", ground.seconds(size), size, size, room))
+        asked = [
+            (parameters, len(parameters["block_sizes"]), "points"),
+            (_longer(parameters), len(turns(parameters)), "repetitions"),
+        ]
+        for own, times, word in asked:
+            seconds, name = _point_s(own), f"{word} with {tool}"
+            length = seconds + START_S + (ground.seconds(before) or 0)
+            found.append(Step(name, length, ground.written(seconds) + before, size, room, times=times))
+    return found
 
 
 def turns(parameters: dict[str, Any]) -> list[tuple[int, int]]:
@@ -64,11 +73,6 @@ def _longer(parameters: dict[str, Any]) -> dict[str, Any]:
 def _tools(parameters: dict[str, Any]) -> list[str]:
     """Returns the tools, fio first: the document's own figures are those of its scan."""
     return list(parameters.get("tools", ["fio"]))
-
-
-def _need(scenario: Scenario) -> Need:
-    size = scenario.workloads["block_scan"]["file_size"]
-    return Need(size, f"the block scan's file of {decimal_label(size)}")
 
 
 def check_sizes(scenario: Scenario, workload: str, threads: int = 1) -> None:
@@ -133,10 +137,10 @@ def at_least_half_of_the_points_should_be_admissible(context: RunContext, scan: 
 
 WORKLOAD = Workload(
     "block_scan",
-    estimated_s,
-    _need,
+    plan,
     run,
     check=_check,
+    raw=True,
     checks=(
         every_block_size_should_have_been_measured,
         every_large_block_size_should_have_been_repeated,
@@ -215,8 +219,8 @@ def run_scan(site: Site, parameters: dict[str, Any], report: Report) -> dict[str
 
     with site.removed_afterwards(FILE):
         steps = len(parameters["block_sizes"]) + len(turns(parameters))
-        report("laying out the scan's file", 0, steps, parameters["file_size"] / WRITING_BYTES_PER_S)
-        fio.lay_out(site.machine, site.scratch / FILE, parameters["file_size"])
+        report("laying out the scan's file", 0, steps, parameters["file_size"] / UNIT_BYTES_PER_S)
+        fio.lay_out(site.target(FILE), parameters["file_size"])
         points, again = _points(parameters, measure_one, report)
     return document(version, parameters, points, again)
 
@@ -304,8 +308,8 @@ def fio_arguments(file: Path, block_bytes: int, parameters: dict[str, Any], log:
         f"--iodepth={parameters['io_depth']}",
         "--overwrite=1",
         "--time_based",
-        f"--runtime={parameters['seconds_per_point']}s",
-        f"--ramp_time={parameters['ramp_s']}s",
+        f"--runtime={fio.time_of(parameters['seconds_per_point'])}",
+        f"--ramp_time={fio.time_of(parameters['ramp_s'])}",
         "--lat_percentiles=1",
         "--percentile_list=50:99:99.9",
         f"--write_bw_log={log}",
@@ -320,12 +324,11 @@ def measure(
     """One point with fio on `file` of the target; its output is kept in files whose name ends with `suffix`."""
     name = f"fio-{block_bytes}{suffix}" if threads == 1 else f"fio-{block_bytes}-{threads}-threads{suffix}"
     logged = f"{name}_bw.1.log" if threads == 1 else f"{name}_bw.log"
-    argv = fio_arguments(site.scratch / file, block_bytes, parameters, site.work / name, threads)
+    target = site.target(file)
+    argv = fio_arguments(target.path, block_bytes, parameters, site.work / name, threads)
     before = site.device_written_bytes()
     timeout_s = 60 + 5 * (parameters["seconds_per_point"] + parameters["ramp_s"])
-    completed = fio.ended_well(
-        site.machine.run(argv, timeout_s=timeout_s), f"fio at block size {binary_label(block_bytes)}"
-    )
+    completed = fio.ended_well(target.run(argv, timeout_s=timeout_s), f"fio at block size {binary_label(block_bytes)}")
     device_bytes = site.device_written_bytes(since=before)
     (site.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
     bandwidth = site.raw / logged

@@ -4,7 +4,6 @@ Open loop: the source keeps its schedule whatever the drive does, also beyond sa
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +26,8 @@ from daq_bench.bench_model.workloads.latency_under_load import (
 )
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
-from daq_bench.rig.workloads.shared.base import Need, Report, Workload, at_least_half
+from daq_bench.rig.workloads.shared.base import Report, Workload, at_least_half
+from daq_bench.rig.workloads.shared.plan import Ground, Need, Step
 from daq_bench.rig.workloads.shared.site import Site
 
 RECORD = "latency-under-load.daq"
@@ -64,21 +64,17 @@ def _ladder(scenario: Scenario) -> Ladder:
     return Ladder(scenario.workloads["latency_under_load"], scenario.scale, scenario.seed)
 
 
-def estimated_s(scenario: Scenario) -> float:
-    """Expected duration in s: every rung, with its preparation and its draining."""
+def plan(scenario: Scenario, ground: Ground) -> list[Step]:
+    """Every rung, with its preparation and its draining; beyond saturation no more is written than the drive takes."""
     ladder = _ladder(scenario)
-    return float(len(ladder.factors) * (ladder.parameters["seconds_per_point"] + 2.0))
-
-
-def _need(scenario: Scenario) -> Need:
-    ladder = _ladder(scenario)
-    demand = ladder.demand(max(ladder.factors))
-    size = math.ceil(demand.record_bytes)
-    return Need(
-        size,
-        f"the highest rung of latency under load, {demand.offered_bytes_per_s / GB:.4g} GB/s x {demand.duration_s:g} s = "
-        f"{decimal_label(size)} ({size} B)",
-    )
+    found = []
+    for factor in ladder.factors:
+        demand = ladder.demand(factor)
+        rate, size = demand.offered_bytes_per_s, demand.record_bytes
+        room = f"the rung of {rate / GB:.4g} GB/s x {demand.duration_s:g} s = {decimal_label(size)} ({size} B)"
+        written = ground.written(demand.duration_s, rate)
+        found.append(Step(f"load factor {factor:g}", demand.duration_s + 2.0, written, size, room))
+    return found
 
 
 def _memory(scenario: Scenario) -> Need:
@@ -118,11 +114,11 @@ def at_least_half_of_the_loads_should_have_been_offered(context: RunContext, fou
 
 WORKLOAD = Workload(
     "latency_under_load",
-    estimated_s,
-    _need,
+    plan,
     run,
     memory=_memory,
     check=_check,
+    raw=True,
     checks=(every_superchunk_should_be_accounted_for, at_least_half_of_the_loads_should_have_been_offered),
 )
 
@@ -141,7 +137,7 @@ def run_ladder(site: Site, ladder: Ladder, report: Report) -> dict[str, Any]:
 def _record(site: Site, ladder: Ladder, demand: Demand, step: int) -> Minidaq:
     parameters = ladder.parameters
     options = [
-        f"--target={site.scratch / RECORD}",
+        *site.daqwriter_target(RECORD),
         f"--duration={demand.duration_s:g}",
         f"--links={demand.links}",
         f"--superchunk-bytes={demand.superchunk_bytes}",

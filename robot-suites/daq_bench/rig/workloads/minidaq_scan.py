@@ -32,13 +32,15 @@ from daq_bench.bench_model.workloads.minidaq_scan import (
 )
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
-from daq_bench.rig.workloads.shared.base import Need, Report, Workload, at_least_half
+from daq_bench.rig.workloads.shared.base import Report, Workload, at_least_half
+from daq_bench.rig.workloads.shared.plan import ANYWHERE, Ground, Need, Step
 from daq_bench.rig.workloads.shared.site import Site, unless_failed
 from daq_bench.rig.workloads.shared.write_point import SAMPLE_S
 
 BACK_OFFS = 5
 STEP = 0.98
-TRIALS = 10  # expected number of trials of a search, for the progress display
+TRIALS_LEAST = 2  # daqwriter tries each rate twice
+TRIALS = 10  # expected number of trials of a search on a drive that does not take all
 RECORD, SYNTHETIC = "minidaq-scan.daq", "minidaq-scan-synthetic.bin"
 
 
@@ -70,26 +72,24 @@ def _load(scenario: Scenario) -> Load:
     return Load(scenario.workloads["minidaq_scan"], scenario.scale)
 
 
-def estimated_s(scenario: Scenario) -> float:
-    """Expected duration in s: search, record and synthetic writes of each request size."""
-    parameters = scenario.workloads["minidaq_scan"]
-    return len(turns(parameters, scenario.repetitions)) * estimated_point_s(parameters)
+def plan(scenario: Scenario, ground: Ground) -> list[Step]:
+    """The points: search, record and synthetic writes of each request size. A drive that takes all ends the search at the highest rate."""
+    load = _load(scenario)
+    parameters, offered = load.parameters, load.bytes_per_s
+    trials = TRIALS_LEAST if ground.rate_bytes_per_s >= offered else TRIALS
+    trial_s, seconds = parameters["seconds_per_trial"], parameters["seconds_per_point"]
+    longest = max(seconds, trial_s)
+    size = math.ceil(offered * longest)
+    room = f"a record of the MiniDAQ scan, {offered / GB:.4g} GB/s x {longest:g} s = {decimal_label(size)} ({size} B)"
+    written = ground.written(trials * trial_s + 2 * seconds, offered)
+    length = trials * (trial_s + 0.5) + 2 * (seconds + 1)
+    return [Step("points", length, written, size, room, times=len(turns(parameters, scenario.repetitions)))]
 
 
 def turns(parameters: dict[str, Any], repetitions: int) -> list[tuple[int, int]]:
     """(repetition, request size) in the order of measuring. A size's repetitions lie a whole pass apart, so that one slow spell of
     the drive does not hit all of them."""
     return [(number, size) for number in range(1, repetitions + 1) for size in parameters["request_sizes"]]
-
-
-def _need(scenario: Scenario) -> Need:
-    load = _load(scenario)
-    seconds = max(load.parameters["seconds_per_point"], load.parameters["seconds_per_trial"])
-    size = math.ceil(load.bytes_per_s * seconds)
-    return Need(
-        size,
-        f"a record of the MiniDAQ scan, {load.bytes_per_s / GB:.4g} GB/s x {seconds:g} s = {decimal_label(size)} ({size} B)",
-    )
 
 
 def _memory(scenario: Scenario) -> Need:
@@ -115,8 +115,9 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
     """results/minidaq_scan.json of this run."""
     scenario = context.scenario
     parameters = scenario.workloads["minidaq_scan"]
+    (each,) = plan(scenario, ANYWHERE)
     load = Load(parameters, scenario.scale)
-    return run_minidaq_scan(Site.of(context), load, scenario.repetitions, scenario.seed, report)
+    return run_minidaq_scan(Site.of(context), load, scenario.repetitions, scenario.seed, report, each.duration_s or 0)
 
 
 def every_request_size_should_have_been_measured(context: RunContext, scan: dict[str, Any]) -> None:
@@ -134,21 +135,23 @@ def at_least_half_of_the_points_should_be_admissible(context: RunContext, scan: 
 
 WORKLOAD = Workload(
     "minidaq_scan",
-    estimated_s,
-    _need,
+    plan,
     run,
     memory=_memory,
     check=_check,
+    raw=True,
     checks=(every_request_size_should_have_been_measured, at_least_half_of_the_points_should_be_admissible),
 )
 
 
-def run_minidaq_scan(site: Site, load: Load, repetitions: int, seed: int, report: Report) -> dict[str, Any]:
+def run_minidaq_scan(
+    site: Site, load: Load, repetitions: int, seed: int, report: Report, each_s: float = 0.0
+) -> dict[str, Any]:
     """Runs every request size, `repetitions` times; returns results/minidaq_scan.json."""
     sizes, asked, points = load.parameters["request_sizes"], turns(load.parameters, repetitions), []
     for step, (repetition, request_bytes) in enumerate(asked, start=1):
         text = f"request size {binary_label(request_bytes)}, repetition {repetition} of {repetitions}"
-        report(text, step, len(asked), estimated_point_s(load.parameters))
+        report(text, step, len(asked), each_s)
         name = f"{request_bytes}-repetition-{repetition}"
         first = (sizes.index(request_bytes) + repetition) % 2 == 1  # alternates for and between sizes
         synthetic = _synthetic(site, load, request_bytes, name) if first else None
@@ -156,10 +159,6 @@ def run_minidaq_scan(site: Site, load: Load, repetitions: int, seed: int, report
         synthetic = synthetic or _synthetic(site, load, request_bytes, name)
         points.append({"repetition": repetition, **point(load, request_bytes, search, runs, synthetic, first)})
     return document(load, points)
-
-
-def estimated_point_s(parameters: dict[str, Any]) -> float:
-    return float(TRIALS * (parameters["seconds_per_trial"] + 0.5) + 2 * (parameters["seconds_per_point"] + 1))
 
 
 def document(load: Load, points: list[dict[str, Any]]) -> dict[str, Any]:
@@ -241,7 +240,7 @@ def _minidaq(site: Site, load: Load, request_bytes: int, seed: int, name: str) -
     parameters = load.parameters
     rate, names = load.highest_trigger_rate_hz(request_bytes), _record_names(parameters["applications"])
     common = [
-        f"--target={site.scratch / RECORD}",
+        *site.daqwriter_target(RECORD),
         "--mode=triggered",
         f"--request-size={request_bytes}",
         f"--applications={parameters['applications']}",
@@ -296,7 +295,7 @@ def _synthetic(site: Site, load: Load, request_bytes: int, name: str) -> dict[st
     block_bytes = -(-request_bytes // 4096) * 4096
     span = max(int(load.bytes_per_s * seconds) // (block_bytes * threads), 1) * block_bytes * threads
     options = [
-        f"--target={site.scratch / SYNTHETIC}",
+        *site.daqwriter_target(SYNTHETIC),
         f"--block-size={block_bytes}",
         f"--threads={threads}",
         f"--io-depth={parameters['io_depth']}",

@@ -25,7 +25,8 @@ from daq_bench.bench_model.workloads.read_scan import (
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.workloads.shared import fio
-from daq_bench.rig.workloads.shared.base import Need, Report, Workload, at_least_half
+from daq_bench.rig.workloads.shared.base import Report, Workload, at_least_half
+from daq_bench.rig.workloads.shared.plan import START_S, Ground, Need, Step
 from daq_bench.rig.workloads.shared.site import Site, unless_failed
 from daq_bench.rig.workloads.shared.write_point import SAMPLE_S, WRITE_BYTES_PER_S_MIN, version_of
 
@@ -37,21 +38,20 @@ def _parameters(scenario: Scenario) -> dict[str, Any]:
     return scenario.workloads["read_scan"]
 
 
-def estimated_s(scenario: Scenario) -> float:
-    """Expected duration in s: each point with its start, and the file once for fio or before each point for daqwriter."""
-    own = _parameters(scenario)
-    once_s = own["file_size"] / 2e9
-    each_s = own["seconds_per_point"] + own["ramp_s"] + 0.6
-    points = [
-        len(grid(own)) + again for again in (len(own["patterns"]) * scenario.repetitions, *[0] * len(own["tools"]))
-    ]
-    per_tool = {"fio": lambda number: number * each_s + once_s, "daqwriter": lambda number: number * (each_s + once_s)}
-    return float(sum(per_tool[tool](number) for tool, number in zip(own["tools"], points, strict=False)))
-
-
-def _need(scenario: Scenario) -> Need:
-    size = _parameters(scenario)["file_size"]
-    return Need(size, f"the read scan's file of {decimal_label(size)}")
+def plan(scenario: Scenario, ground: Ground) -> list[Step]:
+    """Each point; the file once for fio, and before each point for daqwriter. The first tool's best points are measured again."""
+    own, found = _parameters(scenario), list[Step]()
+    size, each_s = own["file_size"], own["seconds_per_point"] + own["ramp_s"] + START_S
+    room = f"the read scan's file of {decimal_label(size)}"
+    for place, tool in enumerate(own["tools"]):
+        points = len(grid(own)) + (0 if place else len(own["patterns"]) * scenario.repetitions)
+        before = 0 if tool == "fio" else size
+        if not before:
+            found.append(Step("laying out the read scan's file", ground.seconds(size), size, size, room))
+        found.append(
+            Step(f"reads with {tool}", each_s + (ground.seconds(before) or 0), before, size, room, times=points)
+        )
+    return found
 
 
 def _memory(scenario: Scenario) -> Need:
@@ -93,7 +93,7 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
         with site.removed_afterwards(FILE):
             if tool == "fio":
                 report("laying out the read scan's file", done, steps, own["file_size"] / WRITE_BYTES_PER_S_MIN)
-                fio.lay_out(site.machine, site.scratch / FILE, own["file_size"])
+                fio.lay_out(site.target(FILE), own["file_size"])
             points = [measured(tool, key) for key in keys]
             if not scans:
                 turns = [(key, number) for key in chosen(points) for number in range(1, repetitions + 1)]
@@ -110,16 +110,18 @@ def _with_fio(site: Site, own: dict[str, Any], key: Key, suffix: str) -> Point:
     pattern, block, depth, jobs = key
     name = f"fio-{pattern}-read-{block}-{depth}-{jobs}{suffix}"
     part = own["file_size"] // jobs // block * block
+    target = site.target(FILE)
     argv = [
-        *("fio", f"--filename={site.scratch / FILE}", f"--rw={FIO_PATTERN[pattern]}", *fio.COMMON, f"--name={name}"),
+        *("fio", f"--filename={target.path}", f"--rw={FIO_PATTERN[pattern]}", *fio.COMMON, f"--name={name}"),
         *(f"--bs={block}", f"--size={part}", f"--iodepth={depth}", "--time_based", "--randrepeat=1", "--norandommap"),
-        *(f"--runtime={own['seconds_per_point']}s", f"--ramp_time={own['ramp_s']}s", "--lat_percentiles=1"),
+        *(f"--runtime={fio.time_of(own['seconds_per_point'])}", f"--ramp_time={fio.time_of(own['ramp_s'])}"),
+        "--lat_percentiles=1",
         *(fio.PERCENTILE_LIST, f"--write_bw_log={site.work / name}", f"--log_avg_msec={SAMPLE_S * 1000:g}"),
         *(f"--numjobs={jobs}", "--group_reporting", f"--offset_increment={part}", "--per_job_logs=0"),
     ]
     before = site.device_read_bytes()
     timeout_s = 60 + 5 * (own["seconds_per_point"] + own["ramp_s"])
-    completed = fio.ended_well(site.machine.run(argv, timeout_s=timeout_s), f"fio, {name_of(key)}")
+    completed = fio.ended_well(target.run(argv, timeout_s=timeout_s), f"fio, {name_of(key)}")
     device_bytes = site.device_read_bytes(since=before)
     (site.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
     log = site.raw / f"{name}_bw.log"
@@ -138,7 +140,7 @@ def _with_daqwriter(site: Site, own: dict[str, Any], key: Key, suffix: str) -> P
     pattern, block, depth, jobs = key
     span, ramp_s = own["file_size"] // (block * jobs) * block * jobs, own["ramp_s"]
     options = [
-        *(f"--target={site.scratch / FILE}", f"--pattern={pattern}", f"--block-size={block}", f"--io-depth={depth}"),
+        *(*site.daqwriter_target(FILE), f"--pattern={pattern}", f"--block-size={block}", f"--io-depth={depth}"),
         *(f"--threads={jobs}", f"--duration={own['seconds_per_point'] + ramp_s:g}", f"--span={span}"),
         f"--interval={SAMPLE_S:g}",
     ]
@@ -201,10 +203,10 @@ def at_least_half_of_the_points_should_count(context: RunContext, scan: dict[str
 
 WORKLOAD = Workload(
     "read_scan",
-    estimated_s,
-    _need,
+    plan,
     run,
     memory=_memory,
     check=_check,
+    raw=True,
     checks=(every_point_should_have_been_measured, at_least_half_of_the_points_should_count),
 )

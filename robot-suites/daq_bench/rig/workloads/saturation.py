@@ -17,6 +17,8 @@ from daq_bench.bench_model.documents.struct import as_document, read
 from daq_bench.bench_model.documents.tools.synthetic import Write
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
+from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN
+from daq_bench.bench_model.workloads.preconditioning import FRESH
 from daq_bench.bench_model.workloads.saturation import passes as saturation_passes
 from daq_bench.bench_model.workloads.saturation.analysis import FILE as RESULT
 from daq_bench.bench_model.workloads.saturation.document import Saturation
@@ -24,8 +26,9 @@ from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.load_target import LoadTarget, RawDevice
 from daq_bench.rig.candidate.machine import Machine
-from daq_bench.rig.workloads.shared.base import RESERVE_BYTES, Need, Report, Workload
-from daq_bench.rig.workloads.shared.conditioning import FRESH, Conditioner
+from daq_bench.rig.workloads.shared.base import RESERVE_BYTES, Report, Workload
+from daq_bench.rig.workloads.shared.conditioning import Conditioner
+from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Need, Step
 from daq_bench.rig.workloads.shared.site import Site
 from daq_bench.rig.workloads.shared.wear_account import (
     Wear,
@@ -43,9 +46,7 @@ from daq_bench.rig.workloads.shared.wear_ledger import Counters, Experiment, Wea
 from daq_bench.rig.workloads.shared.write_point import WRITE_BYTES_PER_S_MIN, version_of
 
 NAME, FILE = "saturation", "saturation.bin"
-WRITE_BYTES_PER_S = 1.5e9  # for the display only
-UNKNOWN_CAPACITY_BYTES = 10**12  # for the display only
-DEVICE_SHARE_MIN = 0.95  # a pass whose bytes the drives' own counters do not confirm does not count
+START_S = 5.0  # purge and start of a pass
 
 
 @dataclass(frozen=True)
@@ -76,17 +77,17 @@ def asked_bytes(parameters: dict[str, Any], capacity_bytes: int) -> int:
     return int(asked) // block * block
 
 
-def estimated_s(scenario: Scenario) -> float:
-    """Expected duration in s, for the progress display."""
-    span = scenario.workloads[NAME].get("span_size", UNKNOWN_CAPACITY_BYTES)
-    return float(scenario.repetitions * (span / WRITE_BYTES_PER_S + 5))
-
-
-def _need(scenario: Scenario) -> Need:
-    span = scenario.workloads[NAME].get("span_size")
-    if span is None:
-        return Need(0, "the saturation run takes the whole drive, or a share of what is free")
-    return Need(span, f"the saturation run's span_size of {decimal_label(span)} ({span} B)")
+def plan(scenario: Scenario, ground: Ground) -> list[Step]:
+    """The passes. Without span_size, over the whole drive, or a share of what is free."""
+    parameters = scenario.workloads[NAME]
+    room = ground.capacity_bytes if ground.raw else ground.room_bytes
+    span = parameters.get("span_size")
+    size = asked_bytes(parameters, room or 0) if span or room else None
+    text = "the saturation run takes the whole drive, or a share of what is free"
+    if span:
+        text = f"the saturation run's span_size of {decimal_label(span)} ({span} B)"
+    length = None if size is None else size / ground.rate_bytes_per_s + START_S
+    return [Step("passes", length, size, span or 0, text, times=scenario.repetitions)]
 
 
 def _memory(scenario: Scenario) -> Need:
@@ -114,10 +115,6 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
             f"{at} has neither span_size nor free_share, so that it takes a whole drive, but the target of {candidate.name} is a folder. "
             "Give one of them, or choose a raw-device target"
         )
-    if candidate.target.is_raw and "free_share" in parameters:
-        raise RefusedError(
-            f"{at}.free_share is of a file system, and the target of {candidate.name} is a raw drive. Leave it out"
-        )
     serials, copies = drives_of(candidate, found)
     if found.target is None and "span_size" not in parameters:
         return  # provisioning is yet to build it: each pass looks again
@@ -126,6 +123,11 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
     if room is not None:
         reserve = _reserve(candidate.target.is_raw, candidate.target.storage is not None, room)
         asked = _room_for(parameters, room, reserve)
+        if asked < parameters["cliff_free_size"]:
+            raise RefusedError(
+                f"{at}: a pass of {decimal_label(asked)} cannot show that {decimal_label(parameters['cliff_free_size'])} (cliff_free_size) "
+                "fit before the rate falls. Choose a larger drive, or lower cliff_free_size in a copy"
+            )
     need, arithmetic = _needed(asked, scenario.repetitions, copies)
     account = account_of(Experiment(candidate.name, scenario.id, candidate.target.name, serials))
     require_left(scenario, NAME, account, parameters["write_budget"], need, arithmetic)
@@ -201,8 +203,7 @@ def every_pass_should_be_charged_to_the_write_budget(context: RunContext, satura
 
 WORKLOAD = Workload(
     NAME,
-    estimated_s,
-    _need,
+    plan,
     run,
     memory=_memory,
     check=check,
@@ -267,7 +268,7 @@ def _pass(plan: SaturationPlan, wear: Wear, ledger: WearLedger, number: int, rep
         f"pass {number} of {plan.repetitions}: {decimal_label(asked)}",
         number,
         plan.repetitions,
-        asked / WRITE_BYTES_PER_S,
+        asked / UNIT_BYTES_PER_S,
     )
     try:
         written = plan.site.run_daqwriter(

@@ -6,29 +6,41 @@ a record leaves a drive that has been written twice as preconditioned as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from daq_bench.bench_model.base.errors import BenchError, in_words
+from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
 from daq_bench.bench_model.base.load import Demand
 from daq_bench.bench_model.base.units import GB, decimal_label
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.documents.tools.daqwriter import Verify, is_of_drive
 from daq_bench.bench_model.documents.tools.minidaq import Minidaq
+from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.bench_model.verdict.sequential import Stopping
+from daq_bench.bench_model.workloads.preconditioning import (
+    FRESH,
+    PRECONDITIONED,
+    WRITTEN_SHARE,
+    Room,
+    shortfall,
+    span_of,
+)
 from daq_bench.rig.base.shell import Completed
 from daq_bench.rig.candidate.context import RunContext
+from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.load_target import LoadTarget, RawDevice
 from daq_bench.rig.candidate.machine import Machine
-from daq_bench.rig.workloads.shared.base import Need, Note, Report, Workload
-from daq_bench.rig.workloads.shared.conditioning import FRESH, PRECONDITIONED, Conditioner, seconds_for
+from daq_bench.rig.workloads.shared.base import Note, Report, Workload
+from daq_bench.rig.workloads.shared.conditioning import Conditioner, conditioning_step, discarded_bytes
+from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Need, Step
 from daq_bench.rig.workloads.shared.site import Said, daqwriter_answer
 
 # daqwriter's exit statuses (native-writer/README.md)
 COMPLETE, FAILED, REFUSED, DAMAGED, INTERRUPTED = 0, 1, 2, 3, 130
 DRAIN_S_MAX = 600.0
+START_S = 2.0  # a record's preparation, and its draining
 READ_BYTES_PER_S_MIN = 20e6  # slower than any drive that one would qualify: bounds the wait for the read-back
 
 
@@ -50,30 +62,67 @@ class RecordPlan:
     raw: Path
     line_protocol: Path
     tags: dict[str, str]
+    device: str | None = None  # kernel name of the drive or array
     begin: Callable[[], None] = lambda: None  # returns when a record shall begin
 
 
-def estimated_s(scenario: Scenario) -> float:
-    """Expected duration in s: each record, and its read-back at a GB/s; bringing the target into its conditions."""
-    demand, parameters = scenario.demand, scenario.workloads["snb_record"]
-    conditions = parameters.get("conditions", [])
-    each = scenario.repetitions * (demand.duration_s + demand.record_bytes / 1e9 + 2.0)
-    span = parameters.get("precondition_size", demand.record_bytes)
-    return max(1, len(conditions)) * each + sum(seconds_for(condition, span) for condition in conditions)
+def plan(scenario: Scenario, ground: Ground) -> list[Step]:
+    """In each condition: the way into it, then the records with their read-back. At most: a decided one may end earlier.
 
-
-def _need(scenario: Scenario) -> Need:
-    """Preconditioning's file goes before the record comes: the larger of the two."""
+    Preconditioning's file goes before the record comes."""
     demand, parameters = scenario.demand, scenario.workloads["snb_record"]
-    size = demand.record_bytes
-    span = parameters.get("precondition_size", 0) if PRECONDITIONED in parameters.get("conditions", []) else 0
-    if span > size:
-        return Need(span, f"preconditioning over precondition_size = {decimal_label(span)} ({span} B)")
-    return Need(
-        size,
+    size, most, found = demand.record_bytes, scenario.repetitions_max, list[Step]()
+    room = (
         f"the record of {demand.offered_bytes_per_s / GB:.4g} GB/s ({demand.links} links x {demand.superchunk_rate_hz:g} Hz x "
-        f"{demand.superchunk_bytes} B x scale {demand.scale:g}) x {demand.duration_s:g} s = {decimal_label(size)} ({size} B)",
+        f"{demand.superchunk_bytes} B x scale {demand.scale:g}) x {demand.duration_s:g} s = {decimal_label(size)} ({size} B)"
     )
+    for condition in conditions_of(parameters):
+        said = f" ({condition})" if condition else ""
+        if condition == FRESH:
+            found.append(replace(conditioning_step(condition, size, ground), times=most))
+        elif condition == PRECONDITIONED:
+            span, asked = condition_span(parameters, demand, ground), parameters.get("precondition_size", 0)
+            taken, text = size, room
+            if asked > size:
+                taken, text = asked, f"preconditioning over precondition_size = {decimal_label(asked)} ({asked} B)"
+            found.append(
+                conditioning_step(condition, span, ground, room_bytes=taken, room=text, written_share=WRITTEN_SHARE)
+            )
+        found.append(Step(f"record{said}", demand.duration_s + START_S, size, size, room, times=most))
+        found.append(Step(f"read-back{said}", ground.seconds(size), 0.0, size, room, times=most))
+    return found
+
+
+def condition_span(parameters: dict[str, Any], demand: Demand, ground: Ground) -> int | None:
+    """The part of the target that will be conditioned; None where its room is not known."""
+    free = ground.room_bytes or ground.capacity_bytes
+    asked = parameters.get("precondition_size")
+    if free is None:
+        return asked
+    return span_of(asked, _planned_room(free, ground), demand.record_bytes)
+
+
+def _planned_room(free_bytes: int, ground: Ground) -> Room:
+    """What is not free counts as full: at the load the file system is asked."""
+    dedicated = ground.candidate is not None and ground.candidate.target.storage is not None
+    used = max(0, (ground.capacity_bytes or free_bytes) - free_bytes)
+    return Room(ground.capacity_bytes, free_bytes, used, ground.raw, dedicated)
+
+
+def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
+    """Refuses a full-scale run whose target cannot become a preconditioned one: it would take hours, and never pass."""
+    target, parameters = found.target, scenario.workloads["snb_record"]
+    if target is None or candidate.virtual or scenario.scale < 1:
+        return
+    ground = Ground(
+        capacity_bytes=(target.device.size_bytes if target.device else None),
+        room_bytes=target.free_bytes,
+        raw=candidate.target.is_raw,
+        candidate=candidate,
+    )
+    why = shortfall(parameters, _planned_room(target.free_bytes, ground), scenario.demand.record_bytes)
+    if why:
+        raise RefusedError(f"{scenario.file}: workloads.snb_record.conditions: {why}. Nothing was written")
 
 
 def _rings(scenario: Scenario) -> Need:
@@ -96,6 +145,7 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
         raw=context.raw,
         line_protocol=context.places.workload_file,
         tags={"host": run.candidate.name, "run": context.bundle.id},
+        device=context.device,
         **({"begin": context.facilities.begin} if context.facilities else {}),
     )
     return run_record(
@@ -135,10 +185,10 @@ def read_back_should_cover_the_whole_record(context: RunContext, record: dict[st
 
 WORKLOAD = Workload(
     "snb_record",
-    estimated_s,
-    _need,
+    plan,
     run,
     memory=_rings,
+    check=_check,
     raw=True,
     checks=(every_superchunk_should_be_accounted_for, read_back_should_cover_the_whole_record),
     notes=_busy,
@@ -152,19 +202,23 @@ def run_record(machine: Machine, plan: RecordPlan, stopping: Stopping, report: R
     done: list[dict[str, Any]] = []
     conditioning: list[dict[str, Any]] = []
     conditions = conditions_of(plan.parameters)
-    total, failed = len(conditions) * stopping.most, False
+    total, failed, discarded = len(conditions) * stopping.most, False, None
     for condition in conditions:
         of_this: list[dict[str, Any]] = []
         for repetition in range(1, stopping.most + 1):
             number = len(done) + 1
             if condition == FRESH or (condition is not None and repetition == 1):
-                conditioning.append(_condition(plan, condition, number, total, report))
+                evidence, discarded = _condition(machine, plan, condition, number, total, report)
+                conditioning.append(evidence)
             minidaq, verify = _record(machine, plan, number, total, report, f" ({condition})" if condition else "")
             of_this.append(repetition_document(minidaq, verify, condition))
             done.append(of_this[-1])
             failed = is_of_drive(minidaq) or is_of_drive(verify)
             if failed or stopping.enough(repetition, {"repetitions": of_this}, condition):
                 break
+        if condition == PRECONDITIONED:
+            since, now = discarded, discarded_bytes(machine, plan.device)
+            conditioning[-1]["discarded_bytes"] = None if since is None or now is None else now - since
         if failed:
             break
     limits = list(dict.fromkeys(text for one in conditioning for text in one["limits"]))
@@ -182,25 +236,51 @@ def conditions_of(parameters: dict[str, Any]) -> list[str | None]:
     return [*parameters.get("conditions", [])] or [None]
 
 
-def _condition(plan: RecordPlan, condition: str, number: int, total: int, report: Report) -> dict[str, Any]:
-    """Evidence of the condition before record `number`. A raw drive is conditioned whole, a file system by a file that then goes."""
+def _condition(
+    machine: Machine, plan: RecordPlan, condition: str, number: int, total: int, report: Report
+) -> tuple[dict[str, Any], int | None]:
+    """Evidence of the condition before record `number`, and the device's count of discarded bytes once the target was full."""
     target = plan.load("precondition.bin")
-    raw = isinstance(target, RawDevice)
-    span = (
-        plan.capacity_bytes
-        if raw and plan.capacity_bytes
-        else plan.parameters.get("precondition_size", plan.demand.record_bytes)
-    )
+    room = _room(plan, target)
+    span = min(span_of(plan.parameters.get("precondition_size"), room, plan.demand.record_bytes), room.writable_bytes)
 
     def announce(text: str, seconds: float) -> None:
         report(f"before record {number}: {text}", number, total, seconds)
 
-    purge = plan.parameters.get("purge", "discard")
-    conditioner = Conditioner(target, span, plan.capacity_bytes, purge, plan.raw, announce, plan.dedicated)
+    conditioner = Conditioner(
+        target,
+        span,
+        plan.capacity_bytes,
+        plan.parameters.get("purge", "discard"),
+        plan.raw,
+        announce,
+        plan.dedicated,
+        device=plan.device,
+        written_share=WRITTEN_SHARE,
+        judged=True,
+        used_bytes=room.used_bytes,
+    )
+    discarded: list[int | None] = []
     try:
-        return conditioner.bring_to(condition, f"record-{number}-{condition}")
+        evidence = conditioner.bring_to(
+            condition,
+            f"record-{number}-{condition}",
+            filled=lambda: discarded.append(discarded_bytes(machine, plan.device)),
+        )
+        return evidence, discarded[0] if discarded else None
     finally:
         target.remove()
+
+
+def _room(plan: RecordPlan, target: LoadTarget) -> Room:
+    """The target's room now, by the file system's own words where it has one."""
+    if isinstance(target, RawDevice):
+        size = plan.capacity_bytes or target.size_bytes()
+        return Room(size, size, raw=True)
+    words = ["df", "--block-size=1", "--output=used,avail", str(target.path.parent)]
+    said = target.machine.run(words, timeout_s=60).check("df").stdout
+    used, free = (int(one) for one in said.splitlines()[-1].split())
+    return Room(plan.capacity_bytes, free, used, dedicated=plan.dedicated)
 
 
 def _record(
@@ -213,7 +293,7 @@ def _record(
         report(f"record {number} of {total}{said}", number, total, plan.demand.duration_s)
         minidaq = _minidaq(machine, plan, target, number)
         failed = is_of_drive(minidaq)
-        report(f"read-back {number} of {total}{said}", number, total, plan.demand.record_bytes / 1e9)
+        report(f"read-back {number} of {total}{said}", number, total, plan.demand.record_bytes / UNIT_BYTES_PER_S)
         verify = _verify(machine, plan, target, number, minidaq)
         failed = failed or is_of_drive(verify)
         return minidaq, verify

@@ -17,7 +17,8 @@ from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.workloads import block_scan
 from daq_bench.rig.workloads.shared import fio
-from daq_bench.rig.workloads.shared.base import Need, Report, Workload, at_least_half
+from daq_bench.rig.workloads.shared.base import Report, Workload, at_least_half
+from daq_bench.rig.workloads.shared.plan import START_S, Ground, Need, Step
 from daq_bench.rig.workloads.shared.site import Site
 from daq_bench.rig.workloads.shared.write_point import SAMPLE_S, measure_write, version_of
 
@@ -29,19 +30,22 @@ def _parameters(scenario: Scenario) -> dict[str, Any]:
     return scenario.workloads["thread_scan"]
 
 
-def estimated_s(scenario: Scenario) -> float:
-    """Expected duration in s: each point with its start, and the file once for fio or before each point for daqwriter."""
+def plan(scenario: Scenario, ground: Ground) -> list[Step]:
+    """Each point; the file once for fio, and before each point for daqwriter."""
     parameters = _parameters(scenario)
-    points = len(parameters["threads"]) * len(parameters["block_sizes"])
-    once_s = parameters["file_size"] / 2e9
-    each_s = parameters["seconds_per_point"] + parameters["ramp_s"]
-    per_tool = {"fio": points * (each_s + 0.6) + once_s, "daqwriter": points * (each_s + 0.2 + once_s)}
-    return float(sum(per_tool[tool] for tool in parameters["tools"]))
-
-
-def _need(scenario: Scenario) -> Need:
-    size = _parameters(scenario)["file_size"]
-    return Need(size, f"the thread scan's file of {decimal_label(size)}")
+    points, size = len(parameters["threads"]) * len(parameters["block_sizes"]), parameters["file_size"]
+    each_s, room = (
+        parameters["seconds_per_point"] + parameters["ramp_s"],
+        f"the thread scan's file of {decimal_label(size)}",
+    )
+    found = []
+    for tool in parameters["tools"]:
+        before = 0 if tool == "fio" else size
+        if not before:
+            found.append(Step("laying out the thread scan's file", ground.seconds(size), size, size, room))
+        length = each_s + START_S + (ground.seconds(before) or 0)
+        found.append(Step(f"points with {tool}", length, ground.written(each_s) + before, size, room, times=points))
+    return found
 
 
 def _memory(scenario: Scenario) -> Need:
@@ -83,11 +87,11 @@ def at_least_half_of_the_points_should_be_admissible(context: RunContext, scan: 
 
 WORKLOAD = Workload(
     "thread_scan",
-    estimated_s,
-    _need,
+    plan,
     run,
     memory=_memory,
     check=_check,
+    raw=True,
     checks=(every_number_of_threads_should_have_been_measured, at_least_half_of_the_points_should_be_admissible),
 )
 
@@ -116,7 +120,7 @@ def _with_fio(site: Site, parameters: dict[str, Any], announce: Announce) -> Mea
     version, points = fio.version_on(site.machine), []
     with site.removed_afterwards(FILE):
         announce(0, "laying out the thread scan's file")
-        fio.lay_out(site.machine, site.scratch / FILE, parameters["file_size"])
+        fio.lay_out(site.target(FILE), parameters["file_size"])
         for step, (block, threads) in enumerate(_grid(parameters), start=1):
             announce(step, _text(block, threads, "fio"))
             point = block_scan.measure(site, FILE, block, parameters, threads)

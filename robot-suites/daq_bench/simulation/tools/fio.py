@@ -91,7 +91,7 @@ def run(server: Server, argv: list[str]) -> tuple[str, str]:
     block = int(told["bs"])
     random = Random(f"fio {server.spec.seed} {told['name']} {server.now_s}")
     if "runtime" not in told:  # so many bytes, as fast as they go
-        size = int(told["size"]) * int(told.get("loops", "1"))
+        size = int(told.get("io_size", told["size"]))
         milliseconds, written = _so_many(server, size)
         return _json(told, block, written, milliseconds, random), ""
     ramp, runtime = (float(told[name].removesuffix("s")) for name in ("ramp_time", "runtime"))

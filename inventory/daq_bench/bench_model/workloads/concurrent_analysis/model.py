@@ -129,9 +129,16 @@ def _events(asked: Asked, around: Document) -> float:
     return float(asked.own["sets"][around["kind"]]["events"] * share)
 
 
+def _times(plan: Plan, metric: str) -> int:
+    """The farm has rounds of its own."""
+    rounds = (plan.parameters.get("farm") or {}).get("rounds", 0)
+    return int(rounds) if metric == "concurrent_analysis.farm_ratio" else plan.repetitions_max
+
+
 MODEL = Model(
     coverage,
     (Count("sets[].shape.events", _events),),
     (Beside(analysis.NAME, analysis.of_bundle, _rates, ConcurrentAnalysisRates),),
+    times=_times,
     result=ConcurrentAnalysis,
 )

@@ -226,6 +226,11 @@ def _experiments(plan: Plan, document: Document, settings: list[Document]) -> It
                 yield from follows(what, said, (made.ratio, made.interval, made.decision))
 
 
+def _times(plan: Plan, metric: str) -> int:
+    """Settings are measured in pairs of their own."""
+    return int(plan.parameters["settings"]["pairs"]) if metric == "lan.latency_ratio" else plan.repetitions_max
+
+
 MODEL = Model(
     coverage,
     (
@@ -235,5 +240,6 @@ MODEL = Model(
         Count("settings.seconds", stated("settings", "seconds")),
     ),
     (Beside("results/lan_analysis.json", of_bundle, _analysis, LanAnalysis),),
+    times=_times,
     result=Lan,
 )

@@ -90,7 +90,7 @@ def endurance(
     """B that the set can take: what its drives are rated for, over what it writes to them per byte taken."""
     if not sizes_bytes:
         return Figure(None, "the drives beneath the target are not known")
-    per_drive, basis = _drive_endurance(declared, published, min(sizes_bytes))
+    per_drive, basis = drive_endurance(declared, published, min(sizes_bytes))
     if per_drive is None:
         return Figure(None, basis)
     if written_per_taken is None:
@@ -102,9 +102,10 @@ def endurance(
     return Figure(len(sizes_bytes) * per_drive / written_per_taken, text)
 
 
-def _drive_endurance(
+def drive_endurance(
     declared: Mapping[str, Any], published: Mapping[str, PublishedDevice], size_bytes: int
 ) -> tuple[float | None, str]:
+    """B that one drive is rated for, and where that stands; None, and why, where nobody says it."""
     rating = declared.get("drive_endurance")
     if rating and "pbw" in rating:
         return rating["pbw"] * PB, f"declared: {rating['source']}"

@@ -8,11 +8,19 @@ from typing import Any
 
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.workloads.model import Beside, Count, Model, stated
-from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows
+from daq_bench.bench_model.workloads.plan import (
+    DEVICE_SHARE_MIN,
+    INVALIDATES,
+    Plan,
+    Problem,
+    column,
+    counting,
+    follows,
+    rows,
+)
 from daq_bench.bench_model.workloads.raid_vs_3dxp import analysis
 from daq_bench.bench_model.workloads.raid_vs_3dxp.document import RaidComparison, RaidVs3Dxp
 
-DEVICE_SHARE_MIN = 0.95  # as the visit itself asks
 NEAR_PACE = 0.03  # [P] of the pace: a short record begins and ends with an arrival
 NEAR_RATE = 1e-3  # a window is stated by the clock's time of day, which has few digits left for a short write
 
@@ -134,5 +142,6 @@ MODEL = Model(
         Count("rounds[].visits[].paced.offered_superchunks", lambda asked, _: _paced(asked.own["paced"])),
     ),
     (Beside("results/raid_comparison.json", analysis.of_bundle, _comparison, RaidComparison),),
+    times=lambda plan, _: int(plan.parameters["rounds"]),
     result=RaidVs3Dxp,
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from daq_bench.bench_model.base.units import KIB
 from daq_bench.bench_model.bundle.evidence import Document
-from daq_bench.bench_model.workloads.model import Count, Model, stated
+from daq_bench.bench_model.workloads.model import Count, Model, once, stated
 from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows
 from daq_bench.bench_model.workloads.steady_state.document import SteadyState
 from daq_bench.bench_model.workloads.steady_state.rounds import steady_window
@@ -78,5 +78,6 @@ MODEL = Model(
         Count("seconds_per_point", stated("seconds_per_point")),
         Count("span_bytes", lambda asked, own: asked.own.get("span_size", own.get("capacity_bytes"))),
     ),
+    times=once,
     result=SteadyState,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from daq_bench.bench_model.behaviour.service_curve import worst_record
 from daq_bench.bench_model.bundle.evidence import Document
-from daq_bench.bench_model.workloads.model import RUNTIME_MIN, Asked, Beside, Count, Model, stated
+from daq_bench.bench_model.workloads.model import RUNTIME_MIN, Asked, Beside, Count, Model, once, stated
 from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, rows
 from daq_bench.bench_model.workloads.thermal.document import Thermal, ThermalSoak
 from daq_bench.bench_model.workloads.thermal.soak import SOAK, of_bundle
@@ -85,5 +85,6 @@ MODEL = Model(
         Count("record.duration_s", stated("record", "duration_s")),
     ),
     (Beside("results/thermal_soak.json", of_bundle, left_for_record, ThermalSoak),),
+    times=once,
     result=Thermal,
 )

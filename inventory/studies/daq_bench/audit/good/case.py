@@ -12,6 +12,7 @@ from typing import Any
 from daq_bench.bench_model.bundle.evidence import Document, Evidence
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.documents.telemetry import AccountOfCollector, AccountRow, InfluxState, TelemetryAccount
+from daq_bench.bench_model.profiles.candidates import RAW_DEVICE
 from daq_bench.bench_model.profiles.metrics import ResultMetric, load_metrics
 from daq_bench.bench_model.profiles.requirements import RequirementProfile, load_requirements
 from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
@@ -26,12 +27,16 @@ RATE = 9.6e9  # B/s: a little more than a readout unit delivers
 
 @dataclass
 class Case:
-    """One imaginary run. `random` makes the scatter; the same scenario always gives the same evidence."""
+    """One imaginary run. `random` makes the scatter; the same scenario always gives the same evidence. `kind` of target: left out, a file
+    system where the profile allows one. `capacity_bytes`: of all `members` together, as their user sees it."""
 
     scenario: Scenario
     profile: RequirementProfile
     metrics: dict[str, ResultMetric]
     random: random.Random = field(default_factory=lambda: random.Random(20211))
+    kind: str = ""
+    capacity_bytes: int = 4 * 10**12
+    members: int = 1
 
     @property
     def run(self) -> Document:
@@ -53,9 +58,10 @@ class Case:
             },
             "target": {
                 "name": "",
-                "kind": self._kind,
-                "filesystem": None if self._kind == "raw-device" else "xfs",
-                "drives": [{"name": "nvme0n1", "model": "Imaginary 9000", "serial": "IMG1"}],
+                "kind": self.target_kind,
+                "filesystem": None if self.raw else "xfs",
+                "drives": self.drives,
+                "device": self.device,
             },
             "scenario": {
                 "id": scenario.id,
@@ -72,9 +78,35 @@ class Case:
         }
 
     @property
-    def _kind(self) -> str:
+    def rate(self) -> float:
+        """B/s that the target takes: a little more than the scenario's load."""
+        return RATE * max(1.0, self.scenario.scale)
+
+    @property
+    def target_kind(self) -> str:
         kinds = self.profile.conditions.target_kinds
-        return "filesystem" if "filesystem" in kinds else kinds[0]
+        return self.kind or ("filesystem" if "filesystem" in kinds else kinds[0])
+
+    @property
+    def raw(self) -> bool:
+        return self.target_kind == RAW_DEVICE
+
+    @property
+    def drives(self) -> list[Document]:
+        size = self.capacity_bytes // self.members
+        return [
+            {"name": f"nvme{number}n1", "model": "Imaginary 9000", "serial": f"IMG{number + 1}", "size_bytes": size}
+            for number in range(self.members)
+        ]
+
+    @property
+    def device(self) -> Document:
+        """The drive, or the array of all of them."""
+        names = [one["name"] for one in self.drives]
+        if self.members == 1:
+            return self.drives[0]
+        array = {"name": "md0", "model": None, "serial": None, "size_bytes": self.capacity_bytes}
+        return {**array, "raid_level": "raid0", "members": names}
 
     def plan(self, workload: str) -> Plan:
         return plan_of(self.run, workload)
@@ -90,17 +122,20 @@ class Case:
         return [one + off for one in made]
 
 
-def case_of(scenario: str, requirement: str | None = None) -> Case:
+def case_of(
+    scenario: str, requirement: str | None = None, kind: str = "", capacity_bytes: int = 4 * 10**12, members: int = 1
+) -> Case:
     """The case of a scenario of the inventory under the profile that it names."""
     metrics = load_metrics(INVENTORY / "metrics.yml")
     loaded = _with_a_peer(load_scenario(INVENTORY / "scenarios" / f"{scenario}.yml"))
     named = requirement or loaded.document.get("requirement", "dune-snb")
-    return Case(loaded, load_requirements(INVENTORY / "requirements" / f"{named}.yml", metrics), metrics)
+    profile = load_requirements(INVENTORY / "requirements" / f"{named}.yml", metrics)
+    return Case(loaded, profile, metrics, kind=kind, capacity_bytes=capacity_bytes, members=members)
 
 
 def _with_a_peer(scenario: Scenario) -> Scenario:
     """The scenario with a second host: a shipped one cannot name it, the person who qualifies does."""
-    if scenario.id != "interference":
+    if "interference" not in scenario.workloads:
         return scenario
     document, workloads = deepcopy(scenario.document), deepcopy(scenario.workloads)
     for each in (document["workloads"], workloads):
@@ -124,7 +159,7 @@ def evidence_of(case: Case, results: dict[str, Document]) -> Evidence:
             "results/sensor_coverage.json": {
                 "schema_version": 1,
                 "limit_s": 10.0,
-                "longest_silence_s": {"nvme0n1": 1.0},
+                "longest_silence_s": {one["name"]: 1.0 for one in case.drives},
                 "invalid": [],
                 "limits": [],
             },

@@ -31,14 +31,14 @@ from daq_bench.rig.workloads.steady_state.tests import Point, Test, tests_of
 from daq_bench.rig.workloads.thermal import workload as thermal_workload
 from daq_bench.rig.workloads.thermal.watch import Rule
 
-CAPACITY_BYTES, LOGICAL_BYTES = 4 * 10**12, 512
+LOGICAL_BYTES = 512
 DRIVE, BEGIN_S = "nvme0n1", 1_800_000_000.0
 
 
 def steady_state(case: Case) -> dict[str, Document]:
     """Tests that are all steady after five rounds, the least that the standard asks for."""
     own = case.plan("steady_state").parameters
-    plan = steady.SteadyPlan(own, case.scenario.seed, cast(LoadTarget, None), DRIVE, CAPACITY_BYTES, Path())
+    plan = steady.SteadyPlan(own, case.scenario.seed, cast(LoadTarget, None), DRIVE, case.capacity_bytes, Path())
     tests = [_steady_test(case, test, own["seconds_per_point"]) for test in tests_of(own, LOGICAL_BYTES)]
     return {"results/steady_state.json": steady.document("fio-3.33", plan, LOGICAL_BYTES, tests)}
 
@@ -49,20 +49,22 @@ def _steady_test(case: Case, test: Test, seconds: float) -> Document:
         jobs = [_job(case, point, test.io_depth, seconds) for point in test.points]
         written = sum(job["write"]["io_bytes"] for job in jobs)
         rounds.append(steady.round_document(test, number, seconds, json.dumps({"jobs": jobs}), written))
-    return steady.test_document(test, _conditioning(test.name), rounds, steady_window([one["value"] for one in rounds]))
+    return steady.test_document(
+        test, _conditioning(case, test.name), rounds, steady_window([one["value"] for one in rounds])
+    )
 
 
-def _conditioning(label: str) -> Document:
-    passes = {"passes": 2, "block_bytes": 131072, "io_depth": 32, "bytes_written": 2 * CAPACITY_BYTES}
+def _conditioning(case: Case, label: str) -> Document:
+    passes = {"passes": 2, "block_bytes": 131072, "io_depth": 32, "bytes_written": 2 * case.capacity_bytes}
     return {
         "condition": "preconditioned",
         "label": label,
         "started_utc": STARTED_UTC,
-        "span_bytes": CAPACITY_BYTES,
-        "capacity_bytes": CAPACITY_BYTES,
+        "span_bytes": case.capacity_bytes,
+        "capacity_bytes": case.capacity_bytes,
         "share_of_capacity": 1.0,
         "purge": {"method": "format", "text": "NVMe Format", "done": True, "zero_share": 1.0, "seconds": 10.0},
-        "preconditioning": {**passes, "bytes_per_s": RATE, "seconds": 2 * CAPACITY_BYTES / RATE},
+        "preconditioning": {**passes, "bytes_per_s": RATE, "seconds": 2 * case.capacity_bytes / RATE},
         "limits": [],
     }
 
@@ -182,7 +184,7 @@ def _experiment(
             **{key: own[key] for key in ("random_percent", "io_depth")},
         },
         "demand": own["demand"],
-        "drives": [{"id": "IMG1", "name": DRIVE, "model": "Imaginary 9000", "capacity_bytes": CAPACITY_BYTES}],
+        "drives": [{"id": "IMG1", "name": DRIVE, "model": "Imaginary 9000", "capacity_bytes": case.capacity_bytes}],
         "writes_per_byte_max": 1,
         "opening": {"epoch": "boot-1", "drives": start},
         "epoch": "boot-1",
@@ -265,7 +267,10 @@ def _scenery(case: Case, loads: list[Document]) -> Scenery:
         ("smart", "critical_warning"): np.zeros(len(times)),
         ("block_device", "written_bytes"): np.cumsum(np.full(len(times), RATE)),
     }
-    tracks = Tracks({(kind, DRIVE, name): Track(times, each) for (kind, name), each in values.items()})
+    names = [one["name"] for one in case.drives]
+    tracks = Tracks(
+        {(kind, drive, name): Track(times, each) for drive in names for (kind, name), each in values.items()}
+    )
     windows = [
         Window(
             "thermal",
@@ -285,7 +290,7 @@ def saturation(case: Case) -> dict[str, Document]:
     """Passes that each write all demanded bytes; the cache lasts for twice the record, and the drive is fast enough afterwards, too."""
     plan = case.plan("saturation")
     own = plan.parameters
-    capacity = own.get("span_size", CAPACITY_BYTES)
+    capacity = own.get("span_size", case.capacity_bytes)
     asked = saturation_workload.asked_bytes(own, capacity)
     rows, ledger = list[Document](), list[Document]()
     for number in range(1, plan.repetitions + 1):
@@ -294,7 +299,7 @@ def saturation(case: Case) -> dict[str, Document]:
         written = _pass(case, own, asked)
         rows.append(
             saturation_workload.row(
-                number, "span_size" not in own, capacity, asked, _fresh(number, asked, capacity), written, asked
+                number, "span_size" not in own, capacity, asked, _fresh(case, number, asked, capacity), written, asked
             )
         )
     found = {
@@ -319,8 +324,8 @@ def saturation(case: Case) -> dict[str, Document]:
     return {saturation_model.FILE: found, saturation_model.NAME: saturation_model.document(found)}
 
 
-def _fresh(number: int, asked: int, capacity: int) -> Document:
-    found = _conditioning(f"saturation-{number}")
+def _fresh(case: Case, number: int, asked: int, capacity: int) -> Document:
+    found = _conditioning(case, f"saturation-{number}")
     return {**found, "condition": "fresh", "span_bytes": asked, "capacity_bytes": capacity, "preconditioning": None}
 
 
@@ -336,7 +341,7 @@ def _pass(case: Case, own: Document, asked: int) -> Write:
         amounts.append(min(int(rate * step), left))
         left -= amounts[-1]
     times = [step * (place + 1) + case.random.uniform(0, 1e-4) for place in range(len(amounts))]
-    times[-1] = times[-2] + step * amounts[-1] / (slow * step) if amounts[-1] < slow * step else times[-1]
+    times[-1] = times[-2] + amounts[-1] / (fast if asked <= cache else slow)  # the rest, at the rate that is in force
     blocks, thread = asked // own["block_size"], WorkingThread([], asked, times[-1], 10.0, 5.0, 0, 0)
     told = {
         **ENGINE, "command": "write", "engine": "libaio", "engine_note": None, "status": "complete", "started_utc": STARTED_UTC,

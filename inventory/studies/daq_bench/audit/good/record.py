@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import datetime, timedelta
 from typing import Any
 
-from daq_bench.audit.good.case import STARTED_UTC, Case
+from daq_bench.audit.good.case import RATE, STARTED_UTC, Case
 
 from daq_bench.bench_model.base.load import Demand
 from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import moment
+from daq_bench.bench_model.workloads.preconditioning import FRESH, PRECONDITIONED, WRITTEN_SHARE, Room, span_of
 from daq_bench.rig.workloads.snb_record import conditions_of, repetition_document
 
+FILESYSTEM_SHARE = 0.02  # of a drive, for the file system itself
 ENGINE = {"schema_version": 1, "tool": "daqwriter", "version": "0.1.0", "error": None}
 
 
@@ -18,16 +22,24 @@ def documents(case: Case) -> dict[str, Document]:
     """results/snb_record.json and the documents that follow from it and the telemetry."""
     demand, parameters = case.scenario.demand, case.plan("snb_record").parameters
     repetitions: list[Document] = []
+    conditioning: list[Document] = []
+    now = moment(STARTED_UTC) + timedelta(seconds=60)
     for condition in conditions_of(parameters):
-        for _ in range(case.scenario.repetitions):
-            written = minidaq(case, demand, parameters, len(repetitions) + 1)
-            repetitions.append(repetition_document(written, verify(written), condition))
+        for turn in range(case.scenario.repetitions):
+            number = len(repetitions) + 1
+            if condition == FRESH or (condition and turn == 0):
+                conditioning.append(_conditioned(case, condition, f"record-{number}-{condition}", now))
+                now += timedelta(seconds=_took(conditioning[-1]))
+            written = {**minidaq(case, demand, parameters, number), "started_utc": f"{now:%Y-%m-%dT%H:%M:%S.000Z}"}
+            read_back = verify(written)
+            repetitions.append(repetition_document(written, read_back, condition))
+            now += timedelta(seconds=written["time"]["total_s"] + read_back["duration_s"] + 2)
     stopping = {"repetitions_min": 1, "repetitions_max": 1, "confidence": 0.95, "looks": []}
     return {
         "results/snb_record.json": {
             "schema_version": 1,
             "repetitions": repetitions,
-            "conditioning": [],
+            "conditioning": conditioning,
             "limits": [],
             "stopping": stopping,
         },
@@ -38,6 +50,45 @@ def documents(case: Case) -> dict[str, Document]:
             "reasons": {},
         },
     }
+
+
+def _conditioned(case: Case, condition: str, label: str, now: datetime) -> Document:
+    """The target emptied, and for the preconditioned one written full: a raw drive whole, a file system but for its reserve."""
+    free = case.capacity_bytes if case.raw else int(case.capacity_bytes * (1 - FILESYSTEM_SHARE))
+    room = Room(case.capacity_bytes, free, 10**9, case.raw, dedicated=True)
+    span = span_of(None, room, case.scenario.demand.record_bytes)
+    written, rate = int(WRITTEN_SHARE * span), case.around(RATE * case.members)
+    fill = {
+        "passes": 1,
+        "block_bytes": 131072,
+        "io_depth": 32,
+        "bytes_written": written,
+        "bytes_per_s": rate,
+        "seconds": written / rate + 1.0,
+        "device_bytes_written": written,
+    }
+    purge = {"method": "fstrim", "text": "trimmed", "done": True, "zero_share": None, "seconds": 10.0}
+    if case.raw:
+        purge = {"method": "discard", "text": "BLKDISCARD", "done": True, "zero_share": 1.0, "seconds": 10.0}
+    return {
+        "condition": condition,
+        "label": label,
+        "started_utc": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        "span_bytes": span,
+        "capacity_bytes": case.capacity_bytes,
+        "share_of_capacity": span / case.capacity_bytes,
+        "purge": purge,
+        "preconditioning": fill if condition == PRECONDITIONED else None,
+        "limits": [],
+        "used_bytes": 0 if case.raw else 10**9,
+        "remarks": [],
+        **({"discarded_bytes": 0} if condition == PRECONDITIONED else {}),
+    }
+
+
+def _took(conditioning: Document) -> float:
+    written = conditioning["preconditioning"]
+    return float(conditioning["purge"]["seconds"] + (written["seconds"] if written else 0.0) + 2.0)
 
 
 def drive_temperature() -> Document:
@@ -103,9 +154,9 @@ def minidaq(case: Case, demand: Demand, parameters: dict[str, Any], number: int)
         "status": "complete",
         "started_utc": STARTED_UTC,
         "parameters": {
-            "target": "/data/record.daq",
-            "target_kind": "scratch-file",
-            "filesystem": "xfs",
+            "target": "/dev/nvme0n1" if case.raw else "/data/record.daq",
+            "target_kind": "raw-device" if case.raw else "scratch-file",
+            "filesystem": None if case.raw else "xfs",
             "mode": "continuous",
             "paced": True,
             "data_path": "copy",

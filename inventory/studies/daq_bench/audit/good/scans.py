@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from daq_bench.audit.good.case import RATE, Case
+from daq_bench.audit.good.case import Case
 from daq_bench.audit.good.record import ENGINE, latency
 from daq_bench.audit.good.record import minidaq as minidaq_record
 from msgspec import structs
@@ -49,20 +49,20 @@ def point(case: Case, parameters: dict[str, Any], block_bytes: int, rate: float)
     )
 
 
-def _rate(block_bytes: int, number: int = 1) -> float:
+def _rate(case: Case, block_bytes: int, number: int = 1) -> float:
     """A rate that rises with block size and threads, and levels out."""
-    return RATE * min(1.0, block_bytes * number / 2**20) if block_bytes * number < 2**20 else RATE
+    return case.rate * min(1.0, block_bytes * number / 2**20)
 
 
 def block_scan(case: Case) -> dict[str, Document]:
     parameters = case.plan("block_scan").parameters
     scans = []
     for tool in parameters.get("tools", ["fio"]):
-        points = [point(case, parameters, size, _rate(size)) for size in parameters["block_sizes"]]
+        points = [point(case, parameters, size, _rate(case, size)) for size in parameters["block_sizes"]]
         seconds = parameters.get("confirm", {}).get("seconds_per_repetition", 0)
         longer = {**parameters, "seconds_per_point": seconds}
         again = [
-            of_blocks.repetition_of(point(case, longer, size, case.around(_rate(size))), number)
+            of_blocks.repetition_of(point(case, longer, size, case.around(_rate(case, size))), number)
             for number, size in of_blocks.turns(parameters)
         ]
         scans.append(of_blocks.document(f"{tool}-1", parameters, points, again, tool))
@@ -74,7 +74,7 @@ def thread_scan(case: Case) -> dict[str, Document]:
     scans = []
     for tool in parameters["tools"]:
         points = [
-            {"threads": number, **as_document(point(case, parameters, size, _rate(size, number)))}
+            {"threads": number, **as_document(point(case, parameters, size, _rate(case, size, number)))}
             for size in parameters["block_sizes"]
             for number in parameters["threads"]
         ]

@@ -25,6 +25,7 @@ from ansible.module_utils.bench_storage.machine import Machine, text_of
 from ansible.module_utils.bench_storage.survey import usage_of
 
 from daq_bench.rig.on_candidate.reading import probe
+from daq_bench.rig.on_candidate.reading.backing import memory_beneath
 
 DRIVE_S_MAX = 60.0  # [P] a healthy drive answers in milliseconds; one that spins up, within half a minute
 NO_DRIVES = ("rom", "loop")
@@ -111,6 +112,11 @@ def drives(machine: Machine, roots: list[Any], described: list[dict[str, Any]], 
     for drive in roots:
         if drive.type in NO_DRIVES or not drive.size_bytes:
             continue
+        memory = memory_beneath(Path(drive.path)) if Path(drive.path).exists() else ""
+        if memory:
+            listed = {"path": drive.path, "type": drive.type, "description": by_name.get(drive.name)}
+            found.append({"name": drive.name, **listed, "fault": f"it lies in memory ({memory})"})
+            continue
         facts = bounded(lambda drive=drive: drive_facts(machine, drive), limit_s)  # type: ignore[misc]
         listed = {"path": drive.path, "type": drive.type, "description": by_name.get(drive.name)}
         found.append({"name": drive.name, **listed, "fault": "", **facts})
@@ -124,6 +130,8 @@ def places(machine: Machine, roots: list[Any]) -> list[dict[str, Any]]:
         device = known.get(mount.number)
         if device is None or mount.filesystem not in FILESYSTEMS or "rw" not in mount.options:
             continue
+        if memory_beneath(Path(mount.directory)):
+            continue  # a file system whose layers end in RAM is no place for a measurement
         if mount.number in found or mount.directory.startswith("/boot") or not Path(mount.directory).is_dir():
             continue
         directory = mount.directory

@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from daq_bench.rig.on_candidate.reading.backing import memory_beneath
+
 LSBLK = [
     "lsblk",
     "--json",
@@ -144,7 +146,10 @@ def target_facts(path: Path, devices: list[dict[str, Any]]) -> dict[str, Any] | 
     """{filesystem, free_bytes, device} of a folder or of a whole drive, which has no file system; None when it is not there."""
     if path.is_block_device():
         node = device_of(path, devices)
-        return {"filesystem": None, "free_bytes": int(node["size"]), "device": node["description"]} if node else None
+        if node is None:
+            return None
+        whole = {"filesystem": None, "free_bytes": int(node["size"]), "device": node["description"]}
+        return {**whole, "memory": memory_beneath(path)}
     if not path.is_dir():
         return None
     node = device_of(path, devices)
@@ -152,6 +157,7 @@ def target_facts(path: Path, devices: list[dict[str, Any]]) -> dict[str, Any] | 
         "filesystem": filesystem_of(path),
         "free_bytes": shutil.disk_usage(path).free,
         "device": node["description"] if node else None,
+        "memory": memory_beneath(path),
     }
 
 

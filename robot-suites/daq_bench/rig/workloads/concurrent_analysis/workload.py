@@ -31,14 +31,17 @@ from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.facilities import OpenTarget
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.workloads.concurrent_analysis.runs import PREFIX, Reader, SetPlan, Storage
-from daq_bench.rig.workloads.shared.base import Need, Report, Workload
+from daq_bench.rig.workloads.shared.base import Report, Workload
 from daq_bench.rig.workloads.shared.open_target import ObservedTargets, Targets
+from daq_bench.rig.workloads.shared.plan import Ground, Step
 
 NAME = "concurrent_analysis"
 KINDS: tuple[Kind, ...] = ("sparse", "full")
 SLOW_DISK: Final = "slow-disk"
 ROUNDS_MIN = 4  # fewer pairs give no useful interval
 FILE_MARGIN, IMAGE_MARGIN, FILESYSTEM_BYTES = 1.15, 1.1, 64 << 20  # as in agents/daq_bench/analysis_reader
+FILE_SHARE = 1 / 1.4  # of the size in memory (PROOF study, section 2.1: its compressed files)
+SLOW_READ_BYTES = 32768  # of a request to the slow disk
 ROOM_BYTES = 0.05e9  # B/s that two cores generate and read, for the expected length of a run
 PASS_BYTES_MAX = 1e9
 STARTING_S, FARM_STARTING_S = 2.0, 8.0
@@ -50,33 +53,38 @@ def _raw_bytes(parameters: dict[str, Any], kind: str) -> int:
     return int(own["events"] * own["event_size"])
 
 
-def estimated_s(scenario: Scenario) -> float:
-    """Expected duration in s."""
-    own = scenario.workloads[NAME]
-    storages = len(own.get("storages", [NAME]))
-    points = scenario.repetitions * (len(worker_counts(CORES_ASSUMED, own["workers_beyond"])) + len(own["layouts"]) - 1)
-    whole = sum(_raw_bytes(own, kind) for kind in KINDS)
-    generating = len(own["layouts"]) * whole / ROOM_BYTES
-    reading = points * (_raw_bytes(own, "full") / ROOM_BYTES + 2 * STARTING_S)
-    farm = own.get("farm")
-    farming = 2 * farm["rounds"] * _raw_bytes(own, "full") / ROOM_BYTES + FARM_STARTING_S if farm else 0.0
-    slow = own.get("slow_disk")
-    held = (
-        slow["repetitions"] * 8 * slow["share"] * _raw_bytes(own, "full") / (slow["read_iops"] * 32768) if slow else 0.0
-    )
-    return float(storages * (generating + reading) + farming + held)
-
-
-def _need(scenario: Scenario) -> Need:
-    own = scenario.workloads[NAME]
-    kind = max(KINDS, key=lambda one: _raw_bytes(own, one))
-    raw, slow = _raw_bytes(own, kind), own.get("slow_disk")
-    size = math.ceil(FILE_MARGIN * raw)
-    held = math.ceil(slow["share"] * raw * (FILE_MARGIN + IMAGE_MARGIN) + FILESYSTEM_BYTES) if slow else 0
-    if held > size:
-        return Need(held, f"slow_disk: its set and its image, {decimal_label(held)} ({held} B)")
-    shown = f"{own['sets'][kind]['events']} events of {own['sets'][kind]['event_size']} B with what ROOT adds"
-    return Need(size, f"the {kind} set, {shown}, {decimal_label(size)} ({size} B)")
+def plan(scenario: Scenario, ground: Ground) -> list[Step]:
+    """On each storage every set in each layout, and the reading; then the farm and the slow disk on the first."""
+    own, found = scenario.workloads[NAME], list[Step]()
+    counts = len(worker_counts(CORES_ASSUMED, own["workers_beyond"]))
+    farm: dict[str, Any] = own.get("farm") or {}
+    slow: dict[str, Any] = own.get("slow_disk") or {}
+    for name in own.get("storages", [""]):
+        for kind in KINDS:
+            raw = _raw_bytes(own, kind)
+            size = math.ceil(FILE_MARGIN * raw)
+            shown = f"{own['sets'][kind]['events']} events of {own['sets'][kind]['event_size']} B with what ROOT adds"
+            text = f"the {kind} set, {shown}, {decimal_label(size)} ({size} B)"
+            on = "" if name == own.get("storages", [""])[0] else name
+            layouts, points = len(own["layouts"]), scenario.repetitions * (counts + len(own["layouts"]) - 1)
+            found.append(
+                Step(f"writing the {kind} set", raw / ROOM_BYTES, FILE_SHARE * raw, size, text, on=on, times=layouts)
+            )
+            found.append(
+                Step(f"{kind} jobs", raw / ROOM_BYTES / counts + STARTING_S, 0.0, size, text, on=on, times=points)
+            )
+    full = _raw_bytes(own, "full")
+    if farm:
+        found.append(Step("farm", 2 * farm["rounds"] * full / ROOM_BYTES + FARM_STARTING_S))
+    for kind in KINDS:
+        if not slow:
+            break
+        raw = slow["share"] * _raw_bytes(own, kind)
+        held = math.ceil(raw * (FILE_MARGIN + IMAGE_MARGIN) + FILESYSTEM_BYTES)
+        seconds = slow["repetitions"] * counts * raw / (slow["read_iops"] * SLOW_READ_BYTES)
+        text = f"slow_disk: its set and its image, {decimal_label(held)} ({held} B)"
+        found.append(Step(f"slow disk, {kind}", seconds, 2 * FILE_SHARE * raw, held, text))
+    return found
 
 
 def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
@@ -142,8 +150,7 @@ def every_job_should_have_read_its_share(context: RunContext, found: dict[str, A
 
 WORKLOAD = Workload(
     NAME,
-    estimated_s,
-    _need,
+    plan,
     run,
     check=check,
     checks=(

@@ -15,11 +15,14 @@ from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.bench_model.workloads.endurance.document import Endurance
+from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.endurance.step import Plan, Step, fill_step, mix_step, write
-from daq_bench.rig.workloads.shared.base import Need, Report, Workload
+from daq_bench.rig.workloads.shared.base import Report, Workload
+from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground
+from daq_bench.rig.workloads.shared.plan import Step as PlanStep
 from daq_bench.rig.workloads.shared.wear_account import (
     OVERHEAD_BYTES,
     OVERHEAD_SHARE,
@@ -38,8 +41,6 @@ from daq_bench.rig.workloads.shared.wear_account import (
 from daq_bench.rig.workloads.shared.wear_ledger import Experiment, WearLedger
 
 NAME, RESULT = "endurance", "results/endurance.json"
-WRITE_BYTES_PER_S = 1.5e9  # for the display only
-DEVICE_SHARE_MIN = 0.95  # a step whose bytes the drives do not confirm is masked
 HEALTH_METRICS = ("media_errors", "percentage_used", "available_spare")
 
 
@@ -54,13 +55,20 @@ def first_need(parameters: dict[str, Any], copies: int) -> tuple[int, str]:
     )
 
 
-def _need(scenario: Scenario) -> Need:
-    size = scenario.workloads["endurance"]["file_size"]
-    return Need(size, f"the endurance experiment's file of {decimal_label(size)}")
-
-
-def estimated_s(scenario: Scenario) -> float:
-    return float(scenario.workloads["endurance"]["write_budget"] / WRITE_BYTES_PER_S)
+def plan(scenario: Scenario, ground: Ground) -> list[PlanStep]:
+    """The file is filled, then the pattern's steps until the next one does not fit what is left of the budget."""
+    parameters = scenario.workloads[NAME]
+    fill, mix = fill_step(parameters), mix_step(parameters, 0)
+    left = parameters["write_budget"] - ground.spent_bytes - reserved_bytes(fill.asked_bytes, ground.copies)
+    steps = max(0, left // reserved_bytes(mix.asked_bytes, ground.copies))
+    size = parameters["file_size"]
+    room = f"the endurance experiment's file of {decimal_label(size)}"
+    return [
+        PlanStep("filling the file", ground.seconds(fill.asked_bytes), fill.asked_bytes, size, room),
+        PlanStep(
+            "steps of the pattern", ground.seconds(mix.asked_bytes), mix.asked_bytes, size, room, times=int(steps)
+        ),
+    ]
 
 
 def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
@@ -139,8 +147,7 @@ def every_reserved_byte_should_be_accounted_for(context: RunContext, endurance: 
 
 WORKLOAD = Workload(
     "endurance",
-    estimated_s,
-    _need,
+    plan,
     run,
     check=check,
     checks=(the_budget_should_be_used_up_to_less_than_a_step, every_reserved_byte_should_be_accounted_for),
@@ -178,7 +185,7 @@ def run_experiment(
             break
         what = "filling the file" if step.kind == "fill" else f"step {number}"
         text = f"{what}, {decimal_label(max(0, ledger.left_bytes))} of the write budget left"
-        report(text, min(number + 1, total), total, step.asked_bytes / WRITE_BYTES_PER_S)
+        report(text, min(number + 1, total), total, step.asked_bytes / UNIT_BYTES_PER_S)
         entry = ledger.reserve(step.kind, step.asked_bytes, reserved, before)
         try:
             written = write(machine, plan, step, entry["number"])

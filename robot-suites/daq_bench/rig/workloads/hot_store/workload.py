@@ -22,12 +22,15 @@ from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.hot_store import plans
-from daq_bench.rig.workloads.shared.base import Need, Report, Workload
+from daq_bench.rig.workloads.shared.base import Report, Workload
+from daq_bench.rig.workloads.shared.plan import Ground, Need, Step
 from daq_bench.rig.workloads.shared.site import left
 
 NAME = "hot_store"
 CLUSTER_MASTERS, CLUSTER_REPLICAS = 3, 1
 EMPTY_SCAN_S = 3.0
+KILL_S = 4.0  # starting servers, and the comparison
+WRITEBACK_S = 30.0  # vm.dirty_expire_centisecs: the age at which Linux writes a page back
 CONSUMER_KILLS_MOST = (
     3  # on a busy machine the others may have done all before: a consumer that held nothing shows nothing
 )
@@ -44,31 +47,28 @@ def _of(scenario: Scenario) -> dict[str, Any]:
     return scenario.workloads[NAME]
 
 
-def _runs_s(parameters: dict[str, Any], repetitions: int) -> list[float]:
-    point = parameters["seconds_per_point"] + 2 * plans.WARM_UP_S
-    scale = parameters["scale_out"]
-    sizes = len(turns(parameters, repetitions)) * (2 + parameters.get("target_too", True)) * point
-    clients = len(parameters["client_counts"]) * point
-    semantics = 4 * len(ENGINES) * (parameters["semantics"]["lease_s"] + EMPTY_SCAN_S)
-    kills = 6 * (parameters["kills"]["seconds"] + 2 * EMPTY_SCAN_S) + 20
-    scaling = len(scale["nodes"]) * len(scale["deployments"]) * (scale["seconds"] + 6)
-    return [sizes, clients, semantics, kills, scaling]
-
-
-def estimated_s(scenario: Scenario) -> float:
-    """Expected duration in s."""
-    return float(sum(_runs_s(_of(scenario), scenario.repetitions)))
+def plan(scenario: Scenario, ground: Ground) -> list[Step]:
+    """The parts. Only the points on the target write there: their store once, and again as often as the kernel writes its pages back."""
+    own = _of(scenario)
+    scale, size = own["scale_out"], own["capacity_size"] if own.get("target_too", True) else 0
+    seconds = own["seconds_per_point"] + 2 * plans.WARM_UP_S
+    room = f"the hot store on the target, capacity_size {decimal_label(size)} ({size} B)"
+    points = len(turns(own, scenario.repetitions))
+    written = min(ground.written(seconds), size * (1 + seconds / WRITEBACK_S))
+    semantics_s = 4 * (own["semantics"]["lease_s"] + EMPTY_SCAN_S)
+    return [
+        Step("points in memory", seconds, times=2 * points),
+        *([Step("points on the target", seconds, written, size, room, times=points)] if size else []),
+        Step("clients", seconds, times=len(own["client_counts"])),
+        Step("semantics", semantics_s, times=len(ENGINES)),
+        Step("kills", own["kills"]["seconds"] + 2 * EMPTY_SCAN_S + KILL_S, times=2 * len(ENGINES)),
+        Step("scale out", scale["seconds"] + 6.0, times=len(scale["nodes"]) * len(scale["deployments"])),
+    ]
 
 
 def turns(parameters: dict[str, Any], repetitions: int) -> list[tuple[int, int]]:
     """(repetition, value size) in the order of measuring: a size's repetitions lie a whole pass apart."""
     return [(number, size) for number in range(1, repetitions + 1) for size in parameters["value_sizes"]]
-
-
-def _need(scenario: Scenario) -> Need:
-    parameters = _of(scenario)
-    size = parameters["capacity_size"] if parameters.get("target_too", True) else 0
-    return Need(size, f"the hot store on the target, capacity_size {decimal_label(size)} ({size} B)")
 
 
 def _memory(scenario: Scenario) -> Need:
@@ -129,8 +129,7 @@ def every_deployment_should_have_been_measured(context: RunContext, store: dict[
 
 WORKLOAD = Workload(
     NAME,
-    estimated_s,
-    _need,
+    plan,
     run,
     memory=_memory,
     check=check,

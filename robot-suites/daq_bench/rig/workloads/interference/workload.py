@@ -22,7 +22,8 @@ from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.interference.activities import KINDS, Activity, Fio, Measured, Setting
-from daq_bench.rig.workloads.shared.base import Need, Note, Report, Workload
+from daq_bench.rig.workloads.shared.base import Note, Report, Workload
+from daq_bench.rig.workloads.shared.plan import Ground, Need, Step
 
 LEAD_S = 2.0  # disturbers are at work for this long before the victim starts
 # A disturber must outlast the victim, whose tool needs time to start and end, however busy the machine is.
@@ -49,23 +50,37 @@ def disturber_s(seconds: float) -> float:
     return LEAD_S + seconds * (1 + MARGIN_SHARE) + MARGIN_S
 
 
-def estimated_s(scenario: Scenario) -> float:
-    parameters = scenario.workloads["interference"]
-    cells = sum(len(disturbers_of(victim, parameters["disturbers"])) for victim in parameters["victims"])
-    each = (scenario.duration_s or 0.0) + SETTLE_S
-    return scenario.repetitions * cells * (2 * each + LEAD_S)
-
-
-def _need(scenario: Scenario) -> Need:
+def plan(scenario: Scenario, ground: Ground) -> list[Step]:
+    """The files once, then each cell's pairs: the victim alone, and the victim with its disturbers, which end with it."""
     parameters, demand = scenario.workloads["interference"], demand_of(scenario)
     names = {*parameters["victims"], *parameters["disturbers"]}
-    seconds = disturber_s(demand.duration_s) if BURST in parameters["disturbers"] else demand.duration_s
-    record = int(demand.offered_bytes_per_s * seconds) if BURST in names else 0
     files = {name: parameters[name]["file_size"] for name in ("writers", "readers") if name in names}
-    parts = [f"a burst of {demand.offered_bytes_per_s / GB:.4g} GB/s x {seconds:g} s"] if record else []
+    record_s = disturber_s(demand.duration_s) if BURST in parameters["disturbers"] else demand.duration_s
+    record = int(demand.offered_bytes_per_s * record_s) if BURST in names else 0
+    parts = [f"a burst of {demand.offered_bytes_per_s / GB:.4g} GB/s x {record_s:g} s"] if record else []
     parts += [f"the file of the {name}, {decimal_label(size)}" for name, size in files.items()]
-    total = record + sum(files.values())
-    return Need(total, f"{' and '.join(parts) or 'no file'} ({total} B)")
+    room = record + sum(files.values())
+    text = f"{' and '.join(parts) or 'no file'} ({room} B)"
+    offered = {BURST: demand.offered_bytes_per_s, "writers": parameters.get("writers", {}).get("rate_size")}
+
+    def written(name: str, seconds: float) -> float:
+        return ground.written(seconds, offered[name]) if name in offered else 0.0
+
+    found = [
+        Step(f"laying out the file of the {name}", ground.seconds(size), size, room, text)
+        for name, size in files.items()
+    ]
+    seconds, beside_s = demand.duration_s, LEAD_S + demand.duration_s
+    for victim in parameters["victims"]:
+        others = disturbers_of(victim, parameters["disturbers"])
+        for other in others:
+            beside = [name for name in others if name != ALL] if other == ALL else [other]
+            both = 2 * written(victim, seconds) + min(
+                sum(written(name, beside_s) for name in beside), ground.written(beside_s)
+            )
+            length = 2 * (seconds + SETTLE_S) + LEAD_S
+            found.append(Step(f"{victim} beside {other}", length, both, room, text, times=scenario.repetitions))
+    return found
 
 
 def _rings(scenario: Scenario) -> Need:
@@ -155,8 +170,7 @@ def the_bursts_superchunks_should_be_accounted_for(context: RunContext, interfer
 
 WORKLOAD = Workload(
     "interference",
-    estimated_s,
-    _need,
+    plan,
     run,
     memory=_rings,
     check=check,

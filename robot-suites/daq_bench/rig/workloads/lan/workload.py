@@ -17,7 +17,8 @@ from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.lan import plans
 from daq_bench.rig.workloads.lan.site import LanSite
-from daq_bench.rig.workloads.shared.base import Need, Report, Workload
+from daq_bench.rig.workloads.shared.base import Report, Workload
+from daq_bench.rig.workloads.shared.plan import Ground, Step
 
 NAME = "lan"
 NODES_MIN = 4
@@ -46,19 +47,15 @@ def _counts(scenario: Scenario) -> tuple[int, int]:
     return scans, 4 * own["settings"]["pairs"] * (listed + 1) if listed else 0
 
 
-def estimated_s(scenario: Scenario) -> float:
-    """Expected duration in s, over TCP."""
+def plan(scenario: Scenario, ground: Ground) -> list[Step]:
+    """Transfers over TCP; nothing is written to the target."""
     own = _of(scenario)
     scans, halves = _counts(scenario)
-    warm_up_s = own["warm_up_s"]
-    return float(
-        scans * (own["seconds_per_size"] + warm_up_s + EXTRA_S)
-        + halves * (own["settings"]["seconds"] + warm_up_s + TRIAL_EXTRA_S)
-    )
-
-
-def _need(scenario: Scenario) -> Need:
-    return Need(0, "the network's measurements write nothing to the target")
+    warm_up_s, settings = own["warm_up_s"], own["settings"]
+    return [
+        Step("transfers", own["seconds_per_size"] + warm_up_s + EXTRA_S, times=scans),
+        Step("settings", settings["seconds"] + warm_up_s + TRIAL_EXTRA_S, times=halves),
+    ]
 
 
 def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
@@ -138,8 +135,7 @@ def every_pair_of_settings_should_have_both_halves(context: RunContext, document
 
 WORKLOAD = Workload(
     NAME,
-    estimated_s,
-    _need,
+    plan,
     run,
     check=check,
     limits=limits,

@@ -16,13 +16,13 @@ from daq_bench.bench_model.base.load import Demand
 from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.bench_model.documents.tools.minidaq import Minidaq
 from daq_bench.bench_model.documents.tools.synthetic import Write, WriteSeries
+from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN
 from daq_bench.rig.candidate.facilities import OpenTarget
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared.site import Said, daqwriter_answer
 
 SLOWEST_BYTES_PER_S = 2e6  # bounds the wait for a set that hardly moves
 DRAIN_S_MAX = 600.0
-DEVICE_SHARE_MIN = 0.95  # a write that the drives' own counters do not confirm to this share is masked
 SOURCE_ACHIEVED_MIN = 0.99  # [P] as bench_model.evidence.admissibility asks of a record's source
 BEYOND_MIN = 10  # a percentile is given where at least so many values lie beyond it
 

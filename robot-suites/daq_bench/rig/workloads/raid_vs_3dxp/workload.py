@@ -23,38 +23,38 @@ from daq_bench.rig.candidate.facilities import OpenTarget
 from daq_bench.rig.candidate.hazard_control import HazardControl
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.raid_vs_3dxp.visit import VisitPlan, counters, paced_demand, visit
-from daq_bench.rig.workloads.shared.base import Need, Report, Workload
+from daq_bench.rig.workloads.shared.base import Report, Workload
 from daq_bench.rig.workloads.shared.open_target import ObservedTargets, Targets
+from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Need, Step
 
 NAME = "raid_vs_3dxp"
 BUILD_S = 15.0  # time to build a set on the machines seen so far, without a resync; only for the display
 
 
-def _visits(scenario: Scenario) -> int:
+def plan(scenario: Scenario, ground: Ground) -> list[Step]:
+    """Each group's sets are built, and every target that is up is visited once in each round: a write, and a paced record."""
     parameters = scenario.workloads[NAME]
-    return int(2 * parameters["rounds"] * len(parameters["sets"]))
-
-
-def estimated_s(scenario: Scenario) -> float:
-    """Expected duration in s, each set in a group of its own and each write at a GB/s."""
-    parameters = scenario.workloads[NAME]
-    each = parameters["write_size"] / 1e9 + parameters["paced"]["seconds"] + 3.0
-    return float(
-        _visits(scenario) * each
-        + len(parameters["sets"]) * (BUILD_S + parameters["rounds"] * (parameters["idle_s"] + 1.0))
-    )
-
-
-def _need(scenario: Scenario) -> Need:
-    parameters = scenario.workloads[NAME]
-    demand = paced_demand(parameters)
-    if demand.record_bytes > parameters["write_size"]:
-        return Need(
-            demand.record_bytes,
+    demand, size = paced_demand(parameters), parameters["write_size"]
+    groups: list[list[str]] = [[name] for name in parameters["sets"]]
+    if ground.candidate:
+        groups = [[one.name for one in group] for group in compared(scenario, ground.candidate).groups]
+    room, text = size, f"each write of {decimal_label(size)} (write_size)"
+    if demand.record_bytes > size:
+        room = demand.record_bytes
+        text = (
             f"the paced record of {decimal_label(demand.offered_bytes_per_s)}/s x {demand.duration_s:g} s = "
-            f"{decimal_label(demand.record_bytes)} ({demand.record_bytes} B)",
+            f"{decimal_label(room)} ({room} B)"
         )
-    return Need(parameters["write_size"], f"each write of {decimal_label(parameters['write_size'])} (write_size)")
+    found = []
+    for group in groups:
+        found.append(Step("building and taking away", 2 * BUILD_S, times=len(group)))
+        found.append(Step("at rest", parameters["idle_s"] + 1.0, times=parameters["rounds"]))
+        for name in (parameters["reference"], *group):
+            on = "" if name == parameters["reference"] else name
+            length = size / ground.rate_bytes_per_s + demand.duration_s + 3.0
+            written = size + ground.written(demand.duration_s, demand.offered_bytes_per_s)
+            found.append(Step(f"visits of {name}", length, written, room, text, on=on, times=parameters["rounds"]))
+    return found
 
 
 def _buffers(scenario: Scenario) -> Need:
@@ -121,8 +121,7 @@ def the_order_should_have_alternated(context: RunContext, found: dict[str, Any])
 
 WORKLOAD = Workload(
     NAME,
-    estimated_s,
-    _need,
+    plan,
     run,
     memory=_buffers,
     limits=_limits,
@@ -173,7 +172,7 @@ class _Progress:
     def __init__(self, report: Report, parameters: dict[str, Any], comparison: Compared) -> None:
         self._report = report
         self._visits = parameters["rounds"] * sum(1 + len(group) for group in comparison.groups)
-        self._each_s = parameters["write_size"] / 1e9 + parameters["paced"]["seconds"]
+        self._each_s = parameters["write_size"] / UNIT_BYTES_PER_S + parameters["paced"]["seconds"]
         self._done = 0
 
     def tell(self, text: str, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The bench's knowledge of a workload before it runs: its duration, its need of room, its shortcomings."""
+"""The bench's knowledge of a workload before it runs: its plan, what it refuses, its shortcomings."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
+from daq_bench.rig.workloads.shared.plan import ANYWHERE, Ground, Need, Planned, duration_of, need_of
 
 RESERVE_BYTES = 1 * GB  # left free on the target's file system: a machine with a full disk is no fit test bed
 Report = Callable[[str, int, int, float], None]  # (text, step, steps, expected seconds)
@@ -18,14 +19,6 @@ Document = dict[str, Any]
 Run = Callable[[RunContext, Report], Document]
 Check = Callable[[RunContext, Document], None]  # raises AssertionError
 Note = tuple[str, dict[str, Any]]  # an event's text and its data
-
-
-@dataclass(frozen=True)
-class Need:
-    """An amount of space or memory that a workload needs at a time, with how it comes about."""
-
-    size_bytes: int
-    arithmetic: str
 
 
 def _accept(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
@@ -56,10 +49,10 @@ class Workload:
     (
         """A suite `robot-suites/suites/<name>.robot`, its parameters `workloads.<name>` of a scenario, its `results/<name>.json`.
 
-    `seconds`: expected duration. `need`: the most that it keeps on the target at a time. `memory`: RAM for buffers, which
-    the candidate must declare. `check`: raises RefusedError, before anything is written, for a load that cannot work on this
-    candidate. `limits`: one sentence for each respect in which the scenario asks for no real measurement, whatever a
-    requirement profile demands (bench_model.evidence.demanded_load); they forbid a PASS and stand on the report's first page.
+    `plan`: its steps. `memory`: RAM for buffers, which the candidate must declare. `check`: raises RefusedError, before anything is
+    written, for a load that cannot work on this candidate. `limits`: one sentence for each respect in which the scenario asks for no real
+    measurement, whatever a requirement profile demands (bench_model.evidence.demanded_load); they forbid a PASS and stand on the
+    report's first page.
     `raw`: it can load a drive that has no file system. `program`: this project's program that it needs besides daqwriter.
 
     `run`: loads the candidate and returns the result. All that the result rests on comes from the run's scenario, from the context's
@@ -70,8 +63,7 @@ class Workload:
     )
 
     name: str
-    seconds: Callable[[Scenario], float]
-    need: Callable[[Scenario], Need]
+    plan: Planned
     run: Run
     memory: Callable[[Scenario], Need] = _no_memory
     check: Callable[[Scenario, Candidate, Survey], None] = _accept
@@ -81,6 +73,14 @@ class Workload:
     checks: tuple[Check, ...] = ()
     notes: Callable[[Document], Iterable[Note]] = _no_notes
     stem: str = ""  # of the result's file where it is not the name
+
+    def need(self, scenario: Scenario, ground: Ground = ANYWHERE) -> Need:
+        """The most that it keeps on the target at a time."""
+        return need_of(self.plan(scenario, ground))
+
+    def seconds(self, scenario: Scenario, ground: Ground = ANYWHERE) -> float | None:
+        """Expected duration; None where it takes the whole of a target whose size is not known."""
+        return duration_of(self.plan(scenario, ground))
 
     @property
     def result(self) -> str:

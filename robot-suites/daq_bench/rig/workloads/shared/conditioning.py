@@ -1,8 +1,9 @@
 """Brings the target into a named condition, and says with evidence which one it is.
 
 `fresh`: a raw drive is purged (discard, or NVMe Format); a file's predecessor goes and its file system is trimmed, which is as near
-to a purge as a file can come. `preconditioned`: fresh, then 128 KiB sequential writes over twice the capacity (SNIA SSS PTS 2.0.2,
-workload-independent preconditioning); of a file, twice its span, which leaves the rest of the drive as it was and says so."""
+to a purge as a file can come. `preconditioned`: fresh, then 128 KiB sequential writes over the span (SNIA SSS PTS 2.0.2,
+workload-independent preconditioning), `written_share` times: 2 by the standard. A span larger than a file may be is written as several
+files, which all stay until the last is written. What a span must cover stands in bench_model.workloads.preconditioning."""
 
 from __future__ import annotations
 
@@ -14,16 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.units import decimal_label
+from daq_bench.bench_model.workloads.preconditioning import FRESH, PRECONDITIONED, bytes_due
 from daq_bench.rig.candidate.load_target import FileTarget, LoadTarget, RawDevice
+from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared.fio import COMMON, direction, ended_well, jobs_of
+from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Step
+from daq_bench.rig.workloads.shared.site import DISCARDED_SECTORS, WRITTEN_SECTORS, counted_bytes
 
-FRESH, PRECONDITIONED = "fresh", "preconditioned"
-PASSES = 2
+PASSES = 2  # of the standard
 SPAN_SHARE_MIN = 0.9  # [P] what a file can take of a drive: the file system keeps something for itself
+FILE_BYTES_MAX = 8 * 10**12  # ext4 holds no larger file than 16 TiB
 BLOCK_BYTES = 128 * 2**10
 IO_DEPTH = 32
 SLOWEST_BYTES_PER_S = 20e6  # slower than any drive that one would qualify: bounds the wait
 TRIM_S_MAX = 1800.0
+PURGE_S = 20.0  # expected
 
 Announce = Callable[[str, float], None]  # (text, expected seconds)
 
@@ -33,7 +39,8 @@ class Conditioner:
     """`span_bytes`: the target's part that the measurement uses. `capacity_bytes`: of the whole drive or array, where it is known.
 
     `raw`: the bundle's folder for fio's output. `announce` is told the running step. `dedicated`: the drive holds only the bench's file
-    system, so that a trim of its free space empties it."""
+    system, so that a trim of its free space empties it. `device`: kernel name of the drive or array, None where there is no single one.
+    `judged`: somebody else says whether the span suffices."""
 
     target: LoadTarget
     span_bytes: int
@@ -42,13 +49,18 @@ class Conditioner:
     raw: Path
     announce: Announce
     dedicated: bool = False
+    device: str | None = None
+    written_share: float = PASSES
+    judged: bool = False
+    used_bytes: int = 0
 
-    def bring_to(self, condition: str, label: str) -> dict[str, Any]:
-        """One document of evidence. `label` names fio's output. Raises BenchError when the condition cannot be reached."""
+    def bring_to(self, condition: str, label: str, filled: Callable[[], None] = lambda: None) -> dict[str, Any]:
+        """One document of evidence. `label` names fio's output; `filled` is called when all is written and nothing removed. Raises
+        BenchError when the condition cannot be reached."""
         started = self._observed("the time", lambda: datetime.now(UTC).isoformat(timespec="seconds"))
         started = str(started).replace("+00:00", "Z")
         purge = self._purge()
-        written = self._precondition(label) if condition == PRECONDITIONED else None
+        written = self._precondition(label, filled) if condition == PRECONDITIONED else None
         return {
             "condition": condition,
             "label": label,
@@ -59,6 +71,8 @@ class Conditioner:
             "purge": purge,
             "preconditioning": written,
             "limits": self._limits(condition, purge),
+            "used_bytes": self.used_bytes,
+            "remarks": self._remarks(condition, purge),
         }
 
     def _purge(self) -> dict[str, Any]:
@@ -79,24 +93,55 @@ class Conditioner:
         done, said = _trim(self.target)
         return {"method": "fstrim", "text": said, "done": done, "zero_share": None, "seconds": self._clock_s() - began}
 
-    def _precondition(self, label: str) -> dict[str, Any]:
-        total = PASSES * self.span_bytes
-        self.announce(f"preconditioning: {PASSES} x {decimal_label(self.span_bytes)} in 128 KiB writes", total / 1e9)
-        began = self._clock_s()
-        argv = precondition_arguments(self.target.path, self.span_bytes)
-        completed = self.target.run(argv, timeout_s=600 + total / SLOWEST_BYTES_PER_S)
-        (self.raw / f"{label}-precondition.json").write_text(completed.stdout, encoding="utf-8")
-        ended_well(completed, "preconditioning with fio")
-        write = direction(jobs_of(completed.stdout, "the preconditioning")[0], "write")
-        seconds = self._clock_s() - began
+    def _precondition(self, label: str, filled: Callable[[], None]) -> dict[str, Any]:
+        began, before = self._clock_s(), self._counted(WRITTEN_SECTORS)
+        written, busy_s, parts = 0, 0.0, self._parts()
+        try:
+            for number, (target, size) in enumerate(parts, start=1):
+                suffix, part = (f"-{number}", f", part {number} of {len(parts)}") if len(parts) > 1 else ("", "")
+                side = self._write(target, size, f"{label}-precondition{suffix}", part)
+                written, busy_s = written + side["bytes"], busy_s + side["runtime_s"]
+            filled()
+        finally:
+            for target, _ in parts[1:]:
+                target.remove()
         return {
-            "passes": PASSES,
+            "passes": int(self.written_share),
             "block_bytes": BLOCK_BYTES,
             "io_depth": IO_DEPTH,
-            "bytes_written": write["bytes"],
-            "bytes_per_s": write["bytes_per_s"],
-            "seconds": seconds,
+            "bytes_written": written,
+            "bytes_per_s": written / busy_s if busy_s else 0.0,
+            "seconds": self._clock_s() - began,
+            "device_bytes_written": self._counted(WRITTEN_SECTORS, before),
         }
+
+    def _parts(self) -> list[tuple[LoadTarget, int]]:
+        """What the span is written to: the target, and files beside it where one would become too large."""
+        if isinstance(self.target, RawDevice) or self.span_bytes <= FILE_BYTES_MAX:
+            return [(self.target, self.span_bytes)]
+        machine, path = self.target.machine, self.target.path
+        sizes = [FILE_BYTES_MAX] * (self.span_bytes // FILE_BYTES_MAX)
+        if (rest := self.span_bytes % FILE_BYTES_MAX) >= BLOCK_BYTES:
+            sizes.append(rest)
+        more = [
+            (FileTarget(machine, path.with_name(f"{path.stem}-{number}{path.suffix}")), size)
+            for number, size in enumerate(sizes[1:], start=2)
+        ]
+        return [(self.target, sizes[0]), *more]
+
+    def _write(self, target: LoadTarget, size: int, name: str, part: str) -> dict[str, Any]:
+        """fio's figures of one part of the span."""
+        total = self.written_share * size
+        text = f"preconditioning: {self.written_share:g} x {decimal_label(size)} in 128 KiB writes{part}"
+        self.announce(text, total / UNIT_BYTES_PER_S)
+        argv = precondition_arguments(target.path, size, self.written_share)
+        completed = target.run(argv, timeout_s=600 + total / SLOWEST_BYTES_PER_S)
+        (self.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
+        ended_well(completed, "preconditioning with fio")
+        return direction(jobs_of(completed.stdout, "the preconditioning")[0], "write")
+
+    def _counted(self, field: int, since: int | None = 0) -> int | None:
+        return counted_bytes(self.target.machine, self.device, field, since)
 
     def _observed(self, what: str, make: Callable[[], Any]) -> Any:
         return self.target.machine.observe(what, make)
@@ -105,38 +150,71 @@ class Conditioner:
         return float(self._observed("the clock", time.monotonic))
 
     def _limits(self, condition: str, purge: dict[str, Any]) -> list[str]:
-        limits = []
-        if isinstance(self.target, RawDevice):
-            if purge["zero_share"] < 1:
-                limits.append(
-                    f"After the purge ({self.purge}) {purge['zero_share']:.0%} of the sampled places read as zeros: "
-                    "whether the drive gave all of its blocks back is not known"
-                )
-        elif not (self.dedicated and purge["done"]):
-            trimmed = "its file system was trimmed" if purge["done"] else f"no trim ({purge['text']})"
+        limits = [] if self.judged else self._of_purge(condition, purge)
+        short = self.capacity_bytes and self.span_bytes < SPAN_SHARE_MIN * self.capacity_bytes
+        if condition == PRECONDITIONED and short and not self.judged:
             limits.append(
-                f"The {condition} condition is a file's, not a drive's: {trimmed}, and what else the drive holds is unknown"
-            )
-        if (
-            condition == PRECONDITIONED
-            and self.capacity_bytes
-            and self.span_bytes < SPAN_SHARE_MIN * self.capacity_bytes
-        ):
-            limits.append(
-                f"Preconditioned over {decimal_label(self.span_bytes)} of {decimal_label(self.capacity_bytes)}: "
+                f"Preconditioned over {decimal_label(self.span_bytes)} of {decimal_label(self.capacity_bytes or 0)}: "
                 "the standard wants the whole capacity"
             )
         return limits
 
+    def _remarks(self, condition: str, purge: dict[str, Any]) -> list[str]:
+        """A target that could not be emptied is no easier to write to than one that was: where the record takes the worse of both
+        conditions, that is no limit."""
+        return self._of_purge(condition, purge) if self.judged and condition == FRESH else []
 
-def seconds_for(condition: str, span_bytes: int) -> float:
-    """Expected duration, for the progress display."""
-    return 20.0 + (PASSES * span_bytes / 1e9 if condition == PRECONDITIONED else 0.0)
+    def _of_purge(self, condition: str, purge: dict[str, Any]) -> list[str]:
+        if isinstance(self.target, RawDevice):
+            if purge["zero_share"] >= 1:
+                return []
+            return [
+                f"After the purge ({self.purge}) {purge['zero_share']:.0%} of the sampled places read as zeros: "
+                "whether the drive gave all of its blocks back is not known"
+            ]
+        if self.dedicated and purge["done"]:
+            return []
+        trimmed = "its file system was trimmed" if purge["done"] else f"no trim ({purge['text']})"
+        return [
+            f"The {condition} condition is a file's, not a drive's: {trimmed}, and what else the drive holds is unknown"
+        ]
 
 
-def precondition_arguments(path: Path, span_bytes: int) -> list[str]:
-    """Returns fio's command line: the whole span, twice. Its default buffers are random, and scrambled at each write."""
-    size = span_bytes // BLOCK_BYTES * BLOCK_BYTES
+def discarded_bytes(machine: Machine, device: str | None) -> int | None:
+    """B that were given back to the device since boot, by its own counter; None where there is none (Linux before 4.18)."""
+    try:
+        return counted_bytes(machine, device, DISCARDED_SECTORS)
+    except IndexError:
+        return None
+
+
+def conditioning_step(
+    condition: str,
+    span_bytes: int | None,
+    ground: Ground,
+    what: str = "",
+    room_bytes: int = 0,
+    room: str = "",
+    written_share: float = PASSES,
+) -> Step:
+    """The step of a plan that brings the target into a condition."""
+    written: float | None = 0.0
+    if condition == PRECONDITIONED:
+        written = written_share * span_bytes if span_bytes else None
+    seconds = ground.seconds(written)
+    return Step(
+        f"{what}bringing the target into the condition {condition}",
+        None if seconds is None else PURGE_S + seconds,
+        written,
+        room_bytes,
+        room,
+    )
+
+
+def precondition_arguments(path: Path, span_bytes: int, written_share: float = PASSES) -> list[str]:
+    """Returns fio's command line: the whole span in order, and again from its begin until so many times as much is written. Its default
+    buffers are random, and scrambled at each write."""
+    size, written_bytes = bytes_due(span_bytes, BLOCK_BYTES, written_share)
     return [
         "fio",
         f"--filename={path}",
@@ -145,7 +223,7 @@ def precondition_arguments(path: Path, span_bytes: int) -> list[str]:
         "--rw=write",
         f"--bs={BLOCK_BYTES}",
         f"--size={size}",
-        f"--loops={PASSES}",
+        f"--io_size={written_bytes}",
         f"--iodepth={IO_DEPTH}",
         "--end_fsync=1",
     ]

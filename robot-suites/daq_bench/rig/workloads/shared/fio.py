@@ -16,6 +16,7 @@ from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle.files import strict
 from daq_bench.bench_model.evidence.target_failures import answers_of_drive
 from daq_bench.rig.base.shell import Completed
+from daq_bench.rig.candidate.load_target import LoadTarget
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared.target_failure import TargetFailedError
 
@@ -44,18 +45,25 @@ PERCENTILES = (50.0, 99.0, 99.9, 99.99, 99.999)
 PERCENTILE_LIST = "--percentile_list=" + ":".join(f"{value:g}" for value in PERCENTILES)
 
 
+def time_of(seconds: float) -> str:
+    """A length in fio's words: it reads no fraction of a second."""
+    return f"{seconds}s" if seconds == int(seconds) else f"{round(1000 * seconds)}ms"
+
+
 def writing(file: Path) -> list[str]:
     """fio's command line so far: sequential O_DIRECT writes to `file`."""
     return ["fio", f"--filename={file}", "--rw=write", *COMMON]
 
 
-def lay_out(machine: Machine, file: Path, size_bytes: int) -> None:
-    """Writes the whole file once, so that no load pays for the file system's allocation. `size_bytes` is rounded up to whole MiB."""
+def lay_out(target: LoadTarget, size_bytes: int) -> None:
+    """Writes all that a load will use of the target once, so that no load pays for the file system's allocation.
+
+    `size_bytes` is rounded up to whole MiB."""
     block = 2**20
     size = -(-size_bytes // block) * block
-    argv = [*writing(file), "--name=layout", f"--bs={block}", f"--size={size}", "--iodepth=8", "--end_fsync=1"]
-    completed = machine.run(argv, timeout_s=120 + size / SLOWEST_LAYOUT_BYTES_PER_S)
-    ended_well(completed, f"laying out {file.name} with fio")
+    argv = [*writing(target.path), "--name=layout", f"--bs={block}", f"--size={size}", "--iodepth=8", "--end_fsync=1"]
+    completed = target.run(argv, timeout_s=120 + size / SLOWEST_LAYOUT_BYTES_PER_S)
+    ended_well(completed, f"laying out {target.path.name} with fio")
 
 
 def ended_well(completed: Completed, what: str) -> Completed:

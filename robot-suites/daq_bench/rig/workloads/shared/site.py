@@ -1,4 +1,4 @@
-"""The folders in which a workload's tools run and leave their output: on the target, on the candidate, in the bundle."""
+"""The places in which a workload's tools run and leave their output: on the target, on the candidate, in the bundle."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from daq_bench.bench_model.documents.tools.streams import Streams, VerifyStreams
 from daq_bench.bench_model.documents.tools.synthetic import Read, Write
 from daq_bench.rig.base.shell import Completed
 from daq_bench.rig.candidate.context import RunContext
+from daq_bench.rig.candidate.load_target import FileTarget, LoadTarget, RawDevice
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared.target_failure import TargetFailedError
 
@@ -25,14 +26,15 @@ from daq_bench.rig.workloads.shared.target_failure import TargetFailedError
 COMPLETE, FAILED, DAMAGED, INTERRUPTED = 0, 1, 3, 130
 SAID = {COMPLETE: ("complete", "intact"), FAILED: ("failed",), DAMAGED: ("damaged",)}  # by exit status
 SECTOR_BYTES = 512  # unit of the counters in /sys/block/*/stat, whatever the device's block size
-READ_SECTORS, WRITTEN_SECTORS = 2, 6  # their places there
+READ_SECTORS, WRITTEN_SECTORS, DISCARDED_SECTORS = 2, 6, 13  # their places there
 Said = TypeVar("Said", bound=Checksum | Minidaq | MinidaqSearch | Read | Streams | Verify | VerifyStreams | Write)
 
 
 @dataclass(frozen=True)
 class Site:
     """`scratch`: on the target. `work`: the tools' output on the candidate. `raw`: the same in the bundle. `device`: kernel
-    name of the drive or array under `scratch`, None where no single one is."""
+    name of the drive or array under `scratch`, None where no single one is. `drive`: the target, where it is a whole drive: every file of
+    a workload is then the drive from its begin on."""
 
     machine: Machine
     daqwriter: Path
@@ -40,12 +42,23 @@ class Site:
     work: Path
     raw: Path
     device: str | None
+    drive: RawDevice | None = None
 
     @staticmethod
     def of(context: RunContext) -> Site:
-        return Site(
-            context.machine, context.daqwriter, context.scratch, context.places.raw, context.raw, context.device
-        )
+        found = context.load_target("")
+        drive = found if isinstance(found, RawDevice) else None
+        scratch = found.path.parent if drive else context.scratch
+        return Site(context.machine, context.daqwriter, scratch, context.places.raw, context.raw, context.device, drive)
+
+    def target(self, name: str) -> LoadTarget:
+        """What a load writes to that calls its file `name`."""
+        return self.drive or FileTarget(self.machine, self.scratch / name)
+
+    def daqwriter_target(self, name: str) -> list[str]:
+        """The same as options of daqwriter."""
+        target = self.target(name)
+        return [f"--target={target.path}", *target.daqwriter_options]
 
     def run_daqwriter(
         self,
@@ -80,12 +93,12 @@ class Site:
 
     @contextmanager
     def removed_afterwards(self, *names: str) -> Iterator[None]:
-        """Removes these files of the target, however the block ends."""
+        """Removes these files of the target, however the block ends. A raw drive has none."""
         try:
             yield
         finally:
             for name in names:
-                self.machine.remove(self.scratch / name)
+                self.target(name).remove()
 
 
 def counted_bytes(machine: Machine, device: str | None, field: int, since: int | None = 0) -> int | None:

@@ -109,7 +109,9 @@ def drives_of(candidate: Candidate, found: Survey) -> tuple[tuple[str, ...], int
         level = storage.get("raid", {}).get("level")
         serials = tuple(sorted(candidate.target.serials))
         return serials, copies_of(LEVEL_NAMES.get(level) if level is not None else None, len(serials))
-    device = found.target.device if found.target else None
+    if found.target is None:  # nobody has looked yet; a run whose target is not there ends before this
+        return tuple(sorted(candidate.target.serials)), 1
+    device = found.target.device
     return beneath(device, found.drives_of(device), candidate.name)
 
 

@@ -11,11 +11,11 @@ from typing import Any
 from daq_bench.bench_model.base.units import binary_label
 from daq_bench.bench_model.documents.results import WriteLatency, WritePoint
 from daq_bench.bench_model.documents.tools.synthetic import WorkingThread, Write, WriteSeries
+from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN
 from daq_bench.rig.workloads.shared.site import Site, unless_failed
 
 SAMPLE_S = 0.25
 RUNTIME_SHARE_MIN = 0.97  # a point that ran for less than this share of its time is masked
-DEVICE_SHARE_MIN = 0.95  # as is one whose bytes the device's own counter does not confirm
 WRITE_BYTES_PER_S_MIN = 20e6  # slower than any drive that one would qualify: bounds the wait
 
 
@@ -29,7 +29,7 @@ def measure_write(site: Site, block_bytes: int, threads: int, parameters: dict[s
     span = parameters["file_size"] // (block_bytes * threads) * block_bytes * threads
     target = f"{name}.bin"
     options = [
-        f"--target={site.scratch / target}",
+        *site.daqwriter_target(target),
         f"--block-size={block_bytes}",
         f"--threads={threads}",
         f"--io-depth={parameters['io_depth']}",

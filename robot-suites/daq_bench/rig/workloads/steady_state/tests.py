@@ -11,6 +11,7 @@ from daq_bench.rig.workloads.shared.fio import COMMON, PERCENTILE_LIST
 
 KIB = 2**10
 TRACKED_BYTES = 4 * KIB
+SEQUENTIAL_BYTES = 128 * KIB  # [P] random transfers of this size are as fast as sequential ones
 STANDARD: dict[str, dict[str, tuple[int, ...]]] = {  # SNIA SSS PTS 2.0.2
     "throughput": {"transfer_sizes": (128 * KIB, 1024 * KIB)},
     "iops": {
@@ -43,6 +44,12 @@ class Point:
     read_percent: int
     block_bytes: int | None
     split: str = ""
+
+    @property
+    def written_share(self) -> float:
+        """[P] of the rate of sequential writes: small transfers at random places take longer, and reads write nothing."""
+        size = self.block_bytes or TRACKED_BYTES
+        return (1 - self.read_percent / 100) * (1.0 if self.sequential else min(1.0, size / SEQUENTIAL_BYTES))
 
 
 @dataclass(frozen=True)

@@ -12,22 +12,25 @@ from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
+from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN
+from daq_bench.bench_model.workloads.preconditioning import PRECONDITIONED
 from daq_bench.bench_model.workloads.steady_state.rounds import RULE, WINDOW_ROUNDS, Window, steady_window, why_not
 from daq_bench.bench_model.workloads.steady_state.summary import summary_of
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.load_target import LoadTarget
 from daq_bench.rig.candidate.machine import Machine
-from daq_bench.rig.workloads.shared.base import Need, Report, Workload
-from daq_bench.rig.workloads.shared.conditioning import PRECONDITIONED, Conditioner, seconds_for
+from daq_bench.rig.workloads.shared.base import Report, Workload
+from daq_bench.rig.workloads.shared.conditioning import Conditioner, conditioning_step
 from daq_bench.rig.workloads.shared.fio import direction, ended_well, jobs_of, version_on
+from daq_bench.rig.workloads.shared.plan import Ground, Step
 from daq_bench.rig.workloads.shared.site import WRITTEN_SECTORS, counted_bytes
-from daq_bench.rig.workloads.shared.write_point import DEVICE_SHARE_MIN, RUNTIME_SHARE_MIN
+from daq_bench.rig.workloads.shared.write_point import RUNTIME_SHARE_MIN
 from daq_bench.rig.workloads.steady_state.tests import Test, round_arguments, shortcomings, tests_of, untracked
 
 NAME = "steady_state"
 FILE = "steady-state.bin"
-ROUNDS_EXPECTED = 8  # for the progress display
+ROUNDS_EXPECTED = 8  # [P] of a drive that gets steady; the standard's window has five
 START_S = 1.0  # overhead of a job besides its time
 STANDARD = "SNIA SSS PTS 2.0.2"
 
@@ -51,22 +54,22 @@ class SteadyPlan:
         return asked or self.capacity_bytes or 0
 
 
-def estimated_s(scenario: Scenario) -> float:
-    """Expected duration in s, for the progress display."""
+def plan(scenario: Scenario, ground: Ground) -> list[Step]:
+    """Each test: purge, preconditioning, and its rounds, of which a test that gets steady needs about eight."""
     parameters = scenario.workloads[NAME]
-    span = parameters.get("span_size", 10**12)
-    each = parameters["seconds_per_point"] + START_S
+    asked: int | None = parameters.get("span_size")
+    span = asked or ground.capacity_bytes
+    room = "the steady-state tests take the whole drive"
+    if asked:
+        room = f"the steady-state tests' span_size of {decimal_label(asked)} ({asked} B)"
+    seconds, found = parameters["seconds_per_point"], list[Step]()
     rounds = min(ROUNDS_EXPECTED, parameters["rounds_max"])
-    tests = tests_of(parameters, 512)
-    points = sum(len(test.points) for test in tests)
-    return len(tests) * seconds_for(PRECONDITIONED, span) + float(rounds * points * each)
-
-
-def _need(scenario: Scenario) -> Need:
-    span = scenario.workloads[NAME].get("span_size")
-    if span is None:
-        return Need(0, "the steady-state tests take the whole drive")
-    return Need(span, f"the steady-state tests' span_size of {decimal_label(span)} ({span} B)")
+    for test in tests_of(parameters, 512):
+        found.append(conditioning_step(PRECONDITIONED, span, ground, f"{test.title}: ", asked or 0, room))
+        written = sum(ground.written(seconds) * one.written_share for one in test.points)
+        length = len(test.points) * (seconds + START_S)
+        found.append(Step(f"{test.title}: rounds", length, written, asked or 0, room, times=rounds))
+    return found
 
 
 def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
@@ -125,8 +128,7 @@ def tests_that_are_not_steady_should_say_why(context: RunContext, result: dict[s
 
 WORKLOAD = Workload(
     NAME,
-    estimated_s,
-    _need,
+    plan,
     run,
     check=_check,
     limits=_limits,

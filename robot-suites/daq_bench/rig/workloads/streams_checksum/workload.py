@@ -7,7 +7,7 @@ rounds and last in even ones. All pairs of a round follow one another, so that a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from daq_bench.bench_model.base.errors import RefusedError
@@ -30,7 +30,8 @@ from daq_bench.bench_model.workloads.streams_checksum.setups import (
 )
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
-from daq_bench.rig.workloads.shared.base import Need, Report, Workload, at_least_half
+from daq_bench.rig.workloads.shared.base import Report, Workload, at_least_half
+from daq_bench.rig.workloads.shared.plan import Ground, Need, Step
 from daq_bench.rig.workloads.shared.site import COMPLETE, DAMAGED, Site
 from daq_bench.rig.workloads.streams_checksum.application import Application, Telemetry
 
@@ -43,19 +44,36 @@ IDENTITY_FILE_SHARE = (
 )
 
 
-def estimated_s(scenario: Scenario) -> float:
-    """Expected duration in s; how many CPUs the candidate has is not known yet, so that all asked threads are counted."""
+def plan(scenario: Scenario, ground: Ground) -> list[Step]:
+    """Its parts; how many CPUs the candidate has is not known, so that all asked threads are counted, without and with siblings.
+
+    The last file of each stream takes its full size while it is written."""
     own = scenario.workloads[NAME]
-    throughput, demand, overhead = own["throughput"], own["demand"], own["overhead"]
-    pairs = len(throughput["variants"]) * 2 * len(throughput["threads"]) + 4
-    runs = 2 * scenario.repetitions * pairs * (throughput["seconds"] + RUN_EXTRA_S)
+    throughput, overhead, identity = own["throughput"], own["overhead"], own["identity"]["run_size"]
+    open_files = len(own["streams"]["shares"]) * own["streams"]["file_size"]
+
+    def step(name: str, seconds: float, size: float, what: str, times: int = 1) -> Step:
+        total = math.ceil(size) + open_files if size else 0
+        text = f"{what}, and a file of {own['streams']['file_size']} B for each stream = {decimal_label(total)}"
+        return Step(name, seconds, size, total, text, times=times)
+
     points = (len(THREADED) + 1) * len(throughput["threads"]) + 1
-    return float(
-        runs
-        + 1.5 * points * overhead["repetitions"] * overhead["seconds_per_point"]
-        + 2 * (demand["sustained_s"] + demand["peak_s"])
-        + 5 * len(THREADED)
-    )
+    runs = 2 * scenario.repetitions * (len(throughput["variants"]) * 2 * len(throughput["threads"]) + 4)
+    a_run = min(throughput["run_size"], ground.written(throughput["seconds"])) if throughput["sink"] == "target" else 0
+    largest = throughput["run_size"] if a_run else 0
+    found = [
+        Step("cost of handing out chunks", 1.5 * points * overhead["repetitions"] * overhead["seconds_per_point"]),
+        step("files of each variant", 5.0, identity, "identity.run_size", len(THREADED) + 2),
+        replace(
+            step("pairs", throughput["seconds"] + RUN_EXTRA_S, largest, "throughput.run_size", runs),
+            bytes_written=a_run,
+        ),
+    ]
+    for name, rate, seconds in rates(scenario):
+        size = rate * seconds
+        what = f"the {name} rate, {rate / GB:.4g} GB/s x {seconds:g} s"
+        found.append(step(f"{name} rate", seconds + size / ground.rate_bytes_per_s, size, what))
+    return found
 
 
 def rates(scenario: Scenario) -> list[tuple[str, float, float]]:
@@ -63,22 +81,6 @@ def rates(scenario: Scenario) -> list[tuple[str, float, float]]:
     demand = scenario.workloads[NAME]["demand"]
     each = scenario.scale / demand["servers"]
     return [(name, demand[f"{name}_rate_size"] * each, float(demand[f"{name}_s"])) for name in ("sustained", "peak")]
-
-
-def _need(scenario: Scenario) -> Need:
-    own = scenario.workloads[NAME]
-    name, rate, seconds = max(rates(scenario), key=lambda one: one[1] * one[2])
-    runs = [(math.ceil(rate * seconds), f"the {name} rate, {rate / GB:.4g} GB/s x {seconds:g} s")]
-    runs.append((own["identity"]["run_size"], "identity.run_size"))
-    if own["throughput"]["sink"] == "target":
-        runs.append((own["throughput"]["run_size"], "throughput.run_size"))
-    size, what = max(runs)
-    # The last file of each stream takes its full size while it is written.
-    open_files = len(own["streams"]["shares"]) * own["streams"]["file_size"]
-    total = size + open_files
-    return Need(
-        total, f"{what}, and a file of {own['streams']['file_size']} B for each stream = {decimal_label(total)}"
-    )
 
 
 def _memory(scenario: Scenario) -> Need:
@@ -163,8 +165,7 @@ def every_run_that_left_files_should_have_been_read_back(context: RunContext, do
 
 WORKLOAD = Workload(
     NAME,
-    estimated_s,
-    _need,
+    plan,
     run,
     memory=_memory,
     check=check,

@@ -21,9 +21,11 @@ from daq_bench.bench_model.workloads.thermal.soak import PROBE, SOAK
 from daq_bench.rig.candidate.bmc import FanDuty
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
+from daq_bench.rig.candidate.load_target import FileTarget
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared import fio
-from daq_bench.rig.workloads.shared.base import Need, Report, Workload
+from daq_bench.rig.workloads.shared.base import Report, Workload
+from daq_bench.rig.workloads.shared.plan import Ground, Step
 from daq_bench.rig.workloads.thermal.hazard_schedule import HazardSchedule
 from daq_bench.rig.workloads.thermal.load import FILE, Load, Plan
 from daq_bench.rig.workloads.thermal.watch import DANGER_K, Rule, Watch, decide
@@ -34,17 +36,22 @@ DECIDE_EVERY_S = 5.0
 START_S_MAX = 60.0
 
 
-def estimated_s(scenario: Scenario) -> float:
-    """At most; a soak that settles or throttles early takes less."""
+def plan(scenario: Scenario, ground: Ground) -> list[Step]:
+    """At most: a soak that settles or throttles early is shorter, and only one that throttled is followed by the probe."""
     parameters = scenario.workloads[NAME]
-    soak, sweep = parameters["soak"], parameters.get("fan_sweep")
-    fans = len(sweep["duties_percent"]) * sweep["max_s"] if sweep else 0.0
-    return float(parameters["file_size"] / 2e9 + soak["max_s"] + soak["cool_down_s"] + soak["probe_s"] + fans)
+    soak, sweep, size = parameters["soak"], parameters.get("fan_sweep"), parameters["file_size"]
+    cap, room = parameters.get("rate_size"), f"the thermal soak's file of {decimal_label(size)}"
 
+    def load(name: str, seconds: float, times: int = 1) -> Step:
+        return Step(name, seconds, ground.written(seconds, cap), size, room, times=times)
 
-def _need(scenario: Scenario) -> Need:
-    size = scenario.workloads[NAME]["file_size"]
-    return Need(size, f"the thermal soak's file of {decimal_label(size)}")
+    return [
+        Step("laying out the soak's file", ground.seconds(size), size, size, room),
+        load(SOAK, soak["max_s"]),
+        Step("cooling down", soak["cool_down_s"], 0.0, size, room),
+        load(PROBE, soak["probe_s"]),
+        *([load("fan speeds", sweep["max_s"], len(sweep["duties_percent"]))] if sweep else []),
+    ]
 
 
 def demand_of(scenario: Scenario) -> Demand:
@@ -121,8 +128,7 @@ def fan_sweep_should_be_accounted_for(context: RunContext, thermal: dict[str, An
 
 WORKLOAD = Workload(
     NAME,
-    estimated_s,
-    _need,
+    plan,
     run,
     check=_check,
     limits=_limits,
@@ -148,7 +154,7 @@ class Soak:
         rule = self._plan.rule(limits["min_s"], limits["max_s"])
         try:
             self._report("laying out the soak's file", 0, 4, parameters["file_size"] / 2e9)
-            fio.lay_out(self._machine, self._plan.scratch / FILE, self._plan.parameters["file_size"])
+            fio.lay_out(FileTarget(self._machine, self._plan.scratch / FILE), self._plan.parameters["file_size"])
             self._report("soak", 1, 4, limits["max_s"])
             loads = [self._load(SOAK, rule, self._hazards.play)]
             self._hazards.release()

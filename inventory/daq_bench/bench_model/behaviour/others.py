@@ -1,0 +1,92 @@
+"""Was the machine alone while a load ran? CPU time and writes of other processes, and CPU time that a hypervisor took, from the telemetry.
+
+A pure function of the bundle. A load counts as watched only where the agent read the processes within it, all the time: a share that
+nobody measured excuses nothing. Two accounts have to agree: processes cannot have taken more than the CPUs were busy, nor written more to
+the target than its device counted beyond what the load says of itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daq_bench.bench_model.behaviour.load_windows import Window, target_counter
+from daq_bench.bench_model.behaviour.load_windows import of_bundle as windows_of
+from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
+from daq_bench.bench_model.bundle.telemetry_tracks import of_bundle as tracks_of
+from daq_bench.bench_model.documents.derived import Others, OthersOfWindow
+
+NAME = "results/others.json"
+ALL = "(all others)"
+OF_DEVICE = "block_device {} written_bytes"  # what load_windows calls the device's own counter
+SAMPLES_MIN = 3  # [P] a mean of fewer is none
+SILENCE_S_MAX = 10.0  # [P] five of the agent's periods: more of a load than that was watched by nobody
+NAMES_SHOWN = 3
+NAMED_FROM = 0.01  # of all CPUs
+
+
+def of_bundle(bundle: Path, run: dict[str, Any]) -> Others | None:
+    """results/others.json; None for a bundle whose agent did not read the processes (it is older, or could not)."""
+    tracks = tracks_of(bundle)
+    if tracks.get("process", ALL, "cpu_fraction") is None:
+        return None
+    counter, source = target_counter(run, tracks)
+    return Others(
+        1, list(of_windows(windows_of(bundle, run, tracks), tracks, counter, source == OF_DEVICE.format(_device(run))))
+    )
+
+
+def _device(run: dict[str, Any]) -> str:
+    return str((run["target"]["device"] or {}).get("name", ""))
+
+
+def of_windows(
+    windows: Sequence[Window], tracks: Tracks, counter: Track | None, of_device: bool = True
+) -> Iterator[OthersOfWindow]:
+    """One entry for each load that was watched. `counter`: bytes written to the target, by its own device (`of_device`) or its drives'."""
+    every, busy = tracks.get("process", ALL, "cpu_fraction"), tracks.get("cpu", "total", "busy_fraction")
+    for window in windows:
+        in_all = busy.mean(window.start_s, window.end_s) if busy else None
+        if every is None or in_all is None:
+            continue
+        inside = every.times_s[(every.times_s >= window.start_s) & (every.times_s <= window.end_s)]
+        edges = np.concatenate(([window.start_s], inside, [window.end_s]))
+        if len(inside) < SAMPLES_MIN or float(np.diff(edges).max()) > SILENCE_S_MAX:
+            continue
+        # A name that is not among the foremost in a sample took next to nothing in it: its mean is over all samples of the load.
+        shares = {
+            name: float(track.between(window.start_s, window.end_s).sum()) / len(inside)
+            for name, track in tracks.of("process", "cpu_fraction").items()
+            if name != ALL
+        }
+        steal = tracks.get("cpu", "total", "steal_fraction")
+        foremost = sorted(shares, key=lambda name: (-shares[name], name))[:NAMES_SHOWN]
+        yield OthersOfWindow(
+            workload=window.workload,
+            name=window.name,
+            start_s=window.start_s,
+            end_s=window.end_s,
+            samples=len(inside),
+            cpu_fraction=min(in_all, every.mean(window.start_s, window.end_s) or 0.0),
+            steal_fraction=(steal.mean(window.start_s, window.end_s) if steal else None) or 0.0,
+            written_fraction=_written(window, tracks, counter, of_device),
+            names=[f"{name} {shares[name]:.0%}" for name in foremost if shares[name] >= NAMED_FROM],
+        )
+
+
+def _written(window: Window, tracks: Tracks, counter: Track | None, of_device: bool) -> float:
+    """What other processes wrote, as far as the device counted more than the load's own, over the latter; 0 where that is not known.
+
+    An agent that may not read what each process wrote leaves the device's account alone; drives' sums count redundancy, too."""
+    track = tracks.get("process", ALL, "written_bytes_per_s")
+    by_others = track.mean(window.start_s, window.end_s) if track else None
+    on_device = counter.slope(window.start_s, window.end_s) if counter else None
+    own: float | None = math.fsum(window.rates) / len(window.rates)
+    if not window.source.startswith("daqwriter"):  # that series is the device's
+        own = window.own.mean(window.start_s, window.end_s) if window.own else None
+    if not own or on_device is None or (by_others is None and not of_device):
+        return 0.0
+    return min(math.inf if by_others is None else by_others, max(0.0, on_device - own)) / own
