@@ -107,7 +107,24 @@ void LmdbEnv::reserve(std::uint64_t capacity) const {
                 daqwriter::format_size(free_bytes) + " free): " + errno_text(error));
 }
 
+// LMDB opens both by name and follows links, its lock file for writing even where it only reads: what a link
+// leads to is another's.
+void LmdbEnv::refuse_links() const {
+  for (const char* name : {"data.mdb", "lock.mdb"}) {
+    struct stat found {};
+    if (lstat((folder_->path() / name).c_str(), &found) != 0) {
+      if (errno == ENOENT) continue;
+      throw Refusal(folder_->name() + ": " + name + ": " + errno_text(errno));
+    }
+    if (!S_ISREG(found.st_mode) || found.st_nlink != 1)
+      throw Refusal(
+          folder_->name() + ": " + name +
+          " is no file of its own (a link, or not a regular file); remove it, or name another folder");
+  }
+}
+
 void LmdbEnv::open(std::uint64_t capacity) {
+  refuse_links();
   check_lmdb(mdb_env_create(&env_), "mdb_env_create");
   check_lmdb(mdb_env_set_mapsize(env_, capacity), "mdb_env_set_mapsize");
   check_lmdb(mdb_env_set_maxreaders(env_, kMostReaders), "mdb_env_set_maxreaders");

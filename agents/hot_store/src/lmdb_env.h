@@ -127,6 +127,7 @@ class LmdbEnv {
   [[noreturn]] void throw_located(const Damage& damage) const;
   bool changes() const { return folder_->access() == Access::change; }
   void open(std::uint64_t capacity);
+  void refuse_links() const;
   void refuse_page_size() const;
   void open_table();
   void reserve(std::uint64_t capacity) const;

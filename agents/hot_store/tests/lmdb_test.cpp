@@ -1,8 +1,11 @@
 // The store's semantics on the real embedded engine.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <set>
+#include <string>
 #include <thread>
 
 #include "base/status.h"
@@ -250,6 +253,25 @@ TEST_F(Embedded, RoomIsReservedAtOpeningOrTheStoreIsRefused) {
   EXPECT_FALSE(std::filesystem::exists(directory.path("x") / "data.mdb"));
   EXPECT_THROW(testing::open_env(directory.path("x"), 1), Refusal);
   EXPECT_THROW(testing::open_env(directory.path("no") / "parent"), Refusal);
+}
+
+TEST_F(Embedded, NoLinkToAFileOfSomebodyElseIsFollowed) {
+  const auto others = directory.path("others");
+  for (const std::string name : {"data.mdb", "lock.mdb"})
+    for (const bool symbolic : {true, false}) {
+      std::ofstream(others, std::ios::trunc) << "not ours";
+      const auto folder = directory.path(name + (symbolic ? "-symbolic" : "-hard"));
+      testing::open_env(folder);
+      std::filesystem::remove(folder / name);
+      if (symbolic)
+        std::filesystem::create_symlink(others, folder / name);
+      else
+        std::filesystem::create_hard_link(others, folder / name);
+      EXPECT_THROW(testing::open_env(folder), Refusal) << folder;
+      std::string kept;
+      std::getline(std::ifstream(others), kept);
+      EXPECT_EQ(kept, "not ours") << folder;
+    }
 }
 
 TEST_F(Embedded, WithDurabilityOfTheSystemManyWritersShareACommit) {
