@@ -91,7 +91,7 @@ def test_layers_without_end_are_refused(machine: Machine) -> None:
 
 def test_preflight_names_the_layers() -> None:
     check_leads_to_drive(Path("/srv"), "")
-    with pytest.raises(RefusedError, match=r"lies in memory .loop1 < file /dev/shm/x < tmpfs."):
+    with pytest.raises(RefusedError, match=r"does not lead to a drive .loop1 < file /dev/shm/x < tmpfs."):
         check_leads_to_drive(Path("/srv"), "loop1 < file /dev/shm/x < tmpfs")
 
 

@@ -103,7 +103,7 @@ def test_budget_holds_over_ctrl_c_a_power_cut_and_resumption(
     # Slow enough that a step can be hit: 32 MiB at 16 MB/s take two seconds.
     virtual_machine.hazards.throttle(SERIAL, 16_000_000)
     try:
-        with start("qualify", *asked) as run:
+        with start("qualify", "--yes", *asked) as run:
             first = wait_for_steps(run, runs, None, 2)
             run.send_signal(signal.SIGINT)
             said = run.communicate(timeout=300)
@@ -114,7 +114,7 @@ def test_budget_holds_over_ctrl_c_a_power_cut_and_resumption(
         spent_first = sum(entry["charged_bytes"] for entry in after_first["entries"])
         assert counted(first) <= spent_first < BUDGET
 
-        with start("resume", str(first)) as run:
+        with start("resume", "--yes", str(first)) as run:
             second = wait_for_steps(run, runs, first, 2)
             boot = virtual_machine.boot_id()
             virtual_machine.hazards.cut_power()
@@ -129,7 +129,7 @@ def test_budget_holds_over_ctrl_c_a_power_cut_and_resumption(
         virtual_machine.hazards.restore_power()
     virtual_machine.wait(after_boot=boot)
 
-    done = start("resume", str(second))
+    done = start("resume", "--yes", str(second))
     said = done.communicate(timeout=600)
     assert done.returncode in (0, 3), said  # 3: telemetry with gaps, on a busy machine
     third = (runs / "latest").resolve()
@@ -152,12 +152,15 @@ def test_budget_holds_over_ctrl_c_a_power_cut_and_resumption(
     assert checked.returncode == 0, checked.stderr
 
     finished = subprocess.run(
-        [sys.executable, "-m", "daq_bench.rig", "resume", str(third)], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "daq_bench.rig", "resume", "--yes", str(third)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert finished.returncode == 2
     assert "is finished: there is nothing to resume" in finished.stderr
     spent = subprocess.run(
-        [sys.executable, "-m", "daq_bench.rig", "qualify", *asked], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "daq_bench.rig", "qualify", "--yes", *asked], capture_output=True, text=True, check=False
     )
     assert spent.returncode == 2
     assert "are spent by earlier runs" in spent.stderr

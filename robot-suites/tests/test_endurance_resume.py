@@ -77,12 +77,12 @@ def interrupted(words: list[str], runs: Path, number: signal.Signals) -> tuple[P
 
 def test_the_account_survives_a_killed_bench_and_ctrl_c(tmp_path: Path, disk: Path, asked: list[str]) -> None:
     runs = tmp_path / "runs"
-    first, status, said = interrupted(["qualify", *asked], runs, signal.SIGKILL)
+    first, status, said = interrupted(["qualify", "--yes", *asked], runs, signal.SIGKILL)
     assert status == -signal.SIGKILL, said
     time.sleep(2)  # the kernel ends what the bench started
     assert document(first / "run.json")["state"] == "running"
 
-    second, status, said = interrupted(["resume", str(first)], runs, signal.SIGINT)
+    second, status, said = interrupted(["resume", "--yes", str(first)], runs, signal.SIGINT)
     assert status == 130, said
     assert f"removed daq-bench-{first.name}" in said
     assert "daq-bench resume " in said
@@ -95,7 +95,7 @@ def test_the_account_survives_a_killed_bench_and_ctrl_c(tmp_path: Path, disk: Pa
 
     state = LAYOUT.state_directory(NAME) / "endurance"
     shutil.rmtree(state)  # the control node loses its account: the bundles know it
-    done = rig("resume", str(second))
+    done = rig("resume", "--yes", str(second))
     assert done.returncode in (0, 3), (
         done.stdout + done.stderr
     )  # 3: others wrote to this disk, and the budget was exceeded by them
@@ -113,15 +113,15 @@ def test_the_account_survives_a_killed_bench_and_ctrl_c(tmp_path: Path, disk: Pa
     checked = rig("check-bundle", str(third), "--scenario", asked[asked.index("--scenario") + 1])
     assert checked.returncode == 0, checked.stderr
 
-    finished = rig("resume", str(third))
+    finished = rig("resume", "--yes", str(third))
     assert finished.returncode == 2
     assert "is finished: there is nothing to resume" in finished.stderr
-    spent = rig("qualify", *asked)
+    spent = rig("qualify", "--yes", *asked)
     assert spent.returncode == 2
     assert "are spent by earlier runs" in spent.stderr
     assert (runs / "latest").resolve() == third, "a refused run leaves no bundle"
     scenario = second / "profiles" / "scenarios" / "resumed.yml"
     scenario.write_text(scenario.read_text(encoding="utf-8").replace("io_depth: 8", "io_depth: 9"), encoding="utf-8")
-    altered = rig("resume", str(second))
+    altered = rig("resume", "--yes", str(second))
     assert altered.returncode == 2
     assert "profiles/scenarios/resumed.yml changed since the run" in altered.stderr

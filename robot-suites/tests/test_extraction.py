@@ -46,6 +46,7 @@ LONG = (
 )  # from half a minute to some minutes each
 MEASURED = [pytest.param(name, marks=pytest.mark.campaign) if name in LONG else name for name in SMALL]
 ROW_THAT_SAYS_WHY = " does not count: "  # a busy machine may be too slow for a row, which then gives its own reason
+PART_OF_A_DRIVE = "Preconditioned over "  # a file of some MB on this machine's own drive
 JOURNAL = "results/raw/block_scan-journal.jsonl"
 
 Make = Callable[[str], Path]
@@ -114,7 +115,9 @@ def test_a_small_real_run_has_no_hole_in_its_plan_and_is_what_the_bench_writes(m
     results |= {one.file: made_at_the_end[one.file] for one in MODELS[workload].beside if one.file in made_at_the_end}
     faults = [fault_of(file, document) for file, document in (("run.json", run), *results.items())]
     assert faults == [""] * (len(results) + 1)
-    assert [gap.text for gap in gaps(run, results) if ROW_THAT_SAYS_WHY not in gap.text] == []
+    assert [
+        gap.text for gap in gaps(run, results) if ROW_THAT_SAYS_WHY not in gap.text and PART_OF_A_DRIVE not in gap.text
+    ] == []
     assert [text for _, text, invalidates in miscounted(run["scenario"]["parameters"], results) if invalidates] == []
 
 

@@ -84,7 +84,7 @@ def qualified(
     folder, made, url = lab
     names = who or ("--candidates", ",".join(one.name for one in made), "--jobs", str(len(made)))
     profiles = ("--scenario", str(SCENARIO), "--requirement", str(REQUIREMENT))
-    return rig(folder, "qualify", *names, *profiles, "--influx-url", url, *more, terminal=terminal)
+    return rig(folder, "qualify", "--yes", *names, *profiles, "--influx-url", url, *more, terminal=terminal)
 
 
 @contextmanager

@@ -428,7 +428,7 @@ def test_a_run_that_breaks_in_provisioning_is_an_error_with_its_cause_everywhere
     [
         (["--duration", "86400"], "is too small: the record of"),
         (["--duration", "1000000"], "it must be above 0 and at most 86400"),
-        (["--target", "/dev/shm/daq-bench-test"], "is on tmpfs, which does not lead to a drive"),
+        (["--target", "/dev/shm/daq-bench-test"], "does not lead to a drive (tmpfs)"),
         (["--scenario", "nemo"], "there is no such file. None of the "),
         (["--candidate", "nemo"], "has no candidate 'nemo'. Known: this-machine"),
     ],

@@ -19,7 +19,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     os.environ.setdefault("DAQ_BENCH_LOCK_DIR", str(folder))
     words = ["--scenario", "thermal-rehearsal", "--runs", str(folder / "runs")]
     target = Layout().build / "tests" / "thermal"
-    done = rig("qualify", *words, "--target", str(target), "--influx-url", "http://127.0.0.1:9")
+    done = rig("qualify", "--yes", *words, "--target", str(target), "--influx-url", "http://127.0.0.1:9")
     assert done.returncode in (0, 3), done.stdout + done.stderr
     assert not list(target.glob("*"))
     return (folder / "runs" / "latest").resolve()

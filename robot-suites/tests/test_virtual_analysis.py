@@ -81,6 +81,7 @@ def measured(
             "-m",
             "daq_bench.rig",
             "qualify",
+            "--yes",
             "--candidate",
             candidate.instance.name,
             "--inventory",

@@ -96,7 +96,7 @@ def test_the_virtual_candidates_entry_qualifies_unchanged(virtual_machine: Virtu
             "--json",
         ]
         done = subprocess.run(
-            [sys.executable, "-m", "daq_bench.rig", "qualify", *words],
+            [sys.executable, "-m", "daq_bench.rig", "qualify", "--yes", *words],
             capture_output=True,
             text=True,
             timeout=1200,

@@ -89,7 +89,7 @@ def measured(pair: Pair, inventory: Path, folder: Path, engine: str) -> Path:
     file = folder / f"{scenario['id']}.yml"
     YAML_SAFE.dump(scenario, file)
     done = rig(
-        *("qualify", "--candidate", pair[0].instance.name, "--inventory", str(inventory), "--scenario", str(file)),
+        *("qualify", "--yes", "--candidate", pair[0].instance.name, "--inventory", str(inventory), "--scenario", str(file)),
         *("--requirement", "lan-100g", "--runs", str(folder / "runs"), f"--influx-url=http://127.0.0.1:{free_ports(1)[0]}"),
     )  # fmt: skip
     # 3: two emulated machines on a busy host may starve a sensor, which is no fault of the network's measurement.

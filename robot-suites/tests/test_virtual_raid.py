@@ -64,7 +64,7 @@ def compared(candidate: VirtualCandidate, inventory: Path, tmp_path_factory: pyt
     words += ["--scenario", str(folder / "disturbed.yml"), "--requirement", "raid-vs-3dxp"]
     nowhere = f"http://127.0.0.1:{free_ports(1)[0]}"
     runs = Path(os.environ.get("KEEP_RUNS") or folder / "runs")
-    done = rig("qualify", *words, "--runs", str(runs), "--influx-url", nowhere)
+    done = rig("qualify", "--yes", *words, "--runs", str(runs), "--influx-url", nowhere)
     assert done.returncode == 0, done.stdout + done.stderr
     return (runs / "latest").resolve()
 
@@ -138,7 +138,7 @@ def test_a_set_that_cannot_be_built_is_named_and_everything_is_undone(
             str(tmp_path / "runs"),
         ]
         words += ["--scenario", "raid-vs-3dxp-emulated", "--requirement", "raid-vs-3dxp"]
-        done = rig("qualify", *words, "--influx-url", f"http://127.0.0.1:{free_ports(1)[0]}")
+        done = rig("qualify", "--yes", *words, "--influx-url", f"http://127.0.0.1:{free_ports(1)[0]}")
         assert done.returncode == 2, done.stdout + done.stderr
         assert "set 'nand-raid0' could not be made ready" in done.stdout
         assert "VCNA0003" in done.stdout

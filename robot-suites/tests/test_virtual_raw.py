@@ -196,7 +196,7 @@ def qualified(virtual_machine: VirtualCandidate, inventory: Path, tmp_path_facto
         server.start(18487),
     ]
     try:
-        done = rig("qualify", *words)
+        done = rig("qualify", "--yes", *words)
     finally:
         server.stop()
     assert (runs / "latest" / "verdict.json").exists(), done.stdout + done.stderr

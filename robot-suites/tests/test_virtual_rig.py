@@ -251,7 +251,7 @@ def qualified(
     assert url is not None
     words = ["--candidate", virtual_machine.instance.name, "--inventory", str(provisioned), "--target", "nand-raid0"]
     words += ["--scenario", str(scenario), "--requirement", str(requirement), "--influx-url", url]
-    done = rig("qualify", *words, "--runs", str(folder / "runs"))
+    done = rig("qualify", "--yes", *words, "--runs", str(folder / "runs"))
     assert done.returncode == 0, done.stdout + done.stderr
     return (folder / "runs" / "latest").resolve(), url
 

@@ -101,7 +101,7 @@ def _gone_on(place: Place, killed: Killed, found: list[str]) -> str:
 def _next_run(place: Place, bundle: Path | None) -> Said:
     """`daq-bench resume`; a run that was killed before it had a bundle is asked for again."""
     if bundle is not None and document(bundle, "run.json"):
-        return place.rig("resume", str(bundle))
+        return place.rig("resume", "--yes", str(bundle))
     return place.said("again", place.qualify())
 
 

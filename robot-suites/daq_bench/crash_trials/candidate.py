@@ -68,7 +68,9 @@ class LightCandidate:
             "ip", "route", "add", "blackhole", f"{self._network}/30", "metric", "4000"
         )  # for when the link is not there
         self._plug_in()
-        options = (f"--network-namespace-path=/run/netns/{self.namespace}", f"--bind={self.loop}")
+        # With the drive's file, so that the bench sees what the drive lies on.
+        seen = (f"--bind={self.loop}", f"--bind-ro={self.backing}")
+        options = (f"--network-namespace-path=/run/netns/{self.namespace}", *seen)
         self.container = Container(self.folder / "container", PACKAGES, self.address, options)
         self.container.start()
         # The kernel's settings are writable, and the one that all candidates would share is this candidate's alone.

@@ -114,10 +114,10 @@ def check_direct_io(directory: Path, filesystem: str | None, machine: Machine, d
 
 
 def check_leads_to_drive(directory: Path, memory: str) -> None:
-    """Raises RefusedError for a target that lies in RAM, whatever is layered above it."""
+    """Raises RefusedError for a target that lies in RAM, or whose layers end out of sight, whatever is layered above."""
     if memory:
         raise RefusedError(
-            f"target {directory} lies in memory ({memory}): its speed says nothing about a drive. Nothing was written. "
+            f"target {directory} does not lead to a drive ({memory}): its speed says nothing about one. Nothing was written. "
             "Set target.directory in the inventory to a folder whose file system is on drives"
         )
 

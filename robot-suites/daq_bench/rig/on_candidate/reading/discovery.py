@@ -115,7 +115,7 @@ def drives(machine: Machine, roots: list[Any], described: list[dict[str, Any]], 
         memory = memory_beneath(Path(drive.path)) if Path(drive.path).exists() else ""
         if memory:
             listed = {"path": drive.path, "type": drive.type, "description": by_name.get(drive.name)}
-            found.append({"name": drive.name, **listed, "fault": f"it lies in memory ({memory})"})
+            found.append({"name": drive.name, **listed, "fault": f"it does not lead to a drive ({memory})"})
             continue
         facts = bounded(lambda drive=drive: drive_facts(machine, drive), limit_s)  # type: ignore[misc]
         listed = {"path": drive.path, "type": drive.type, "description": by_name.get(drive.name)}
