@@ -16,7 +16,8 @@ from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.evidence.company import rests_on_pace
 from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.profiles.requirements import load_requirements
-from daq_bench.bench_model.verdict.verdict import _told_apart, judge
+from daq_bench.bench_model.verdict.sentences import _told_apart
+from daq_bench.bench_model.verdict.verdict import judge
 
 sys.path.insert(0, str(Path(__file__).parent))
 from evidence_factory import asked_otherwise, evidence, large_blocks, lose, scaled, setting

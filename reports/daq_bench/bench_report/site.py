@@ -31,6 +31,7 @@ from daq_bench.bench_model.nights.bundle_facts import DRIVES, FIRMWARE
 from daq_bench.bench_model.nights.night import LeftOut, Night
 from daq_bench.bench_model.nights.outcome import INADMISSIBLE, outcome_of, worse
 from daq_bench.bench_model.nights.run_history import read_all
+from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.fields import parse_document, read_text
 from daq_bench.bench_report.base.marks import visible
@@ -195,15 +196,14 @@ class _Place:
 
 def _line(night: Night, door: Admission, page: str, place: _Place) -> RunLine:
     word = outcome_of(night)
-    missed = [row.id for row in night.rows if row.decision == "missed"]
-    reasons = night.verdict.reasons[:1] if word != "PASS" else []
+    why = [] if word == "PASS" else [conclude(night.verdict).reason]
     links = tuple(
         (words, place.address(night.path / name)) for name, words in DOCUMENTS.items() if _is_there(night.path, name)
     )
     return RunLine(
         id=night.id, candidate=night.candidate, page=page, scenario=night.scenario, target=night.target,
         scale=f"{night.scale:g}", started=f"{night.started.astimezone(UTC):%Y-%m-%d %H:%M}", word=word,
-        why="; ".join([*([f"missed: {', '.join(missed)}"] if missed else []), *reasons, *door.marks]), links=links,
+        why="; ".join([*why, *door.marks]), links=links,
         marks=", ".join(door.short),
     )  # fmt: skip
 

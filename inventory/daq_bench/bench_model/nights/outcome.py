@@ -107,12 +107,21 @@ def headline(entries: Sequence[Entry]) -> str:
 
 def summary(entries: Sequence[Entry], when: str, folder: str) -> str:
     """The mail: subject, one paragraph per run, where to read on. Plain text of at most 100 columns but for reasons and paths."""
-    lines = [headline(entries), "", f"Nightly acceptance of {when}", ""]
+    lines = [headline(entries), *_worst_first(entries), "", f"Nightly acceptance of {when}", ""]
     for entry in entries:
         lines.append(f"[{SIGNS[entry.worst]}] {entry.job.name}: {entry.worst}")
         lines += [f"      {text}" for text in _details(entry)]
     lines += ["", f"Documents: {folder}", f"Exit status: {status_of(entries)} (docs/nightly.md)"]
     return "\n".join(lines) + "\n"
+
+
+def _worst_first(entries: Sequence[Entry]) -> list[str]:
+    """What is amiss with the worst run, for whoever reads no further."""
+    worst = min(entries, key=lambda entry: WORST_FIRST.index(entry.worst), default=None)
+    if worst is None or not STATUS[worst.worst]:
+        return []
+    said = [worst.reason] if worst.worst == worst.outcome else _details(worst)[-1:]
+    return [f"{worst.job.name}: {text}" for text in said if text]
 
 
 def _details(entry: Entry) -> list[str]:

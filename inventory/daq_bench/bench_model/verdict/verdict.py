@@ -27,13 +27,12 @@ from daq_bench.bench_model.profiles.candidates import CANDIDATE_BOUNDS
 from daq_bench.bench_model.profiles.metrics import ResultMetric
 from daq_bench.bench_model.profiles.requirements import Requirement, RequirementProfile
 from daq_bench.bench_model.verdict.decision import MET, MISSED, UNDECIDED, Decision, Estimate, decide, estimate
+from daq_bench.bench_model.verdict.sentences import WHILE, quantity, sentence
 
 PASS: Final = "PASS"
 FAIL: Final = "FAIL"
 ERROR: Final = "ERROR"
 INADMISSIBLE: Final = "INADMISSIBLE"
-DIGITS = (4, 6, 9, 12, 17)  # significant ones; the last tell any two numbers apart
-WHILE = ", while "
 SAID_FROM = 0.01  # a smaller share of others is that of any system's own services
 NOTHING_MANDATORY = "The requirement profile has no mandatory requirement: it can refuse a candidate and never pass one"
 BROKEN = ("interrupted", "error")  # states of a run that has a `state_reason`
@@ -175,8 +174,8 @@ def _in_company(others: Company, reason: str) -> tuple[Outcome, str]:
 def undecided_because(requirement: Requirement, known: Estimate, decided: Decision) -> str:
     """Why the numbers do not decide, and what would."""
     if known.interval and not known.this_run_only:
-        low, high = (_quantity(end, requirement.unit) for end in known.interval)
-        band = _quantity(requirement.guard_band, requirement.unit)
+        low, high = (quantity(end, requirement.unit) for end in known.interval)
+        band = quantity(requirement.guard_band, requirement.unit)
         guard = f" or its guard band of {band}" if requirement.guard_band else ""
         return f"the interval {low} to {high} reaches over the bound{guard}; {decided.advice}"
     why = f"{known.method.removeprefix('none: ')}; " if not known.exact else ""
@@ -199,15 +198,15 @@ def _overall(sound: Sound, judgements: Sequence[Judgement], found: Sequence[Find
     invalid = any(finding.invalidates for finding in found)
     broken = [finding.text for finding in found if finding.fails and not invalid]
     if failures:  # what the run lacks after that, it lacks because of it
-        missed = [_sentence(judgement) for judgement in mandatory if judgement.decision == MISSED]
+        missed = [sentence(judgement) for judgement in mandatory if judgement.decision == MISSED]
         reasons = list(dict.fromkeys([*failures, *missed, *(finding.text for finding in found)]))
         return FAIL if sound.run.target.drives else INADMISSIBLE, reasons
     for outcome in (ERROR, FAIL):
-        hits = [_sentence(judgement) for judgement in mandatory if judgement.outcome == outcome]
+        hits = [sentence(judgement) for judgement in mandatory if judgement.outcome == outcome]
         if hits or (outcome == FAIL and broken):
             return outcome, list(dict.fromkeys([*hits, *(finding.text for finding in found)]))
     # Only now: where a requirement is missed, what else could not be measured or decided changes nothing.
-    open_ = [_sentence(judgement) for judgement in mandatory if judgement.decision != MET]
+    open_ = [sentence(judgement) for judgement in mandatory if judgement.decision != MET]
     if not mandatory:
         open_ = [NOTHING_MANDATORY]
     if found or open_:
@@ -230,33 +229,3 @@ def _target_failures(sound: Sound) -> list[str]:
         else "Which drives carry it is not known, so that none can be blamed"
     )
     return [f"{text}. {carried}" for text in failures_of(sound.results)]
-
-
-def _sentence(judgement: Judgement) -> str:
-    if judgement.measured is None:
-        return f"{judgement.id} {judgement.text}: {judgement.reason}"
-    sign = {"at_least": ">=", "at_most": "<=", "equal": "="}[judgement.comparison]
-    measured, bound = _told_apart(judgement.measured, judgement.scaled_bound, judgement.unit)
-    text = f"{judgement.id} {judgement.text}: measured {measured}, bound {sign} {bound}"
-    if judgement.outcome == FAIL:
-        return text + "".join(judgement.reason.partition(WHILE)[1:])
-    if judgement.decision != UNDECIDED:
-        return text
-    why = judgement.reason.partition(", but: ")[0]  # what invalidates the run stands beside it, once
-    return f"{text}, {why[0].lower()}{why[1:]}"
-
-
-def _told_apart(measured: float, bound: float, unit: str) -> tuple[str, str]:
-    """Both quantities, with as many digits as show that they differ: three damaged superchunks of a million are no fraction of 1."""
-    for digits in DIGITS:
-        texts = _quantity(measured, unit, digits), _quantity(bound, unit, digits)
-        if texts[0] != texts[1]:
-            break
-    return texts if measured != bound else (_quantity(measured, unit), _quantity(bound, unit))
-
-
-def _quantity(value: float, unit: str, digits: int = 4) -> str:
-    """`5.546 GB/s`; a count in full, and neither a count nor a ratio with a unit's name."""
-    if unit == "count" and value == int(value):
-        return str(int(value))
-    return f"{value:.{digits}g}" if unit in ("count", "1") else f"{value:.{digits}g} {unit}"

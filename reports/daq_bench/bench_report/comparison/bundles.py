@@ -25,6 +25,7 @@ from daq_bench.bench_model.profiles.candidates import Candidate, load_candidate
 from daq_bench.bench_model.profiles.metrics import ResultMetric, load_metrics
 from daq_bench.bench_model.profiles.published import FOLDER, PublishedDevice, load_published
 from daq_bench.bench_model.profiles.requirements import RequirementProfile
+from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_model.verdict.judging import SEALED, UNJUDGED, VERDICT, profiles_of, standing_of
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.fields import Node, parse_document, read_document, read_text
@@ -74,7 +75,7 @@ class Source:
             return f"the run has no verdict (state: {self.run.state})"
         if self.outcome in COUNTS:
             return self.unrankable
-        return self.verdict.reasons[0] if self.verdict.reasons else "the verdict gives no reason"
+        return conclude(self.verdict).reason
 
     @cached_property
     def metrics(self) -> dict[str, ResultMetric]:

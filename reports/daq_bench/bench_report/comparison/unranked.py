@@ -9,13 +9,13 @@ from typing import Any
 
 from daq_bench.bench_model.tender.buyer_files import Weights
 from daq_bench.bench_model.tender.contenders import Question
+from daq_bench.bench_model.verdict.conclusion import state
 from daq_bench.bench_report.base.marks import see_section
 from daq_bench.bench_report.base.units import NONE, SIDES, quantity
 from daq_bench.bench_report.comparison.bundles import COUNTS, Source
 from daq_bench.bench_report.comparison.configurations import configurations
 from daq_bench.bench_report.document.section import Part
 from daq_bench.bench_report.document.table import LINE, Table
-from daq_bench.bench_report.tables.requirements import state
 
 Document = dict[str, Any]
 COLUMNS_MAX = 5

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from daq_bench.bench_model.documents.verdict import Judgement
+from daq_bench.bench_model.verdict.conclusion import state
 from daq_bench.bench_report.base.units import factor_text
 from daq_bench.bench_report.qualification import view
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
-from daq_bench.bench_report.tables.requirements import brief, state
+from daq_bench.bench_report.tables.requirements import brief
 
 LARGE_BLOCKS = "block_scan.large_block_throughput"  # judged by the scan's repetitions, not by its points
 MOST_NAMED = 4

@@ -5,12 +5,12 @@ Promise: every number went through `units`; facts that all rows share are said o
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Sequence
 
 from daq_bench.bench_model.documents.verdict import Judgement
+from daq_bench.bench_model.verdict.conclusion import state, weight
 from daq_bench.bench_model.verdict.decision import RANGE_OF_ALL
 from daq_bench.bench_report.base.marks import see_section, see_table
 from daq_bench.bench_report.base.units import (
@@ -94,29 +94,6 @@ def _counted(judged: Sequence[Judgement]) -> str:
     found = Counter(state(one) for one in judged)
     text = ", ".join(f"{word} {found[word]}" for word in ("met", "missed", "undecided", "not measured"))
     return text[0].upper() + text[1:] + "."
-
-
-def state(judged: Judgement) -> str:
-    """Returns a requirement's result by the numbers alone; the outcome also weighs whether the evidence counts."""
-    if judged.measured is None:
-        return "not measured"
-    if judged.decision:
-        return judged.decision
-    return "missed" if judged.outcome == "FAIL" or (judged.margin is not None and judged.margin < 0) else "met"
-
-
-def weight(judged: Judgement) -> tuple[int, float]:
-    """Returns the place in the findings: missed, undecided, not measured (mandatory before advisory in each), then met by relative margin.
-
-    A count that has to be exact has no relative margin: a missed one comes first, a met one last."""
-    at = state(judged)
-    rank = ("missed", "undecided", "not measured", "met").index(at)
-    relative = judged.margin_percent
-    if relative is None:
-        relative = -math.inf if at == "missed" else math.inf
-    if judged.comparison == "equal" and at == "met":
-        relative = math.inf
-    return (2 * rank + (judged.severity == "advisory"), relative)
 
 
 def _confidence(judged: Judgement) -> str:

@@ -14,6 +14,7 @@ from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.nights import Job
 from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.nights.outcome import status_of
+from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_model.verdict.verdict import INADMISSIBLE
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.influx import Influx, with_tokens
@@ -39,7 +40,7 @@ from daq_bench.rig.nightly.fleet import Fleet
 from daq_bench.rig.nightly.job import Where
 from daq_bench.rig.nightly.lanes import Stop
 from daq_bench.rig.nightly.meeting import Meeting
-from daq_bench.rig.nightly.plan import request_of_job
+from daq_bench.rig.nightly.plan import DEFAULT, request_of_job
 from daq_bench.rig.run.consent import agree
 from daq_bench.rig.run.planning import plan_run
 from daq_bench.rig.run.qualify import Qualification
@@ -176,6 +177,7 @@ def _run(options: argparse.Namespace, request: Request, console: Console) -> dic
         "target": request.target,
         "outcome": verdict.outcome,
         "declared_rehearsal": verdict.declared_rehearsal,
+        "conclusion": conclude(verdict).line,
         "reasons": list(verdict.reasons),
         "exit_status": exit_status(bundle, verdict),
     }
@@ -208,11 +210,11 @@ def exit_status(bundle: Bundle, verdict: Verdict) -> int:
 
 def closing_words(bundle: Bundle, verdict: Verdict) -> str:
     """Outcome, reasons and paths, as `daq-bench qualify` prints them last."""
-    lines = ["", f"Outcome: {verdict.outcome}", *(f"  - {reason}" for reason in verdict.reasons)]
-    if verdict.declared_rehearsal:
-        lines.append(
-            "This was a rehearsal: nothing mandatory was missed, but its evidence does not count as a qualification."
-        )
+    found = conclude(verdict)
+    reasons = dict.fromkeys([*found.missed, *verdict.reasons]) if found.missed else verdict.reasons
+    lines = ["", found.line, "", f"Outcome: {verdict.outcome}", *(f"  - {reason}" for reason in reasons)]
+    if verdict.declared_rehearsal and bundle.run.candidate.name == DEFAULT.candidate:
+        lines.append("The bench works here. Next: `daq-bench discover` looks at your server (docs/own-hardware.md)")
     names = ("report.pdf", "report.html", "verdict.json", "robot/log.html")
     lines += ["", *(f"{name:<15} {shown(bundle.path / name)}" for name in names if (bundle.path / name).exists())]
     if bundle.run.state == "interrupted":

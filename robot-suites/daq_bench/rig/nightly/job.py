@@ -23,6 +23,7 @@ from daq_bench.bench_model.documents.nights import Job
 from daq_bench.bench_model.nights.night import FINISHED, Night, read_night, read_run
 from daq_bench.bench_model.nights.outcome import ERROR, INTERRUPTED, SKIPPED, STATUS, Entry, outcome_of
 from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.rig.base.settings import Layout, profile_file
 from daq_bench.rig.base.shell import UNTIL_PARENT_DIES
 from daq_bench.rig.candidate.lock import all_exclusive
@@ -188,10 +189,6 @@ def _entry(job: Job, path: Path, ended: Ended, of: int, trust: Trust) -> Entry:
 
 
 def _reason(night: Night) -> str:
-    """Returns why the run did not finish, else its verdict's first reason."""
+    """Returns why the run did not finish, else what its verdict says first."""
     broke = json.loads((night.path / "run.json").read_text(encoding="utf-8")).get("state_reason")
-    if broke:
-        return str(broke)
-    reasons = night.verdict.reasons
-    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-    return f"{reasons[0]}{more}" if reasons else ""
+    return str(broke) if broke else conclude(night.verdict).reason

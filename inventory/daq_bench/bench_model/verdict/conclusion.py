@@ -1,0 +1,106 @@
+"""What a person needs to know first of a verdict: one line, the same in terminal, night, comparison and site. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from daq_bench.bench_model.documents.verdict import Judgement, Verdict
+from daq_bench.bench_model.verdict.decision import MET, MISSED, UNDECIDED
+from daq_bench.bench_model.verdict.sentences import sentence
+
+NOT_MEASURED = "not measured"
+STATES = (MISSED, UNDECIDED, NOT_MEASURED, MET)
+REHEARSAL = "REHEARSAL"
+
+
+def state(judged: Judgement) -> str:
+    """A requirement's result by the numbers alone (met, missed, undecided, not measured); its outcome also weighs the evidence."""
+    if judged.measured is None:
+        return NOT_MEASURED
+    if judged.decision:
+        return judged.decision
+    return MISSED if judged.outcome == "FAIL" or (judged.margin is not None and judged.margin < 0) else MET
+
+
+def weight(judged: Judgement) -> tuple[int, float]:
+    """The place among the findings: missed, undecided, not measured (mandatory before advisory in each), then met by relative margin.
+
+    A count that has to be exact has no relative margin: a missed one comes first, a met one last."""
+    at = state(judged)
+    relative = judged.margin_percent
+    if relative is None:
+        relative = -math.inf if at == MISSED else math.inf
+    if judged.comparison == "equal" and at == MET:
+        relative = math.inf
+    return (2 * STATES.index(at) + (judged.severity == "advisory"), relative)
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """`word`: the outcome, or REHEARSAL. `counts`: mandatory requirements by state. `missed`: sentences on the missed ones, the worst
+    first. `cause`: what broke the run, made its evidence invalid, or limits it; empty where nothing did."""
+
+    word: str
+    counts: dict[str, int]
+    missed: tuple[str, ...]
+    cause: str
+    invalid: bool  # what was counted then says nothing
+
+    @property
+    def counted(self) -> str:
+        """`5 of 8 mandatory requirements met, 3 not measured`."""
+        total = sum(self.counts.values())
+        rest = "".join(f", {self.counts[one]} {one}" for one in STATES if one != MET and self.counts.get(one))
+        return f"{self.counts.get(MET, 0)} of {total} mandatory requirement{'s' * (total != 1)} met{rest}"
+
+    @property
+    def reason(self) -> str:
+        """The line without its word: the worst miss, or the cause, or what was counted."""
+        if self.word == "PASS":
+            return self.counted
+        if self.word == "ERROR":
+            return self.cause
+        if self.missed:
+            more = f" (+{len(self.missed) - 1} more missed)" if len(self.missed) > 1 else ""
+            but = f"; {self.cause}" if self.cause else ""
+            return f"missed {self.missed[0]}{more}{but}"
+        if self.word == REHEARSAL:
+            return f"{self.counted}; it decides nothing about buying"
+        return (
+            f"{self.cause} ({self.counted})"
+            if self.cause and self.counts and not self.invalid
+            else self.cause or self.counted
+        )
+
+    @property
+    def line(self) -> str:
+        return f"{self.word}: {self.reason}"
+
+
+def conclude(verdict: Verdict) -> Conclusion:
+    """What follows first from a verdict."""
+    mandatory = sorted((one for one in verdict.requirements if one.severity == "mandatory"), key=weight)
+    missed = tuple(sentence(one) for one in mandatory if state(one) == MISSED)
+    word = REHEARSAL if verdict.declared_rehearsal else verdict.outcome
+    invalid = any(one.invalidates for one in verdict.findings)
+    return Conclusion(word, dict(Counter(map(state, mandatory))), missed, _cause(verdict, mandatory, missed), invalid)
+
+
+def _cause(verdict: Verdict, mandatory: Sequence[Judgement], missed: Sequence[str]) -> str:
+    """Of a FAIL, a target that failed; of an INADMISSIBLE, what makes its evidence invalid before what only limits it."""
+    rows = {sentence(one) for one in mandatory}
+    others = [text for text in verdict.reasons if text not in rows]
+    if verdict.outcome == "PASS":
+        return ""
+    if verdict.outcome == "FAIL":
+        limits = {one.text for one in verdict.findings if not one.fails}
+        return next((text for text in others if text not in limits), "")
+    invalid = [one.text for one in verdict.findings if one.invalidates and one.text in others]
+    if verdict.outcome == "ERROR" or missed or invalid:
+        return next(iter(invalid or others), "")
+    # What is not decided or not measured comes before what every run of this kind is limited by.
+    open_ = [sentence(one) for one in mandatory if state(one) != MET]
+    return next(iter(open_ or others), "")
