@@ -13,6 +13,7 @@ from msgspec import structs
 
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.verdict import Finding, Judgement
+from daq_bench.bench_model.evidence.admissibility import NOT_ITS_STORAGE
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.document.document import lay_out
 from daq_bench.bench_report.document.report_data import document_data
@@ -32,6 +33,13 @@ Maker = Callable[..., Path]
 def scenario_of(bundle: Bundle, **changes: Any) -> Run:
     """The bundle's run with another scenario."""
     return structs.replace(bundle.run, scenario=structs.replace(bundle.run.scenario, **changes))
+
+
+def on_its_storage(bundle: Bundle) -> Bundle:
+    """The same run, had its target been the candidate's own storage: limited by its load alone."""
+    limits = [text for text in bundle.run.scaled_down or [] if not text.startswith(NOT_ITS_STORAGE)]
+    assert limits and limits != bundle.run.scaled_down
+    return replace(bundle, run=structs.replace(bundle.run, scaled_down=limits))
 
 
 def edited(root: Path, edit: Callable[[dict[str, Any]], None]) -> Bundle:
@@ -111,7 +119,7 @@ def test_a_row_says_what_its_numbers_say_and_the_runs_outcome_stands_once(bundle
 
 
 def test_what_to_do_next_names_the_parameter_that_would_decide(bundle_with: Maker) -> None:
-    bundle = load(bundle_with(telemetry=False))
+    bundle = on_its_storage(load(bundle_with(telemetry=False)))
     step = next_step(
         with_rows(bundle, row(bundle, **UNDECIDED, length_factor=12.0, more_repetitions=3), outcome="INADMISSIBLE")
     )
@@ -131,7 +139,7 @@ def test_what_to_do_next_names_the_parameter_that_would_decide(bundle_with: Make
 @pytest.mark.parametrize(
     ("changes", "outcome", "words"),
     [
-        ({"decision": "missed", "outcome": "FAIL"}, "FAIL", "Do not accept the candidate"),
+        ({"decision": "missed", "outcome": "FAIL"}, "FAIL", "It fails as far as a rehearsal can"),
         ({"decision": "met", "outcome": "PASS"}, "PASS", "full load"),
         ({"measured": None, "decision": None, "outcome": "INADMISSIBLE", "n": 0}, "INADMISSIBLE", "measurable"),
         ({}, "ERROR", "Mend the bench"),
@@ -140,9 +148,17 @@ def test_what_to_do_next_names_the_parameter_that_would_decide(bundle_with: Make
 def test_there_is_a_next_step_for_each_outcome(
     bundle_with: Maker, changes: dict[str, Any], outcome: str, words: str
 ) -> None:
-    bundle = load(bundle_with(telemetry=False))
+    bundle = on_its_storage(load(bundle_with(telemetry=False)))
     found = with_rows(bundle, row(bundle, severity="mandatory", **changes), outcome=outcome)
     assert words in next_step(found).text
+
+
+def test_a_first_run_on_a_scratch_file_leads_to_a_server_and_a_simulated_one_to_nothing(bundle_with: Maker) -> None:
+    bundle = load(bundle_with(telemetry=False))
+    for changes in (UNDECIDED, {"decision": "met", "outcome": "PASS"}):
+        step = next_step(with_rows(bundle, row(bundle, **changes), outcome="INADMISSIBLE"))
+        assert step.text.startswith("The bench works here") and step.code == ("daq-bench discover --host USER@SERVER",)
+    assert "a model made up" in next_step(replace(bundle, run=structs.replace(bundle.run, simulated=True))).text
 
 
 def test_a_full_pass_leaves_nothing_open_and_an_interrupted_run_is_repeated(bundle_with: Maker) -> None:
@@ -266,7 +282,7 @@ def test_a_failure_that_no_bound_states_is_named_before_what_was_not_measured(bu
     )
     found = with_rows(bundle, open_, outcome="FAIL", findings=[failing])
     assert content(found)["remarks"][0].kind == "Candidate failed"
-    assert next_step(found).text.startswith("Do not accept the candidate as it is (finding 1)")
+    assert "fails as far as a rehearsal can" in next_step(found).text
     assert "Candidate failed" not in [
         one.kind for one in content(with_rows(bundle, open_, outcome="ERROR", findings=[failing]))["remarks"]
     ]

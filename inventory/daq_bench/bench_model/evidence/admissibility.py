@@ -26,6 +26,7 @@ from daq_bench.bench_model.evidence.soundness import ACCOUNT, SENSORS, Sound
 from daq_bench.bench_model.profiles.requirements import Conditions
 from daq_bench.bench_model.workloads.plan import FAILS, INVALIDATES
 
+NOT_ITS_STORAGE = "The target is a "  # ... of a kind that the profile takes no evidence from
 SOURCE_ACHIEVED_MIN = 0.99  # [P] share of the superchunks that were due which the source must have offered
 TELEMETRY_GAP_S_MIN = 1.0  # [P] at ten samples a second five periods are no gap that a dip could hide in
 TELEMETRY_GAP_PERIODS_MAX = 5  # [P] a collector silent for longer leaves a dip without an explanation
@@ -96,7 +97,7 @@ def shortfalls(run: Run, conditions: Conditions) -> Iterator[Shortfall]:
         yield Shortfall(f"The record lasts {demand.duration_s:g} s instead of {least_s:g} s", f"--duration {least_s:g}")
     if target.kind not in conditions.target_kinds:
         yield Shortfall(
-            f"The target is a {target.kind.replace('-', ' ')} on {target.filesystem}, not the candidate's "
+            f"{NOT_ITS_STORAGE}{target.kind.replace('-', ' ')} on {target.filesystem}, not the candidate's "
             "own storage set aside for the record",
             f"Set drives aside, and describe them as a target of kind {' or '.join(conditions.target_kinds)} (docs/own-hardware.md)",
         )

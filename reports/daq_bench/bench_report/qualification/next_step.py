@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from daq_bench.bench_model.documents.verdict import Judgement
+from daq_bench.bench_model.evidence.admissibility import NOT_ITS_STORAGE
 from daq_bench.bench_model.verdict.conclusion import state
 from daq_bench.bench_report.base.units import factor_text
 from daq_bench.bench_report.qualification import view
@@ -37,6 +38,8 @@ def next_step(bundle: Bundle) -> NextStep:
             "Rest nothing on this bundle. Ask for the sealed original, and check it:",
             (f"daq-bench check-bundle runs/{run.run_id}",),
         )
+    if run.simulated:
+        return NextStep("Nothing follows for any server: a model made up this run.")
     if verdict is None:
         return NextStep("Repeat the run; it ended before it could be judged:", _again(bundle))
     if verdict.outcome == "ERROR":
@@ -54,15 +57,27 @@ def next_step(bundle: Bundle) -> NextStep:
     )
     if missed:
         what = _listed(missed)
+        if view.limited(bundle):
+            return NextStep(
+                f"It fails as far as a rehearsal can: it misses {what}. Find out why, then repeat it:", _again(bundle)
+            )
         if verdict.outcome == "FAIL":
             return NextStep(
                 f"Do not accept the candidate as it is: it misses {what}. After a change, qualify it again:",
                 _again(bundle),
             )
         return NextStep(f"Look into {what} first, which this run misses; then repeat it:", _again(bundle))
+    if verdict.outcome == "FAIL" and view.limited(bundle):
+        return NextStep("It fails as far as a rehearsal can (finding 1). Find out why, then repeat it:", _again(bundle))
     if verdict.outcome == "FAIL":
         return NextStep(
             "Do not accept the candidate as it is (finding 1). After a change, qualify it again:", _again(bundle)
+        )
+    if any(text.startswith(NOT_ITS_STORAGE) for text in run.scaled_down or ()):
+        return NextStep(
+            "The bench works here, on a file that can decide nothing about buying. Describe a server with drives set aside "
+            "(docs/own-hardware.md):",
+            ("daq-bench discover --host USER@SERVER",),
         )
     if undecided:
         return _decide(bundle, undecided)
