@@ -407,8 +407,13 @@ def test_a_stop_between_two_runs_interrupts_the_night() -> None:
 def test_the_systemd_units_are_sound() -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed on this machine")
-    units = sorted(str(file) for file in DOCS.glob("*.service")) + [str(file) for file in DOCS.glob("*.timer")]
-    assert len(units) == 3
+    units = [
+        str(file)
+        for folder in (DOCS, DOCS.parent / "prometheus")
+        for kind in ("service", "timer")
+        for file in folder.glob(f"*.{kind}")
+    ]
+    assert len(units) == 5
     done = subprocess.run(
         ["systemd-analyze", "verify", *units], capture_output=True, text=True, timeout=60, check=False
     )

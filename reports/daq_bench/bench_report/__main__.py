@@ -2,7 +2,7 @@
 `python -m daq_bench.bench_report check runs/<id>`: renders them once more and says, as JSON, where those of the bundle differ.
 `compare` and `lot` make documents on several runs.
 `trend` makes one over the runs of one candidate, `nightly` the page of a night, and `site` an index over all of them.
-`history` brings the file up to date that these three ask first.
+`history` brings the file up to date that these three ask first. `export-metrics` writes the newest runs as Prometheus reads them.
 
 Exit status: 0 done, 1 --check found a difference, 2 a bundle cannot be reported on; then stderr has one line that
 says why.
@@ -81,6 +81,13 @@ def _add_nights(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     add_trust(site)
     site.set_defaults(run=_site)
+    exporting = commands.add_parser("export-metrics", help="write what Prometheus sees of the newest runs")
+    _add_runs(exporting, "a folder of run bundles, or bundles")
+    exporting.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE.prom", help="in node_exporter's textfile directory"
+    )
+    add_trust(exporting)
+    exporting.set_defaults(run=_export)
     history = commands.add_parser("history", help="bring the index over a folder of bundles up to date")
     _add_runs(history, "a folder of run bundles")
     history.add_argument("--rebuild", action="store_true", help="read and judge every bundle again")
@@ -132,6 +139,14 @@ def _site(chosen: argparse.Namespace) -> int:
 
     for page in build(chosen.runs, chosen.nights, chosen.output, chosen.copy, trust_of(chosen)):
         print(chosen.output / page)
+    return 0
+
+
+def _export(chosen: argparse.Namespace) -> int:
+    from daq_bench.bench_report.exporting import export
+
+    count = export(chosen.runs, chosen.output, trust_of(chosen))
+    print(f"{chosen.output}: the newest of {count} kind{'s' * (count != 1)} of run")
     return 0
 
 

@@ -30,6 +30,9 @@ PROGRAMS = {
     "trend": Program(("daq_bench.bench_report", "trend"), "render the trend of a candidate over its runs"),
     "site": Program(("daq_bench.bench_report", "site"), "write a static site over all runs and nights"),
     "history": Program(("daq_bench.bench_report", "history"), "bring the index over a folder of bundles up to date"),
+    "export-metrics": Program(
+        ("daq_bench.bench_report", "export-metrics"), "write what Prometheus sees of the newest runs"
+    ),
     "dashboards": Program(
         ("daq_bench.bench_dashboards",), "write Grafana's dashboards, preview them, or try their queries"
     ),

@@ -1,0 +1,89 @@
+"""What Prometheus sees of the runs: the newest of each candidate, scenario and target, as a file for node_exporter's textfile collector.
+
+Labels are names of the inventory, requirement ids, words of an outcome and drives' kernel names: nothing that grows with the runs. Times
+are stamps, so that an age is `time() - ...` at the moment of the question, also when nothing writes the file any more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
+
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.behaviour.wear_of_run import NAME as WEAR
+from daq_bench.bench_model.bundle.files import find_document
+from daq_bench.bench_model.bundle.telemetry_files import OWN, POINTS_FILE
+from daq_bench.bench_model.nights.night import LeftOut, Night
+from daq_bench.bench_model.nights.outcome import REGRESSION, SKIPPED, WORST_FIRST, outcome_of
+from daq_bench.bench_model.nights.run_history import read_all
+from daq_bench.bench_model.verdict.conclusion import STATES, conclude
+from daq_bench.bench_report.reading.door import Trust, admitted
+
+WHO = ("candidate", "scenario", "target")
+OUTCOMES = tuple(
+    word for word in WORST_FIRST if word not in (REGRESSION, SKIPPED)
+)  # which are a night's, of no run by itself
+SUFFIX = ".prom"  # what node_exporter reads
+
+
+def export(runs: Sequence[Path], output: Path, trust: Trust) -> int:
+    """Writes `output` in one step; returns the number of series of runs. Raises BenchError for a folder that is not there."""
+    if output.suffix != SUFFIX:
+        raise BenchError(f"{output} does not end in {SUFFIX}: node_exporter would not read it. Choose another name")
+    found, left_out, _ = admitted(*read_all(runs), trust)
+    now = datetime.now(UTC)
+    registry, count = registry_of(found, left_out, now)
+    try:
+        write_to_textfile(str(output), registry)
+    except OSError as error:
+        raise BenchError(f"{output} cannot be written: {error.strerror}") from None
+    return count
+
+
+def registry_of(nights: Sequence[Night], left_out: Sequence[LeftOut], now: datetime) -> tuple[CollectorRegistry, int]:
+    """The metrics, and how many series of runs there are. A run that seems to begin after `now` is left out: it would stay the newest."""
+    registry = CollectorRegistry()
+    outcome = _gauge(registry, "run_outcome", "1 for the outcome of the newest run, 0 for the others.", *WHO, "outcome")
+    started = _gauge(registry, "run_started_timestamp_seconds", "When the newest run began.", *WHO)
+    finished = _gauge(registry, "run_finished_timestamp_seconds", "When the newest run ended.", *WHO)
+    counts = _gauge(registry, "requirements", "Mandatory requirements of the newest run by state.", *WHO, "state")
+    margin = _gauge(
+        registry, "requirement_margin_ratio", "Margin over the bound; below 0: missed.", *WHO, "requirement"
+    )
+    telemetry = _gauge(registry, "telemetry_written_timestamp_seconds", "When telemetry was last written.", *WHO)
+    wear = _gauge(registry, "drive_used_ratio", "Rated endurance used, as the drive counts it.", *WHO, "device")
+    newest = _newest([night for night in nights if night.started <= now])
+    for who, night in newest.items():
+        for word in OUTCOMES:
+            outcome.labels(*who, word).set(word == outcome_of(night))
+        started.labels(*who).set(night.started.timestamp())
+        if night.finished:
+            finished.labels(*who).set(night.finished.timestamp())
+        found = conclude(night.verdict).counts
+        for state in STATES:
+            counts.labels(*who, state).set(found.get(state, 0))
+        for row in night.rows:
+            if row.margin_percent is not None and math.isfinite(row.margin_percent):
+                margin.labels(*who, row.id).set(row.margin_percent / 100)
+        spool = night.path / OWN / POINTS_FILE
+        if spool.is_file():
+            telemetry.labels(*who).set(spool.stat().st_mtime)
+        for drive in (find_document(night.path, WEAR) or {}).get("drives", []):
+            if drive.get("used_percent") is not None:
+                wear.labels(*who, drive["device"]).set(drive["used_percent"] / 100)
+    ahead = sum(night.started > now for night in nights)
+    _gauge(registry, "runs_left_out", "Bundles that nobody may rest on.").set(len(left_out) + ahead)
+    _gauge(registry, "exported_timestamp_seconds", "When this file was written.").set(now.timestamp())
+    return registry, len(newest)
+
+
+def _gauge(registry: CollectorRegistry, name: str, text: str, *labels: str) -> Gauge:
+    return Gauge(f"daq_bench_{name}", text, labels, registry=registry)
+
+
+def _newest(nights: Sequence[Night]) -> dict[tuple[str, str, str], Night]:
+    ordered = sorted(nights, key=lambda night: (night.started, night.id))
+    return {(night.candidate, night.scenario, night.target): night for night in ordered if not night.simulated}

@@ -1,0 +1,136 @@
+"""The file for Prometheus: every value that it must have, by prometheus_client's own parser; and what must not be in it."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nights_factory import NightPlan, write_night
+from prometheus_client.parser import text_string_to_metric_families
+from ruamel.yaml import YAML
+
+from daq_bench.bench_model.base.places import REPOSITORY
+from daq_bench.bench_report.__main__ import main
+
+DOCS = REPOSITORY / "docs"
+
+Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+def values_of(file: Path) -> Values:
+    families = text_string_to_metric_families(file.read_text(encoding="utf-8"))
+    return {(one.name, tuple(sorted(one.labels.items()))): one.value for family in families for one in family.samples}
+
+
+def exported(folder: Path) -> Values:
+    assert main(["export-metrics", str(folder / "runs"), "--output", str(folder / "daq.prom")]) == 0
+    assert [file.name for file in folder.iterdir()] == sorted(["daq.prom", "runs"])
+    return values_of(folder / "daq.prom")
+
+
+def value(found: Values, name: str, **labels: str) -> Any:
+    return found.get((f"daq_bench_{name}", tuple(sorted(labels.items()))))
+
+
+A = {"candidate": "server-a", "scenario": "snb-100s", "target": "nand"}
+B = {"candidate": "server-b", "scenario": "snb-100s", "target": "nand"}
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Path:
+    """A good server after an evening on which it failed; one that lost data; one whose last run was a rehearsal."""
+    write_night(tmp_path / "runs", NightPlan(1, lost=1.0))
+    write_night(tmp_path / "runs", NightPlan(2, rate=9.9))
+    write_night(tmp_path / "runs", NightPlan(2, candidate="server-b", lost=3.0))
+    write_night(tmp_path / "runs", NightPlan(2, candidate="server-c", outcome="INADMISSIBLE"))
+    return tmp_path
+
+
+def test_the_newest_run_of_each_stands_there_with_its_values(lab: Path) -> None:
+    found = exported(lab)
+    assert [value(found, "run_outcome", **A, outcome=word) for word in ("PASS", "FAIL", "ERROR")] == [1, 0, 0]
+    assert [value(found, "run_outcome", **B, outcome=word) for word in ("PASS", "FAIL")] == [0, 1]
+    rehearsal = {**A, "candidate": "server-c"}
+    assert [value(found, "run_outcome", **rehearsal, outcome=word) for word in ("rehearsal", "PASS")] == [1, 0]
+    for one in (A, B, rehearsal):
+        words = [
+            of
+            for (name, labels), of in found.items()
+            if name == "daq_bench_run_outcome" and set(one.items()) <= set(labels)
+        ]
+        assert sum(words) == 1, "one outcome is the state"
+    assert value(found, "requirement_margin_ratio", **A, requirement="R-01") == pytest.approx((9.9 - 9) / 9)
+    assert value(found, "requirement_margin_ratio", **A, requirement="R-03") is None, (
+        "a count of 0 has no relative margin"
+    )
+    assert value(found, "requirements", **B, state="missed") == 1
+    assert value(found, "requirements", **A, state="missed") == 0
+    assert value(found, "run_started_timestamp_seconds", **A) == NightPlan(2).start.timestamp()
+    assert value(found, "run_finished_timestamp_seconds", **A) > value(found, "run_started_timestamp_seconds", **A)
+    assert abs(value(found, "exported_timestamp_seconds") - datetime.now(UTC).timestamp()) < 600
+    assert value(found, "runs_left_out") == 0
+
+
+def test_no_label_grows_with_the_runs(lab: Path) -> None:
+    before = set(exported(lab))
+    for number in range(3, 8):
+        write_night(lab / "runs", NightPlan(number, rate=9.9))
+    assert set(exported(lab)) == before
+    assert not any(NightPlan(7).run_id in str(key) for key in before)
+
+
+def test_a_clock_that_was_ahead_and_a_broken_bundle_are_left_out_and_counted(lab: Path) -> None:
+    write_night(lab / "runs", NightPlan(9, lost=1.0, started=datetime.now(UTC) + timedelta(days=3)))
+    (lab / "runs" / "20260101T000000Z-server-a-torn").mkdir()
+    found = exported(lab)
+    assert value(found, "run_outcome", **A, outcome="PASS") == 1
+    assert value(found, "runs_left_out") == 2
+
+
+def test_names_of_any_kind_are_data(tmp_path: Path) -> None:
+    name = 'se"rver\\ \N{SNOWMAN}'
+    write_night(tmp_path / "runs", NightPlan(1, candidate=name))
+    found = exported(tmp_path)
+    assert value(found, "run_outcome", candidate=name, scenario="snb-100s", target="nand", outcome="PASS") == 1
+
+
+def test_the_page_and_the_rules_name_metrics_that_are_exported(lab: Path) -> None:
+    exported(lab)
+    text = (lab / "daq.prom").read_text(encoding="utf-8")
+    known = set(re.findall(r"^# TYPE (daq_bench_\w+)", text, re.MULTILINE))
+    page, rules = (
+        (DOCS / "prometheus.md").read_text(encoding="utf-8"),
+        (DOCS / "prometheus" / "alerts.yml").read_text(encoding="utf-8"),
+    )
+    assert set(re.findall(r"daq_bench_\w+", rules)) <= known
+    assert known - {"daq_bench_run_finished_timestamp_seconds"} == set(re.findall(r"daq_bench_\w+", page))
+    for rule in YAML(typ="safe").load(rules)["groups"][0]["rules"]:
+        assert set(rule) == {"alert", "expr", "labels", "annotations"}
+
+
+@pytest.mark.usefixtures("real_door")
+def test_what_the_door_refuses_is_no_outcome(lab: Path) -> None:
+    found = exported(lab)
+    assert value(found, "runs_left_out") == 4
+    assert not any(name == "daq_bench_run_outcome" for name, _ in found)
+
+
+@pytest.mark.parametrize(
+    ("runs", "output", "message"),
+    [
+        ("runs", "daq.txt", "node_exporter would not read it"),
+        ("runs", "no/daq.prom", "cannot be written: No such file or directory"),
+        ("none", "daq.prom", "none is no folder"),
+    ],
+)
+def test_what_cannot_be_done_is_one_error(
+    lab: Path, runs: str, output: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (lab / "daq.prom").write_text("kept", encoding="utf-8")
+    assert main(["export-metrics", str(lab / runs), "--output", str(lab / output)]) == 2
+    assert message in capsys.readouterr().err
+    assert (lab / "daq.prom").read_text(encoding="utf-8") == "kept"
+    assert sorted(file.name for file in lab.iterdir()) == ["daq.prom", "runs"]
