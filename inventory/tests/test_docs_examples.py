@@ -137,6 +137,8 @@ def _candidate(document: dict[str, Any], folder: Path) -> str:
     candidate = {**copy.deepcopy(host["bench_candidate"]), **document}
     if "target" in document:
         del candidate["targets"]
+    if "identity" not in document:  # the example's drives are those of another machine
+        candidate["identity"].pop("drives", None)
     host["bench_candidate"] = candidate
     load_candidate(dumped(folder / "inventory.yml", whole), name)
     return "candidate"

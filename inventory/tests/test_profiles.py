@@ -325,6 +325,37 @@ def test_a_drive_that_is_erased_is_in_one_target_or_in_alternatives(
     assert caught.value.place.line == 14
 
 
+KNOWN = "identity: {{architectures: [x86_64], drives: [{drives}]}}"
+
+
+@pytest.mark.parametrize(
+    ("drives", "second", "wrong"),
+    [
+        ("{serial: S1}, {serial: X0A0A002}", '{kind: raw-device, drive_serial: "X0A0A002", destroy: true}', ""),
+        ("{serial: S1}, {serial: X0A0A002}", '{kind: raw-device, drive_serial: " x0a0a002", destroy: true}', ""),
+        ("{serial: S1}, {serial: X0A0A002}", '{kind: raw-device, drive_serial: "X0A0A003", destroy: true}', "X0A0A003"),
+        ("{serial: S1}", '{kind: filesystem, directory: /b, drive_serial: "X0A0A003"}', ""),  # erases nothing
+        (
+            "{serial: X0A0A002}",
+            '{kind: filesystem, directory: /b, drive_serial: "X0A0A002"}',
+            "S1",
+        ),  # of the first target
+    ],
+)
+def test_what_is_erased_is_among_the_drives_that_the_machine_is_said_to_have(
+    tmp_path: Path, drives: str, second: str, wrong: str
+) -> None:
+    file = tmp_path / "lab.yml"
+    text = SHARED.replace("identity: {{architectures: [x86_64]}}", KNOWN).format(first="", second=second, drives=drives)
+    file.write_text(text, encoding="utf-8")
+    if not wrong:
+        assert load_candidate(file, "one").targets[1].serials
+        return
+    with pytest.raises(ProfileError, match=rf"erases drive '{wrong}', which identity.drives does not have") as caught:
+        load_candidate(file, "one")
+    assert ("Did you mean X0A0A002?" in str(caught.value)) is (wrong == "X0A0A003")
+
+
 def test_an_anchor_or_two_are_nobodys_harm(tmp_path: Path) -> None:
     file = tmp_path / "lab.yml"
     file.write_text(

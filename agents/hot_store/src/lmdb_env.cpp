@@ -116,7 +116,9 @@ void LmdbEnv::refuse_links() const {
       if (errno == ENOENT) continue;
       throw Refusal(folder_->name() + ": " + name + ": " + errno_text(errno));
     }
-    if (!S_ISREG(found.st_mode) || found.st_nlink != 1)
+    // A second name is harmless to data that are only read, such as those of a copy by hard links.
+    const bool written = changes() || name == std::string_view("lock.mdb");
+    if (!S_ISREG(found.st_mode) || (written && found.st_nlink != 1))
       throw Refusal(
           folder_->name() + ": " + name +
           " is no file of its own (a link, or not a regular file); remove it, or name another folder");

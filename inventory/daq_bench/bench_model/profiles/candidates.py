@@ -54,6 +54,11 @@ class Target:
         return [self.drive_serial] if self.drive_serial else []
 
     @property
+    def erased(self) -> list[str]:
+        """Serials of the drives on which everything may be lost: the inventory consents to it."""
+        return self.serials if self.destroy or (self.storage or {}).get("destroy") else []
+
+    @property
     def drives(self) -> list[tuple[str, str]]:
         """Serial and WWN of the same drives; the WWN is empty where none is declared."""
         if not self.storage:
@@ -136,6 +141,7 @@ def load_candidate(file: Path, name: str) -> Candidate:
     document = plain(node[name]["bench_candidate"])
     _check_capacities(source, (*at, "bench_candidate", "identity", "drives"), document["identity"].get("drives", []))
     targets = _targets(source, at, document)
+    _check_erased(source, (*at, "bench_candidate"), document["identity"].get("drives", []), targets)
     return Candidate(
         name=name,
         description=document["description"],
@@ -241,6 +247,21 @@ def _check_shared(source: YamlSource, entry: tuple[str, ...], targets: Sequence[
                     f"drive {shared[0][0]} is in target {other.name!r}, too, and one of them erases it",
                     "Give each target drives of its own, or make all but one of them `comparison_only: true` (alternatives)",
                 )
+
+
+def _check_erased(
+    source: YamlSource, entry: tuple[str, ...], known: Sequence[dict[str, Any]], targets: Sequence[Target]
+) -> None:
+    """A mistyped serial may name another drive of the machine: where its drives are listed, what is erased is among them."""
+    serials = [str(one["serial"]) for one in known]
+    for target in targets:
+        for serial in target.erased if serials else ():
+            if serial.strip().casefold() not in [one.strip().casefold() for one in serials]:
+                where = (*entry, "targets", target.name) if target.name else (*entry, "target")
+                raise source.error(
+                    where, f"erases drive {serial!r}, which identity.drives does not have",
+                    f"Correct the serial, or add the drive to identity.drives. {nearest(serial, serials)}",
+                )  # fmt: skip
 
 
 def _same_drive(one: tuple[str, str], other: tuple[str, str]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from daq_bench.bench_model.evidence.demanded_load import check_load
-from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.profiles.candidates import Candidate, Target, load_candidate
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.compared_targets import compared_names
 from daq_bench.bench_model.profiles.metrics import load_metrics
@@ -52,7 +52,8 @@ def validate_all(layout: Layout, inventory_file: Path | None = None) -> Iterator
     inventory = inventory_file or folder / "lab.yml"
     hosts = plain(read_yaml(inventory).data)["all"]["children"]["candidates"]["hosts"]
     for name in hosts:
-        yield f"{inventory.name}: candidate {name}: {load_candidate(inventory, name).description}"
+        candidate = load_candidate(inventory, name)
+        yield f"{inventory.name}: candidate {name}: {candidate.description}; {_danger(candidate)}"
     for file in sorted((folder / "scenarios").glob("*.yml")):
         scenario = load_scenario(file)
         check_scenario_metrics(scenario, metrics)
@@ -68,6 +69,20 @@ def validate_all(layout: Layout, inventory_file: Path | None = None) -> Iterator
         yield f"requirements/{file.name}: {len(profile.requirements)} requirements"
 
 
+def _danger(candidate: Candidate) -> str:
+    """`ERASES S1, S2 (RAID 0)`: what a run of it destroys."""
+    lost = [
+        f"{', '.join(target.erased)}{f' (RAID {raid})' if (raid := _level(target)) else ''}"
+        for target in candidate.targets
+        if target.erased
+    ]
+    return f"ERASES {'; '.join(lost)}" if lost else "erases nothing"
+
+
+def _level(target: Target) -> str:
+    return str((target.storage or {}).get("raid", {}).get("level", ""))
+
+
 def validate(options: argparse.Namespace) -> int:
     chosen = load_profiles(request_of_options(options), Layout())
     lines = []
@@ -78,6 +93,8 @@ def validate(options: argparse.Namespace) -> int:
     plans = [plan_run(load_profiles(request_of_options(options, name or None), Layout()), Layout()) for name in names]
     for line in (line for one in plans for line in one.lines()):
         say(options, line)
+    lost = dict.fromkeys(serial for one in plans for serial in one.erases)
+    say(options, f"OK: {len(lines)} entries are valid; this run erases {', '.join(lost) or 'nothing'}")
     print_document(options, {"valid": lines, "plan": together(plans)})
     return 0
 
