@@ -21,7 +21,7 @@ ROOT = Layout().repository
 CLEAN = {
     name: value
     for name, value in os.environ.items()
-    if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
+    if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "PYTHON_GROUP", "WERROR")  # of `make test`
 }
 HANG_S = 300.0
 PARTS = (
