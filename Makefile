@@ -8,7 +8,7 @@ TARGETS := help discover doctor contribute-corpus schemas setup setup-qualify na
     packages-virtual apt apt-test python \
     influxd influxd2 test-influx2 test-systems soak fuzz build native native-portable agent qualify plan resume bench bench-table self-qualify \
     crash-trials check slow test study audit lint lint-docs lint-python lint-types lint-imports lint-robot lint-ansible \
-    lint-collection collection keywords-doc lint-shell lint-native validate provision verify restore unlock tables site \
+    lint-collection collection keywords-doc lint-shell lint-native validate provision verify restore unlock tables site export-metrics \
     history gather report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start \
     influx-stop virtual-up virtual-down apt-virtual lock sbom container clean clean-allowed
 .PHONY: $(TARGETS)
@@ -33,7 +33,7 @@ ASKS = $(if $(call given,SCENARIO),$(shell grep --devices=skip --directories=ski
     $(call quoted,$(call given,SCENARIO)) inventory/scenarios/$(call quoted,$(call given,SCENARIO)).yml 2> /dev/null))
 PYTHON_GROUP ?= $(if $(call ASKS,concurrent_analysis),analysis,qualify)
 # Commands that read all bundles have the index over them (docs/adr/0032).
-OVER_ALL := trend site lot nightly history gather
+OVER_ALL := trend site export-metrics lot nightly history gather
 PYTHON_PARTS := inventory robot-suites reports agents ansible native-writer/bench
 
 export ANSIBLE_CONFIG := $(CURDIR)/ansible/ansible.cfg
@@ -175,6 +175,9 @@ trend: python ##1 render the trend of CANDIDATE over its runs: trend-<candidate>
 
 history: python ##1 read what is new among the bundles into the index that other commands ask
 	@$(RIG) history $(or $(call several,RUNS),runs) $(call switch,--rebuild,REBUILD)
+
+export-metrics: python ##1 write the newest runs' outcomes and margins for Prometheus, OUT=FILE.prom
+	@$(RIG) export-metrics $(or $(call several,RUNS),runs) --output=$(call default,OUT,build/daq-bench.prom)
 
 site: python ##1 write a static site over all runs and nights
 	@$(RIG) site $(or $(call several,RUNS),runs) --nights=$(call default,NIGHTS,nightly) --output=$(call default,OUT,build/site) $(call switch,--copy,COPY)
