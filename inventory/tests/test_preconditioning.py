@@ -114,6 +114,13 @@ SPOILT: dict[str, tuple[Callable[[Document], Any], str]] = {
     ),
     "twice": (lambda one: one["conditioning"].append(filled(one)), "record-4-preconditioned stands there 2 times"),
     "partial": (halved, "were due"),
+    "in one block that is larger than the drive": (
+        lambda one: filled(one)["preconditioning"].update(
+            block_bytes=10**15, bytes_written=0, device_bytes_written=0, seconds=0.0
+        ),
+        "its blocks have 1000000000000000 B",
+    ),
+    "in blocks of nothing": (lambda one: filled(one)["preconditioning"].update(block_bytes=0), "block"),
     "over a part": (
         smaller,
         "Preconditioned over 6.001 TB of 7.68 TB: at least 90% of the user capacity must hold data",

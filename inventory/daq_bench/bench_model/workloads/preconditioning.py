@@ -21,6 +21,7 @@ FULL_SHARE_MIN = 0.9  # [P] of the user capacity: what a file system keeps for i
 RESERVE_SHARE = (
     0.01  # [P] of a file system's free room, which stays free: a file system without any stalls for other reasons
 )
+BLOCK_BYTES_MAX = 2**24  # [P] the bench writes blocks of 128 KiB
 COUNTED_MIN = 0.95  # of the bytes that the tool says it wrote, by the device's own counter
 TIME_SHARE_MIN = 0.95  # of the time that so many bytes take at the rate that stands beside them
 LATE_S_MAX = 5.0  # [P] two clocks, and stamps in whole seconds
@@ -153,8 +154,11 @@ def _started(record: Document) -> float:
 
 
 def _written(name: str, one: Document, written: Document) -> Iterator[Problem]:
-    if not written["block_bytes"] >= 1:
-        yield f"{name}: blocks of {written['block_bytes']} B are none", INVALIDATES
+    if not 1 <= written["block_bytes"] <= BLOCK_BYTES_MAX:  # else hardly anything would be due
+        yield (
+            f"{name}: its blocks have {written['block_bytes']} B: at least 1 and at most {BLOCK_BYTES_MAX}",
+            INVALIDATES,
+        )
         return
     _, due = bytes_due(one["span_bytes"], written["block_bytes"], WRITTEN_SHARE)
     if not written["bytes_written"] >= due:
