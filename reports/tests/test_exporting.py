@@ -13,7 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from ruamel.yaml import YAML
 
 from daq_bench.bench_model.base.places import REPOSITORY
+from daq_bench.bench_model.nights.night import read_night
 from daq_bench.bench_report.__main__ import main
+from daq_bench.bench_report.exporting import registry_of
 
 DOCS = REPOSITORY / "docs"
 
@@ -109,6 +111,28 @@ def test_the_page_and_the_rules_name_metrics_that_are_exported(lab: Path) -> Non
     assert known - {"daq_bench_run_finished_timestamp_seconds"} == set(re.findall(r"daq_bench_\w+", page))
     for rule in YAML(typ="safe").load(rules)["groups"][0]["rules"]:
         assert set(rule) == {"alert", "expr", "labels", "annotations"}
+
+
+@pytest.mark.parametrize(
+    ("text", "last_s"),
+    [
+        ("cpu busy=1 1772503200000000000\ncpu busy=1 1772503201500000000\n", 1772503201.5),
+        ("cpu busy=1 1772503201000000000\nbmc fan=1 1772503200000000000\n", 1772503201.0),  # out of order
+        ("cpu busy=1 1772503200000000000\ncpu busy=1 17725032", 1772503200.0),  # a line that a kill cut off
+        (f"{'x' * 70000} 9\ncpu busy=1 1772503200000000000\n", 1772503200.0),
+        ("", None),
+        ("no line of telemetry\n", None),
+    ],
+)
+def test_the_last_point_is_the_telemetrys_own_and_not_the_files_date(
+    tmp_path: Path, text: str, last_s: float | None
+) -> None:
+    night = read_night(write_night(tmp_path, NightPlan(1)))
+    spool = night.path / "telemetry" / "points.lp"
+    spool.parent.mkdir(exist_ok=True)
+    spool.write_text(text, encoding="utf-8")  # its date is now
+    registry, _ = registry_of([night], [], datetime.now(UTC))
+    assert registry.get_sample_value("daq_bench_telemetry_last_point_timestamp_seconds", A) == last_s
 
 
 @pytest.mark.usefixtures("real_door")

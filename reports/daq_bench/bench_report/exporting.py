@@ -26,6 +26,7 @@ WHO = ("candidate", "scenario", "target")
 OUTCOMES = tuple(
     word for word in WORST_FIRST if word not in (REGRESSION, SKIPPED)
 )  # which are a night's, of no run by itself
+TAIL_BYTES = 65536
 SUFFIX = ".prom"  # what node_exporter reads
 
 
@@ -53,7 +54,7 @@ def registry_of(nights: Sequence[Night], left_out: Sequence[LeftOut], now: datet
     margin = _gauge(
         registry, "requirement_margin_ratio", "Margin over the bound; below 0: missed.", *WHO, "requirement"
     )
-    telemetry = _gauge(registry, "telemetry_written_timestamp_seconds", "When telemetry was last written.", *WHO)
+    telemetry = _gauge(registry, "telemetry_last_point_timestamp_seconds", "The last point of the newest run.", *WHO)
     wear = _gauge(registry, "drive_used_ratio", "Rated endurance used, as the drive counts it.", *WHO, "device")
     newest = _newest([night for night in nights if night.started <= now])
     for who, night in newest.items():
@@ -68,9 +69,9 @@ def registry_of(nights: Sequence[Night], left_out: Sequence[LeftOut], now: datet
         for row in night.rows:
             if row.margin_percent is not None and math.isfinite(row.margin_percent):
                 margin.labels(*who, row.id).set(row.margin_percent / 100)
-        spool = night.path / OWN / POINTS_FILE
-        if spool.is_file():
-            telemetry.labels(*who).set(spool.stat().st_mtime)
+        last_s = _last_point_s(night.path / OWN / POINTS_FILE)
+        if last_s is not None:
+            telemetry.labels(*who).set(last_s)
         for drive in (find_document(night.path, WEAR) or {}).get("drives", []):
             if drive.get("used_percent") is not None:
                 wear.labels(*who, drive["device"]).set(drive["used_percent"] / 100)
@@ -78,6 +79,16 @@ def registry_of(nights: Sequence[Night], left_out: Sequence[LeftOut], now: datet
     _gauge(registry, "runs_left_out", "Bundles that nobody may rest on.").set(len(left_out) + ahead)
     _gauge(registry, "exported_timestamp_seconds", "When this file was written.").set(now.timestamp())
     return registry, len(newest)
+
+
+def _last_point_s(spool: Path) -> float | None:
+    """The newest stamp among the file's last lines; a file's own date would be that of a copy."""
+    if not spool.is_file():
+        return None
+    with spool.open("rb") as file:
+        file.seek(max(0, spool.stat().st_size - TAIL_BYTES))
+        stamps = [line.rpartition(b" ")[2] for line in file.read(TAIL_BYTES).split(b"\n")[:-1]]
+    return max((int(stamp) / 1e9 for stamp in stamps if stamp.isdigit()), default=None)
 
 
 def _gauge(registry: CollectorRegistry, name: str, text: str, *labels: str) -> Gauge:
