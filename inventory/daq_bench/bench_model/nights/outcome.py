@@ -116,7 +116,7 @@ def summary(entries: Sequence[Entry], when: str, folder: str) -> str:
 
 
 def _worst_first(entries: Sequence[Entry]) -> list[str]:
-    """What is amiss with the worst run, for whoever reads no further."""
+    """Returns a line that says what is amiss with the worst run: many readers read no further."""
     worst = min(entries, key=lambda entry: WORST_FIRST.index(entry.worst), default=None)
     if worst is None or not STATUS[worst.worst]:
         return []

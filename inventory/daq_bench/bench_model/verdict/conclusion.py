@@ -1,4 +1,4 @@
-"""What a person needs to know first of a verdict: one line, the same in terminal, night, comparison and site. Pure."""
+"""Says in one line what a verdict comes to. Terminal, night, comparison and site all show this line. Pure."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Conclusion:
 
 
 def conclude(verdict: Verdict) -> Conclusion:
-    """What follows first from a verdict."""
+    """Draws the conclusion from a verdict."""
     mandatory = sorted((one for one in verdict.requirements if one.severity == "mandatory"), key=weight)
     missed = tuple(sentence(one) for one in mandatory if state(one) == MISSED)
     word = REHEARSAL if verdict.declared_rehearsal else verdict.outcome
@@ -90,7 +90,7 @@ def conclude(verdict: Verdict) -> Conclusion:
 
 
 def _cause(verdict: Verdict, mandatory: Sequence[Judgement], missed: Sequence[str]) -> str:
-    """Of a FAIL, a target that failed; of an INADMISSIBLE, what makes its evidence invalid before what only limits it."""
+    """Returns the target failure of a FAIL. Of an INADMISSIBLE, invalid evidence comes before what only limits it."""
     rows = {sentence(one) for one in mandatory}
     others = [text for text in verdict.reasons if text not in rows]
     if verdict.outcome == "PASS":
@@ -101,6 +101,6 @@ def _cause(verdict: Verdict, mandatory: Sequence[Judgement], missed: Sequence[st
     invalid = [one.text for one in verdict.findings if one.invalidates and one.text in others]
     if verdict.outcome == "ERROR" or missed or invalid:
         return next(iter(invalid or others), "")
-    # What is not decided or not measured comes before what every run of this kind is limited by.
+    # A requirement that is not decided or not measured comes before the limits that every run of this kind has.
     open_ = [sentence(one) for one in mandatory if state(one) != MET]
     return next(iter(open_ or others), "")

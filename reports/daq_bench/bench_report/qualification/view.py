@@ -253,7 +253,7 @@ def _cell(label: str, bytes_per_s: float, note: str) -> DemandCell:
 
 
 def commands(bundle: Bundle, full: bool = False) -> list[str]:
-    """What makes such a run again; `full`: at the whole load and for the scenario's own time."""
+    """Returns the commands that repeat the run; `full`: at the whole load and for the scenario's own time."""
     run = bundle.run
     words = [
         "daq-bench qualify", _option("candidate", run.candidate.name), _option("scenario", run.scenario.id),
