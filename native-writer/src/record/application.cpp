@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "format/payload.h"
+
 namespace daqwriter {
 namespace {
 
