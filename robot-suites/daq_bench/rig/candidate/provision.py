@@ -22,6 +22,7 @@ from daq_bench.rig.base.bundle import to_json, write_text_atomically
 from daq_bench.rig.base.influx import READ_TOKEN, TOKEN, TOKEN_BEFORE
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.shell import LocalShell, Shell
+from daq_bench.rig.base.terminal import printable_lines
 from daq_bench.rig.candidate.machine import Machine, Places
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -73,7 +74,7 @@ class Provisioner:
             **self.secrets,
         }
         completed = self.shell.run(argv, timeout_s=PLAYBOOK_S_MAX, env=environment)
-        write_text_atomically(log, completed.stdout + completed.stderr)
+        write_text_atomically(log, printable_lines(completed.stdout + completed.stderr))
         if completed.returncode != 0:
             said = first_error(completed.stdout + completed.stderr)
             raise BenchError(f"playbook {playbook} failed on {self.candidate}: {said} (whole output: {log})")

@@ -19,7 +19,7 @@ from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.verdict import verdict as outcomes
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.checking.check_bundle import printable
+from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.cli import bundles, candidate, discovery, nights, planning, profiles, runs, server
 from daq_bench.rig.cli.arguments import Command, require_checkout
 from daq_bench.rig.cli.completion import NAME, SHELLS, completion

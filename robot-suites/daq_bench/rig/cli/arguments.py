@@ -11,6 +11,7 @@ from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.base.terminal import printable_lines
 from daq_bench.rig.checking import agreement
 
 
@@ -126,7 +127,7 @@ def add_yes(command: argparse.ArgumentParser) -> None:
 
 def say(options: argparse.Namespace, text: str) -> None:
     """For people: standard output is the document's where one was asked for."""
-    print(text, file=sys.stderr if options.json else sys.stdout)
+    print(printable_lines(text), file=sys.stderr if options.json else sys.stdout)
 
 
 def print_document(options: argparse.Namespace, document: object) -> None:

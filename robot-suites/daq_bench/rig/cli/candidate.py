@@ -15,13 +15,13 @@ from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.compared_targets import compared_names
 from daq_bench.rig.base.settings import Layout, Profiles, load_profiles, target_directory
+from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.candidate.connection import connection_of
 from daq_bench.rig.candidate.host import require_target_directory, survey
 from daq_bench.rig.candidate.lock import all_exclusive
 from daq_bench.rig.candidate.machine import Machine, machine_of
 from daq_bench.rig.candidate.machine_lock import MachineLock, machine_locked
 from daq_bench.rig.candidate.provision import drift_in
-from daq_bench.rig.checking.check_bundle import printable
 from daq_bench.rig.cli.arguments import Command, add_json, no_arguments, print_document, say, shown
 from daq_bench.rig.cli.exits import DRIFT
 from daq_bench.rig.cli.profiles import add_profiles, request_of_options
@@ -78,7 +78,7 @@ def _ansible(options: argparse.Namespace, profiles: Profiles, layout: Layout, pr
         if there:
             left_behind = stack.enter_context(machine_locked(there, candidate.name, what, reboot_s(candidate)))
             if left_behind:
-                print(left_behind, file=sys.stderr)
+                print(printable(left_behind), file=sys.stderr)
             if command == "provision":
                 check_drives(candidate, survey(there))
             if command == "restore":

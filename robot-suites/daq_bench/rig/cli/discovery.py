@@ -11,7 +11,7 @@ from typing import Any
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.profiles.candidates import PLAIN
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.checking.check_bundle import printable
+from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.cli.arguments import Command, add_inventory, add_json, port, print_document
 from daq_bench.rig.discovery import doctor
 from daq_bench.rig.discovery.discover import Request, discover, written

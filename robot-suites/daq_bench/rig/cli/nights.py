@@ -11,7 +11,7 @@ from rich.console import Console
 
 from daq_bench.bench_model.verdict.verdict import FAIL
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.checking.check_bundle import printable
+from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.cli.arguments import Command, add_jobs, add_run, count, name_list
 from daq_bench.rig.cli.exits import EXIT
 from daq_bench.rig.nightly.baselines import Baselines

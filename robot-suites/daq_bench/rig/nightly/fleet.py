@@ -12,6 +12,7 @@ from rich.console import Console
 
 from daq_bench.bench_model.documents.nights import Job
 from daq_bench.bench_model.nights.outcome import NOT_BEGUN, SKIPPED, Entry
+from daq_bench.rig.base.terminal import say
 from daq_bench.rig.nightly.job import Where, run_job
 from daq_bench.rig.nightly.lanes import Board, Stop, run_lanes, stoppable
 from daq_bench.rig.nightly.meeting import Meeting, held
@@ -81,7 +82,7 @@ class Fleet:
         return entries
 
     def _say(self, text: str) -> None:
-        self.console.print(text, highlight=False, soft_wrap=True, markup=False)
+        say(self.console, text)
 
 
 def _in_order(done: Mapping[int, list[Entry]]) -> list[Entry]:

@@ -38,6 +38,7 @@ from daq_bench.bench_model.nights.run_history import read_all, without_duplicate
 from daq_bench.bench_model.nights.xunit import xunit
 from daq_bench.rig.base.bundle import now_utc, point_latest, to_json, write_text_atomically
 from daq_bench.rig.base.shell import LocalShell
+from daq_bench.rig.base.terminal import say
 from daq_bench.rig.checking.door import admit
 from daq_bench.rig.nightly.baselines import Baselines, prune
 from daq_bench.rig.nightly.fleet import Fleet
@@ -217,7 +218,7 @@ class Nightly:
                 self._say(f"warning: {error}")
 
     def _say(self, text: str) -> None:
-        self._console.print(text, highlight=False, soft_wrap=True, markup=False)
+        say(self._console, text)
 
 
 def regressed_runs(nights: Path, say: Callable[[str], None]) -> dict[str, frozenset[str]]:

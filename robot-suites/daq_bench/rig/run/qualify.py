@@ -14,6 +14,7 @@ from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.rig.base.bundle import Bundle, now_utc, write_text_atomically
 from daq_bench.rig.base.influx import INVENTORY_KEY, check, chosen
 from daq_bench.rig.base.settings import Layout, Profiles, Request, load_profiles, target_directory
+from daq_bench.rig.base.terminal import say
 from daq_bench.rig.candidate.connection import variables_of
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.lock import all_exclusive
@@ -85,7 +86,7 @@ class Qualification:
                     raise BenchError(_not_written(bundle, candidate.name, error)) from None
 
     def _say(self, text: str) -> None:
-        self._console.print(text, highlight=False, soft_wrap=True)
+        say(self._console, text)
 
     def _run(self, targets: Targets, watch: Watch, bundle: Bundle, found: Survey, plan: Plan) -> Verdict:
         session = targets.first
