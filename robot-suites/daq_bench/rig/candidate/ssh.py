@@ -70,8 +70,12 @@ class SshLink:
             with socket.socket(socket.AF_UNIX) as knock:
                 knock.connect(str(self.control))
         except OSError:
-            raise BenchError(f"the connection to {self._where()}, was lost: the bench's own ssh has ended") from None
+            raise BenchError(f"the connection to {self._name()} was lost: the bench's own ssh has ended") from None
         return self._ssh("-o", "ControlMaster=no")
+
+    def _name(self) -> str:
+        """For messages of a run, which a bundle keeps: nobody but its laboratory learns the address."""
+        return f"candidate {self.connection.name}"
 
     def _where(self) -> str:
         return f"candidate {self.connection.name} at {self.connection.destination}, port {self.connection.port}"
@@ -130,9 +134,7 @@ class SshLink:
     def _forward(self, on_candidate: int, host: str, port: int) -> int:
         done = self._control("forward", "-R", f"127.0.0.1:{on_candidate}:{host}:{port}")
         if done.returncode != 0:
-            raise BenchError(
-                f"{self._where()}, forwards no port: {done.stderr.strip()} (AllowTcpForwarding of its sshd)"
-            )
+            raise BenchError(f"{self._name()} forwards no port: {done.stderr.strip()} (AllowTcpForwarding of its sshd)")
         return on_candidate or int(done.stdout.strip())
 
     def run(self, words: Sequence[str], timeout_s: float, shown: Sequence[str]) -> Completed:
@@ -143,18 +145,20 @@ class SshLink:
             stdout, stderr = taken(process, timeout_s)
         except EndlessOutputError as error:
             self._end(process, lifeline)
-            raise BenchError(f"{shown[0]} on {self._where()}, was stopped: {error}") from None
+            raise BenchError(f"{shown[0]} on {self._name()} was stopped: {error}") from None
         except subprocess.TimeoutExpired:
             self._end(process, lifeline)
             raise BenchError(
-                f"{shown[0]} did not end within {timeout_s:.0f} s on {self._where()}, and was stopped"
+                f"{shown[0]} did not end within {timeout_s:.0f} s on {self._name()}, and was stopped"
             ) from None
         except BaseException:  # KeyboardInterrupt, or Robot Framework's own signal handler
             self._end(process, lifeline)
             raise
         os.close(lifeline)
         if process.returncode == LOST:
-            raise BenchError(f"the connection to {self._where()}, was lost: {frame.without(stderr).strip() or 'ssh says no more'}")
+            raise BenchError(
+                f"the connection to {self._name()} was lost: {frame.without(stderr).strip() or 'ssh says no more'}"
+            )
         return self._completed(frame, shown, process.returncode, stdout, stderr)
 
     def _completed(self, frame: Frame, shown: Sequence[str], status: int, stdout: str, stderr: str) -> Completed:
@@ -164,7 +168,7 @@ class SshLink:
         except ValueError as error:
             if status != 0:  # its shell could not begin, and says why
                 return Completed(tuple(shown), status, "", frame.without(stderr))
-            raise BenchError(f"{shown[0]} on {self._where()}, gave no whole answer: {error}") from None
+            raise BenchError(f"{shown[0]} on {self._name()} gave no whole answer: {error}") from None
 
     def _start(self, remote: str) -> tuple[subprocess.Popen[bytes], int]:
         """The ssh client, and the descriptor that keeps the command alive: the kernel closes it when this process is killed."""
@@ -241,13 +245,15 @@ class SshLink:
         try:
             stdout, stderr = taken(process, timeout_s, data)
         except EndlessOutputError as error:
-            raise BenchError(f"{words[0]} on {self._where()}, was stopped: {error}") from None
+            raise BenchError(f"{words[0]} on {self._name()} was stopped: {error}") from None
         except subprocess.TimeoutExpired:
-            raise BenchError(f"{self._where()}, did not take {len(data)} bytes within {timeout_s:.0f} s") from None
+            raise BenchError(f"{self._name()} did not take {len(data)} bytes within {timeout_s:.0f} s") from None
         finally:
             _killed(process)
         if process.returncode == LOST:
-            raise BenchError(f"the connection to {self._where()}, was lost: {frame.without(stderr).strip() or 'ssh says no more'}")
+            raise BenchError(
+                f"the connection to {self._name()} was lost: {frame.without(stderr).strip() or 'ssh says no more'}"
+            )
         return self._completed(frame, words, process.returncode, stdout, stderr)
 
     def stream(self, words: Sequence[str], local: Path) -> Mirror:
