@@ -58,8 +58,8 @@ class Playbook:
         self.file = Path(option.partition("@")[2])
         self.variables, self.mode = self.file.read_text(encoding="utf-8"), self.file.stat().st_mode & 0o777
         said = (
-            f"fatal: [this-machine]: UNREACHABLE! {WAY['ansible_user']}@{WAY['ansible_host']}: Permission denied; {BMC['address']} port 47443: "
-            f"{BMC['redfish_ca_file']} and {BMC['password_file']} cannot be read; no key {WAY['ansible_ssh_private_key_file']}\n"
+            f"fatal: [this-machine]: UNREACHABLE! {WAY['ansible_user']}@{WAY['ansible_host']}: Permission denied; {BMC['address']} port "
+            f"47443: {BMC['redfish_ca_file']} and {BMC['password_file']} cannot be read; no key {WAY['ansible_ssh_private_key_file']}\n"
         )
         return Completed(("ansible-playbook",), self.status, said, "")
 

@@ -73,8 +73,9 @@ def name_list(text: str) -> tuple[str, ...]:
     return found
 
 
-def add_jobs(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--jobs", type=count, default=1, metavar="N", help="candidates at the same time (1)")
+def add_jobs(command: argparse.ArgumentParser, default: int = 1) -> None:
+    text = f"candidates at the same time ({default})"
+    command.add_argument("--jobs", type=count, default=default, metavar="N", help=text)
 
 
 def port(text: str) -> int:

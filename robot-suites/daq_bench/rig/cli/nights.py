@@ -20,6 +20,7 @@ from daq_bench.rig.nightly.night import Nightly, new_folder
 from daq_bench.rig.nightly.plan import load_plan
 
 FOLDER = "nightly"
+JOBS = 4  # a control node gathers telemetry and renders reports for so many without trouble (docs/adr/0031)
 
 
 def _add_nightly(command: argparse.ArgumentParser) -> None:
@@ -42,7 +43,7 @@ def _add_nightly(command: argparse.ArgumentParser) -> None:
         "--keep-passes", type=count, metavar="N", help="DELETE bundles of PASS beyond the newest N of each task"
     )
     command.add_argument("--influx-url", metavar="URL", help="an InfluxDB of your own")
-    add_jobs(command)
+    add_jobs(command, JOBS)
 
 
 def nightly(options: argparse.Namespace) -> int:

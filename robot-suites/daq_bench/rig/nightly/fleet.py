@@ -30,6 +30,7 @@ class Fleet:
     console: Console
     at_once: int
     stop: Stop
+    limit_s: float | None = None  # the most that one job may take
     meeting: Meeting | None = None  # by which their bursts begin together
 
     def execute(
@@ -76,7 +77,7 @@ class Fleet:
         log = self.logs / f"{number:02d}-{job.candidate}.log"
         self._say(f"{number} of {len(self.jobs)}: {job.name} (its output: {log})")
         board.begins(place, log)
-        entries = [compared(entry) for entry in run_job(job, self.where, log, self.stop)]
+        entries = [compared(entry) for entry in run_job(job, self.where, log, self.stop, self.limit_s)]
         for entry in entries:
             self._say(f"  {job.name}: {entry.worst}: {entry.reason or 'nothing to report'}")
         return entries
