@@ -4,6 +4,7 @@ import io
 import json
 import os
 import random
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -11,15 +12,15 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.rig.base.output import EndlessOutputError, dropped, taken
 from daq_bench.rig.base.shell import Completed, LocalShell
 from daq_bench.rig.base.terminal import printable_lines, say
-from daq_bench.rig.candidate import answers
+from daq_bench.rig.candidate import answers, machine_lock
 from daq_bench.rig.candidate.connection import Connection
 from daq_bench.rig.candidate.machine import SshMachine, answer_of
 from daq_bench.rig.candidate.machine_lock import MachineLock
-from daq_bench.rig.candidate.ssh import SshLink
+from daq_bench.rig.candidate.ssh import SshLink, UnreachableError
 
 CHATTY = "echo 'Welcome to [bold]server[/]'; printf 'no end of line'; echo 'last login' >&2; trap 'echo bye; echo bye >&2' EXIT"
 
@@ -176,6 +177,80 @@ def test_a_lock_is_taken_through_a_chatty_shell_and_given_back(
     lock.demand_held()
     lock.give_back()
     assert file.read_text(encoding="utf-8").strip("\0 \n") in ("", "{}", "null")
+
+
+NEXT = "daq-bench provision, next target"
+
+
+class Rebooted(LoginShell):
+    """The link after a reboot of the candidate: what ran over it has ended; `back` says whether it can be reached again."""
+
+    opened, back = 0, True
+
+    def open(self) -> None:
+        self.opened += 1
+        if not self.back:
+            raise UnreachableError("candidate server cannot be reached by ssh: no answer")
+
+
+def mark_in(folder: Path) -> str:
+    (file,) = folder.glob("*.lock")
+    return file.read_text(encoding="utf-8").strip("\0 \n")
+
+
+@pytest.fixture
+def rebooted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rebooted:
+    monkeypatch.setenv("DAQ_BENCH_LOCK_DIR", str(tmp_path))
+    monkeypatch.setattr(machine_lock, "_given_up", set())
+    return Rebooted(tmp_path)
+
+
+def locked_before_a_reboot(link: Rebooted, what: str = "restore") -> MachineLock:
+    lock = MachineLock(SshMachine(link), "server", what, 900.0)
+    assert lock.take() == ""
+    assert lock._holder is not None
+    os.killpg(lock._holder.pid, signal.SIGKILL)
+    lock._holder.wait()
+    return lock
+
+
+def test_after_a_reboot_the_mark_is_taken_away_over_a_new_connection(rebooted: Rebooted, tmp_path: Path) -> None:
+    lock = locked_before_a_reboot(rebooted)
+    assert "restore" in mark_in(tmp_path)
+    lock.give_back()
+    assert (mark_in(tmp_path), rebooted.opened) == ("", 1)
+
+
+def test_a_lock_whose_connection_lives_needs_no_other(rebooted: Rebooted, tmp_path: Path) -> None:
+    lock = MachineLock(SshMachine(rebooted), "server", "restore", 900.0)
+    lock.take()
+    lock.give_back()
+    assert (mark_in(tmp_path), rebooted.opened) == ("", 0)
+
+
+def test_the_mark_of_a_candidate_that_stays_away_keeps_its_own_bench_from_nothing(
+    rebooted: Rebooted, tmp_path: Path
+) -> None:
+    """`provision` of two targets is one process: the second was refused, "in use by process N", N being itself."""
+    rebooted.back = False
+    locked_before_a_reboot(rebooted, "provision, first target").give_back()
+    assert "first target" in mark_in(tmp_path)
+    lock = MachineLock(SshMachine(rebooted), "server", NEXT, 900.0)
+    assert "its lock was left behind by process" in lock.take()
+    assert NEXT in mark_in(tmp_path)
+    lock.give_back()
+    assert mark_in(tmp_path) == ""
+
+
+def test_a_mark_that_another_took_meanwhile_stays_his(rebooted: Rebooted, tmp_path: Path) -> None:
+    lock = locked_before_a_reboot(rebooted)
+    (file,) = tmp_path.glob("*.lock")
+    his = json.dumps({**json.loads(mark_in(tmp_path)), "id": "his", "node": "far", "text": "process 1 of him on far"})
+    file.write_text(his, encoding="utf-8")
+    lock.give_back()
+    assert mark_in(tmp_path) == his
+    with pytest.raises(RefusedError, match="it is in use by process 1 of him on far"):
+        MachineLock(SshMachine(rebooted), "server", NEXT, 900.0).take()
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from daq_bench.rig.candidate.machine import Machine, SshMachine
 from daq_bench.rig.on_candidate import machine_lock as there
 
 GRACE_S = 10.0
+_given_up: set[str] = set()  # marks of this process that it could not take away: they keep it from nothing
 
 
 class MachineLock:
@@ -58,16 +59,29 @@ class MachineLock:
         if self._handle is not None:
             there.write_owner(self._handle, None)
             os.close(self._handle)
-        if self._holder is not None and self._holder.stdin is not None:
-            with suppress(OSError):
-                dropped(self._holder, GRACE_S, there.RELEASE + b"\n")
-            if self._holder.poll() is None:
-                self._holder.kill()
-                self._holder.wait()
+        if self._holder is not None and not self._released():
+            # Provisioning and restoration may reboot the candidate: the connection that held the lock is gone, and our mark is still there.
+            try:
+                assert isinstance(self._machine, SshMachine)
+                self._machine.link.open()
+                self.take()
+                self._released()
+            except BenchError:
+                _given_up.add(self._me["id"])
         self._handle = self._holder = None
 
+    def _released(self) -> bool:
+        """Asks the holder to take our mark away; says whether it did. It has ended in any case."""
+        assert self._holder is not None
+        with suppress(OSError, ValueError):
+            if dropped(self._holder, GRACE_S, there.RELEASE + b"\n"):
+                return self._holder.returncode == 0
+        self._holder.kill()
+        self._holder.wait()
+        return False
+
     def _asked(self, command: str) -> str:
-        gone: list[str] = []
+        gone = sorted(_given_up)
         while True:
             me = {**self._me, "gone": gone}
             answer = self._over_ssh(command, me) if isinstance(self._machine, SshMachine) else self._here(command, me)
