@@ -30,8 +30,8 @@ class Fleet:
     console: Console
     at_once: int
     stop: Stop
-    limit_s: float | None = None  # the most that one job may take
     meeting: Meeting | None = None  # by which their bursts begin together
+    limit_s: float | None = None  # the most that one job may take
 
     def execute(
         self,

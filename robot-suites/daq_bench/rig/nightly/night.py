@@ -117,7 +117,13 @@ class Nightly:
             self._stop.deadline = time.monotonic() + self._plan.time_limit_s
         self._red = regressed_runs(self._folder.parent, self._say)
         fleet = Fleet(
-            self._plan.jobs, self._where, self._folder, self._console, self._at_once, self._stop, self._plan.run_limit_s
+            self._plan.jobs,
+            self._where,
+            self._folder,
+            self._console,
+            self._at_once,
+            self._stop,
+            limit_s=self._plan.run_limit_s,
         )
         self._entries = fleet.execute("the night", self._resumed, self._compared, self._goes_on)
         return self._conclude()
