@@ -590,6 +590,36 @@ def test_another_ca_is_not_trusted_unless_that_is_written_down(server: Server, t
     assert by_id(server.control().apply(WHOLE, NEVER))["bios-turbo"]["status"] == "unchanged"
 
 
+def fingerprint_of(file: Path) -> str:
+    done = subprocess.run(
+        ["openssl", "x509", "-noout", "-fingerprint", "-sha256", "-in", file],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip().partition("=")[2]
+
+
+def test_a_certificate_is_trusted_by_its_fingerprint_whoever_signed_it(server: Server) -> None:
+    """As openssl prints it, and in small letters without colons; no authority is named."""
+    folder = Path(server.service.ca_file).parent
+    pin = fingerprint_of(folder / "server.pem")
+    for written in (pin, pin.replace(":", "").lower()):
+        server.service = dataclasses.replace(server.service, ca_file="", fingerprint=written)
+        assert by_id(server.control().apply(WHOLE, NEVER))["bios-turbo"]["status"] == "unchanged"
+
+
+@pytest.mark.parametrize("insecure", [False, True])
+def test_a_certificate_of_another_fingerprint_gets_no_password(server: Server, insecure: bool) -> None:
+    """Also one that the authority has signed, and where insecure is written beside it."""
+    pin = fingerprint_of(Path(server.service.ca_file).parent / "ca.pem")
+    server.service = dataclasses.replace(server.service, fingerprint=pin, insecure=insecure)
+    with pytest.raises(
+        BmcError, match=r"its certificate is not the one of bmc.redfish_fingerprint, so that no password"
+    ):
+        server.control()
+
+
 def test_a_service_that_does_not_answer_is_refused_with_what_to_check(server: Server) -> None:
     """Here nothing listens on the port."""
     server.service = dataclasses.replace(server.service, port=free_ports(1)[0])

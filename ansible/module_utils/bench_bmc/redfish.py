@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import requests
 import sushy
 from ansible.module_utils.bench_bmc.bios import Firmware, text_of
 from ansible.module_utils.bench_bmc.errors import BmcError, BmcSilentError
@@ -50,6 +51,7 @@ class Service:
     password_from: str  # what holds the password, for messages
     ca_file: str = ""  # empty: the certificates that Python's requests trusts
     insecure: bool = False
+    fingerprint: str = ""  # SHA-256 of the certificate itself; such a one is trusted, whoever signed it
     system: str = (
         ""  # which of several systems: the last part of its path; empty: the only one, or the only one with a BIOS
     )
@@ -99,11 +101,17 @@ def fault_of(service: Service, error: Exception) -> BmcError:
             f" {service.password_from}, unlock the user, or give it the right to configure"
         )
     if isinstance(error, exceptions.ConnectionError):
+        if "Fingerprints did not match" in text:
+            return BmcError(
+                f"{service.where}: its certificate is not the one of bmc.redfish_fingerprint, so that no password was sent. Remedy: find"
+                " out whether the BMC got a new certificate, or another machine answers; then correct the fingerprint"
+            )
         if "CERTIFICATE_VERIFY_FAILED" in text or "certificate verify failed" in text:
             reason = text.partition("certificate verify failed: ")[2].partition(" (_ssl")[0] or "not verified"
             return BmcError(
                 f"{service.where}: its certificate is not trusted: {reason}. Remedy: name the file with the CA's"
-                " certificate in bmc.redfish_ca_file, or write bmc.insecure: true to go without verification"
+                " certificate in bmc.redfish_ca_file, or the SHA-256 of a self-signed one in bmc.redfish_fingerprint;"
+                " bmc.insecure: true goes without verification"
             )
         if "doesn't match" in text or "Hostname mismatch" in text or "IP address mismatch" in text:
             return BmcError(
@@ -138,13 +146,27 @@ def reason_of(text: str) -> str:
     return text.rpartition("Caused by ")[2].rstrip(")") if "Caused by " in text else text
 
 
+class PinnedAdapter(requests.adapters.HTTPAdapter):
+    """Takes the one certificate with that SHA-256 for the service's, before anything is sent, and asks nobody who signed it."""
+
+    def __init__(self, pin: str) -> None:
+        """Keep what the pool of connections gets."""
+        self._pin = pin
+        super().__init__()
+
+    def init_poolmanager(self, *words: Any, **options: Any) -> None:
+        """Hand the fingerprint to urllib3, which compares it."""
+        super().init_poolmanager(*words, **{**options, "assert_fingerprint": self._pin})
+
+
 def connect(service: Service) -> System:
     """Log in and find the one computer system. Raises BmcError."""
-    if service.ca_file and not service.insecure and not os.path.isfile(service.ca_file):
+    pin = service.fingerprint.replace(":", "").lower()
+    if service.ca_file and not service.insecure and not pin and not os.path.isfile(service.ca_file):
         raise BmcError(
             f"bmc.redfish_ca_file: {service.ca_file} does not exist; correct the path (relative to the repository)"
         )
-    verify: bool | str = not service.insecure and (service.ca_file or True)
+    verify: bool | str = not (service.insecure or pin) and (service.ca_file or True)
     link = connector.Connector(
         service.url,
         verify=verify,
@@ -155,6 +177,8 @@ def connect(service: Service) -> System:
     )
     # Neither a proxy nor ~/.netrc of whoever runs the bench may come between.
     link._session.trust_env = False
+    if pin:
+        link._session.mount("https://", PinnedAdapter(pin))
     with speaking_to(service):
         root = sushy.Sushy(
             service.url, auth=auth.BasicAuth(service.user, service.password), connector=link, server_side_retries=TRIES

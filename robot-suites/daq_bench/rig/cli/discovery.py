@@ -36,6 +36,9 @@ def _add_discover(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--bmc-password-file", metavar="FILE", help="file with its password, for its owner alone")
     command.add_argument("--bmc-ca-file", metavar="FILE", help="certificate authority that vouches for it")
+    command.add_argument(
+        "--bmc-fingerprint", metavar="SHA256", help="of its own certificate, which nobody else need have signed"
+    )
     command.add_argument("--bmc-insecure", action="store_true", help="do not verify its certificate")
     command.add_argument("--bmc-redfish-port", type=port, help="TCP port of Redfish (443)")
     command.add_argument("--bmc-ipmi-port", type=port, help="UDP port of IPMI over LAN (623)")
@@ -58,6 +61,7 @@ def bmc_block(options: argparse.Namespace) -> dict[str, Any]:
         "ipmi_port": options.bmc_ipmi_port,
         "redfish_port": options.bmc_redfish_port,
         "redfish_ca_file": options.bmc_ca_file,
+        "redfish_fingerprint": options.bmc_fingerprint,
         "insecure": options.bmc_insecure or None,
         "password_file": options.bmc_password_file,
         "cipher_suite": options.bmc_cipher_suite,
