@@ -242,6 +242,17 @@ def test_a_certificate_is_trusted_by_its_fingerprint_alone_and_no_other_gets_the
     assert len(service.asked) == asked
 
 
+def test_no_fault_names_the_address(service: Service) -> None:
+    """The text stands in the bundle, which vendors get; 127.1 leads to 127.0.0.1, and is no name of the certificate."""
+    address = service.address._replace(host="127.1")
+    with pytest.raises(OSError, match=r"certificate is not valid for '\(withheld\)'") as caught:
+        Session(address, PASSWORD, 5.0).get(ROOT)
+    assert "127.1" not in str(caught.value)
+    with pytest.raises(Unsupported, match=r"^the BMC's Redfish service: /redfish/v1/Systems: ") as unsupported:
+        Redfish(1.0, address._replace(port=free_ports(1)[0])).read()
+    assert "127.1" not in str(unsupported.value)
+
+
 def test_the_servers_chassis_counts_and_the_drives_enclosure_does_not(service: Service) -> None:
     assert read(service) == ({"1 Thermal Inlet Temp": 24.0}, ())
     assert not any("box/Thermal" in path for path in service.asked)

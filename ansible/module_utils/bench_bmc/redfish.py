@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 import sushy
@@ -27,6 +28,12 @@ TRIES, TRY_PAUSE_S = 2, 1  # of one request; what waits for a BMC tries on anywa
 POLL_S = 2.0
 NO_REDFISH = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 HTTP_NOT_FOUND, HTTP_NOT_ALLOWED = 404, 405
+ACCEPTED, NO_CONTENT = 202, 204
+TASK_RUNS, TASK_REFUSED = (
+    ("Starting", "Running", "Stopping", "Cancelling"),
+    ("Exception", "Killed", "Cancelled", "Interrupted"),
+)
+TASK_S_MAX = 60.0
 TAG_REFUSED = (412, 428)  # an entity tag that does not match, and one that is missing
 APPLY_TIME_TYPE = "#Settings.v1_1_0.PreferredApplyTime"
 JOB_WAITS = ("Scheduled", "New", "Pending", "ReadyForExecution", "Scheduling", "Waiting")
@@ -329,14 +336,14 @@ class System:
                 typed[name] = value
         return typed
 
-    def _patch(self, settings: Settings, bios_path: str, body: dict[str, Any]) -> None:
-        """Send a change. Services differ in the entity tag: some demand one, some refuse a weak one, some take nothing but `*`; and some
-        take the change at the Bios resource itself."""
+    def _patch(self, settings: Settings, bios_path: str, body: dict[str, Any]) -> str:
+        """Send a change; return the refusal of a task that was made of it. Services differ in the entity tag: some demand one, some refuse
+        a weak one, some take nothing but `*`; and some take the change at the Bios resource itself."""
         refused: exceptions.HTTPError | None = None
         for path in (settings.path, bios_path):
             for tag in settings.tags():
                 try:
-                    self.root._conn._op("PATCH", path, data=body, headers={"If-Match": tag} if tag else None)
+                    answer = self.root._conn._op("PATCH", path, data=body, headers={"If-Match": tag} if tag else None)
                 except exceptions.HTTPError as error:
                     refused = refused or error
                     if error.status_code in TAG_REFUSED:
@@ -345,9 +352,39 @@ class System:
                         break
                     raise
                 else:
-                    return
+                    return self._outcome(answer)
         if refused is not None:
             raise refused
+        return ""
+
+    def _outcome(self, answer: Any) -> str:
+        """Wait for what the service took to do later (202, with the place of its task); return the task's refusal.
+
+        A task that itself waits for the restart (iDRAC's job) is taken; so is one that is not over in time: what reads back will tell."""
+        place = (
+            urlsplit(str(answer.headers.get("Location", ""))) if getattr(answer, "status_code", 0) == ACCEPTED else None
+        )
+        if place is None or not place.path.startswith("/redfish/"):
+            return ""
+        deadline = time.monotonic() + TASK_S_MAX
+        while time.monotonic() < deadline:
+            try:
+                found = self.root._conn.get(
+                    place.path
+                )  # never of another host, which a location may name: the password goes along
+            except exceptions.HTTPError as error:
+                if error.status_code in NOT_THERE:
+                    return ""  # it is over and forgotten
+                raise
+            document = {} if found.status_code == NO_CONTENT else found.json()
+            state = document.get("TaskState", document.get("JobState"))
+            if state in TASK_REFUSED:
+                said = [str(each.get("Message", "")) for each in document.get("Messages") or []]
+                return " ".join(filter(None, said)) or f"its task ended as {state}"
+            if state not in TASK_RUNS and (state or found.status_code != ACCEPTED):
+                return ""
+            time.sleep(POLL_S)
+        return ""
 
     def clear_pending(self, jobs: Mapping[str, str]) -> bool:
         """Take back what is pending and not in force yet; say whether the service has a way to. `jobs`: the vendor's paths, for a service
@@ -394,7 +431,9 @@ class System:
         """Set attributes that need no reset, and wait until they read back."""
         path = self._at_once[next(iter(attributes))]
         with speaking_to(self.service):
-            refusal = self._refusal(attributes, lambda: self.root._conn.patch(path, data={"Attributes": attributes}))
+            refusal = self._refusal(
+                attributes, lambda: self._outcome(self.root._conn.patch(path, data={"Attributes": attributes}))
+            )
             deadline = time.monotonic() + AT_ONCE_S_MAX
             while not refusal and time.monotonic() < deadline:
                 now = self._attributes_beside()
@@ -404,15 +443,15 @@ class System:
         return refusal
 
     @staticmethod
-    def _refusal(attributes: dict[str, str], send: Callable[[], Any]) -> str:
+    def _refusal(attributes: dict[str, str], send: Callable[[], str]) -> str:
         """Send; return the BMC's refusal of the values."""
         try:
-            send()
+            said = send()
         except exceptions.AccessError:
             raise
         except exceptions.HTTPError as error:
-            return f"the BMC refused {', '.join(f'{n}={v}' for n, v in attributes.items())}: {said_by(error)}"
-        return ""
+            said = said_by(error)
+        return f"the BMC refused {', '.join(f'{n}={v}' for n, v in attributes.items())}: {said}" if said else ""
 
     def forget_registry(self) -> None:
         """Read the attribute registry anew: what is read-only in it follows from values that a restart brought into force."""
