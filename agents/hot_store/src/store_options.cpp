@@ -122,7 +122,7 @@ std::string transport_of(const StoreOptions& options) {
   return named ? "unix" : "tcp";
 }
 
-void check_results(const std::string& json_path, const std::vector<std::string>& used, double stall_limit_s,
+void check_results(const daqwriter::OutputPath& json_path, const std::vector<std::string>& used, double stall_limit_s,
                    const std::atomic<int>& stop_signal) {
   daqwriter::Reporting results;
   results.json_path = json_path;
