@@ -198,8 +198,8 @@ def test_a_rehearsal_is_called_one_with_its_load(bundle_with: Maker) -> None:
             "261.8 ms of at most 1000 ms",
         ),
         (
-            {"comparison": "at_least", "unit": "degC", "measured": 31, "scaled_bound": 1},
-            "measured 31 \u00b0C, asked at least 1 \u00b0C",
+            {"comparison": "at_least", "unit": "K", "measured": 31, "scaled_bound": 1},
+            "measured 31 K, asked at least 1 K",
         ),
     ],
 )

@@ -15,6 +15,7 @@ class Unit(StrEnum):
     BYTES = "decbytes"
     BYTES_PER_S = "Bps"
     CELSIUS = "celsius"
+    KELVIN = "kelvin"
     FRACTION = "percentunit"
     PERCENT = "percent"
     RPM = "rotrpm"

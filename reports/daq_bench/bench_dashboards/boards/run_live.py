@@ -114,7 +114,7 @@ def _header() -> Row:
             "Margin to warning",
             "Distance of the drive that is nearest to the warning temperature that it states itself (NVMe: WCTEMP).",
             (Target(Query(margins, (lowest("margin").named(WORST),), tags=("device", "label")), table=True),),
-            Unit.CELSIUS,
+            Unit.KELVIN,
             Thresholds(Colour.BAD, ((0, Colour.ALARM), (5, Colour.WATCH), (10, Colour.GOOD))),
             needs=TEMPERATURE,
             whose=True,

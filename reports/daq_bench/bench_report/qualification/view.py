@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_model.verdict.judging import Again
 from daq_bench.bench_report.base.marks import see_table
 from daq_bench.bench_report.base.units import (
@@ -66,13 +67,8 @@ def outcome_of(bundle: Bundle) -> Outcome:
     if run.simulated:
         suffix = f"{SIMULATED}; {suffix}" if suffix else SIMULATED
     reasons = _no_verdict(bundle) if verdict is None else ()
-    missed = (
-        any(row.severity == "mandatory" and row.decision == "missed" for row in verdict.requirements)
-        if verdict
-        else False
-    )
-    if verdict and verdict.declared_rehearsal and not missed:
-        reasons = ("It was declared a rehearsal beforehand, and misses no mandatory requirement.",)
+    if verdict and verdict.declared_rehearsal and not (found := conclude(verdict)).missed:
+        reasons = (f"It was declared a rehearsal beforehand, and missed nothing mandatory: {found.counted}.",)
     meaning = UNDECIDED_MEANING if word == "INADMISSIBLE" and _only_undecided(bundle) else MEANINGS[word]
     if bundle.target_failures:
         meaning = TARGET_FAILED
