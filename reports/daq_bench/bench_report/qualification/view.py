@@ -26,7 +26,7 @@ from daq_bench.bench_report.base.units import (
     in_gb_per_s,
     in_gib_per_s,
     latency,
-    percent,
+    share_or_count,
     significant,
 )
 from daq_bench.bench_report.document.outcome import (
@@ -231,11 +231,13 @@ def _source_cell(bundle: Bundle) -> Iterator[DemandCell]:
     if not found:
         return
     share, worst = max(found, key=lambda pair: (pair[0], pair[1].source.worst_lateness_us))
-    limit = worst.source.late_threshold_us
+    offered, limit = worst.superchunks.offered, worst.source.late_threshold_us
     late = f"late: more than {latency(limit)} after its time"
-    most = f"by up to {latency(worst.source.worst_lateness_us)}"
+    behind = latency(worst.source.worst_lateness_us)
+    most = f"by up to {behind}" if share else f"at most {behind} after its time"
+    value = f"{share_or_count(worst.source.late_superchunks, offered)} late" if share else "never late"
     many = "; worst repetition" if len(found) > 1 else ""
-    yield DemandCell("Source", f"{percent(100 * share)} late" if share else "never late", most, late + many)
+    yield DemandCell("Source", value, most, late + many)
 
 
 def _share(scale: float) -> str:
