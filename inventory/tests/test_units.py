@@ -4,7 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daq_bench.bench_model.base.units import GB, GIB, binary_label, convert, convert_earlier, decimal_label, never_negative, of_temperature, parse_size
+from daq_bench.bench_model.base.units import (
+    GB,
+    GIB,
+    binary_label,
+    convert,
+    convert_earlier,
+    decimal_label,
+    never_negative,
+    of_temperature,
+    parse_size,
+)
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,9 @@ def test_who_cannot_be_told_from_the_best_is_said_with_how_many_more_runs(runs_o
     assert "cannot be told from it" in text
     assert f"about {near['more_runs']} more of each would decide" in text
     assert "B (near-b) costs 2100 EUR less than A (fast-b). Take it, or measure more." in text
-    without = compared(runs_of(*several("x", (11.9, 12.0, 12.1), price=None), *several("y", (11.1, 11.5, 11.9))), weights=weights)
+    without = compared(
+        runs_of(*several("x", (11.9, 12.0, 12.1), price=None), *several("y", (11.1, 11.5, 11.9))), weights=weights
+    )
     assert not any("costs" in one for one in words.reasons(without))
 
 

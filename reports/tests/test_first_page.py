@@ -112,6 +112,8 @@ def test_a_few_late_superchunks_of_millions_are_counted_and_none_is_no_lateness(
     bundle = edited(bundle_with(telemetry=False), late(0, 40.0))
     source = demand_cells(bundle)[-1]
     assert (source.value, source.binary) == ("never late", "at most 40.0\u202f\u00b5s after its time")
+    few = demand_cells(edited(bundle_with(telemetry=False), late(17, 812.0)))[-1]
+    assert (few.value, few.binary) == ("17 late", "of 3\u202f319\u202f336, by up to 812\u202f\u00b5s")
     assert units.share_or_count(17, 166_250_000) == "17 of 166\u202f250\u202f000"
     assert units.share_or_count(16_625, 166_250_000) == "0.01\u202f%" and units.share_or_count(0, 5) == "0\u202f%"
 

@@ -67,7 +67,11 @@ def test_what_is_to_be_done_stands_first(runs_of: Roots) -> None:
     assert found["acceptance"]["plan"]["sample"] == 8
     assert words.meaning(found).startswith("Test 3 more, taken at random: the plan for a lot of 50 asks for 8. 5 of 5")
     badge = paper_of(found, "make lot", START).badge
-    assert (badge.word, badge.css, badge.suffix) == ("5 OF 5 PASS", "tied", "test 3 more")  # not green before the plan is done
+    assert (badge.word, badge.css, badge.suffix) == (
+        "5 OF 5 PASS",
+        "tied",
+        "test 3 more",
+    )  # not green before the plan is done
     failing = [point["failing"] for point in found["acceptance"]["plan_curve"]]
     assert failing == [1, 2, 5, 10]  # 1 % and 2 % of 50 are both one drive
     assert paper_of(found_in(roots, lot_size=5), "make lot", START).badge.css == "pass"

@@ -235,7 +235,9 @@ def _source_cell(bundle: Bundle) -> Iterator[DemandCell]:
     late = f"late: more than {latency(limit)} after its time"
     behind = latency(worst.source.worst_lateness_us)
     most = f"by up to {behind}" if share else f"at most {behind} after its time"
-    value = f"{share_or_count(worst.source.late_superchunks, offered)} late" if share else "never late"
+    number, of, offered_text = share_or_count(worst.source.late_superchunks, offered).partition(" of ")
+    value = f"{number} late" if share else "never late"
+    most = f"of {offered_text}, {most}" if of else most  # the cell is narrow
     many = "; worst repetition" if len(found) > 1 else ""
     yield DemandCell("Source", value, most, late + many)
 
