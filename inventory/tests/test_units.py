@@ -52,7 +52,7 @@ def test_units_of_different_kinds_do_not_convert() -> None:
 def test_a_difference_of_temperatures_is_no_temperature() -> None:
     """20 K below a limit are never 20 degC, nor is a bound of 343 K one of 343 degC."""
     for one, other in (("K", "degC"), ("degC", "K")):
-        with pytest.raises(ValueError, match="'K' a difference of temperatures|'K' is a difference of temperatures"):
+        with pytest.raises(ValueError, match="difference of temperatures"):
             convert(20, one, other)
     assert of_temperature("K") and of_temperature("degC") and not of_temperature("W") and not of_temperature("unknown")
     assert not never_negative("K")

@@ -213,8 +213,13 @@ def test_each_board_opens_with_its_own_range_and_a_choice_goes_along_where_it_me
 def test_a_board_of_one_candidate_opens_on_the_one_that_answered_last() -> None:
     for uid in ("daq-bench-live", "daq-bench-drives"):
         host = next(one for one in FILES[uid]["templating"]["list"] if one["name"] == "host")
-        assert host["sort"] == 0 and host["current"] == {} and host["query"] == (
-            'SELECT "host" FROM (SELECT last("staleness_s") AS "newest" FROM "telemetry_agent" GROUP BY "host") ORDER BY time DESC'
+        assert (
+            host["sort"] == 0
+            and host["current"] == {}
+            and host["query"]
+            == (
+                'SELECT "host" FROM (SELECT last("staleness_s") AS "newest" FROM "telemetry_agent" GROUP BY "host") ORDER BY time DESC'
+            )
         )
 
 
@@ -228,7 +233,11 @@ def test_axes_legends_and_digits_fit_what_they_show() -> None:
     assert panel_of("daq-bench-drives", "Spare left")["fieldConfig"]["defaults"]["max"] == 100
     legend = panel_of(live, "Kernel time of each core")["options"]["legend"]
     assert (legend["sortBy"], legend["sortDesc"]) == ("Max", True)
-    for title, decimals in (("Lost superchunks", 0), ("BUSY and lost superchunks", 0), ("Queue depth of each drive", 1)):
+    for title, decimals in (
+        ("Lost superchunks", 0),
+        ("BUSY and lost superchunks", 0),
+        ("Queue depth of each drive", 1),
+    ):
         assert panel_of(live, title)["fieldConfig"]["defaults"]["decimals"] == decimals
     for panel in (one for document in FILES.values() for one in panels_of(document) if one["type"] == "table"):
         assert "decimals" not in panel["fieldConfig"]["defaults"], "a count has none, a rate as many as it needs"

@@ -268,7 +268,10 @@ def test_a_pause_is_a_gap_and_the_nearest_drive_is_named_by_its_own_limit(server
     ]
     on = scene(server, "pause_scene", *backlog, *heat)
     shown = Range(now_ms - 60_000, now_ms + 1000)
-    for title, known in (("Backlog against the transient buffer", [1.0, 2.0, 3.0, 50.0, 51.0]), ("Offered and stored rate", [100.0] * 4)):
+    for title, known in (
+        ("Backlog against the transient buffer", [1.0, 2.0, 3.0, 50.0, 51.0]),
+        ("Offered and stored rate", [100.0] * 4),
+    ):
         values = [row[1] for row in asked(on, RUN_LIVE, title, shown)]
         assert [value for value in values if value is not None] == pytest.approx(known)
         first, later = values.index(known[0]), len(values) - 1 - values[::-1].index(known[-1])

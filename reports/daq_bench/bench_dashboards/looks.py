@@ -66,7 +66,10 @@ class Thresholds:
 
 
 # A cell without a value has no colour: a drive of another kind is no warning.
-EMPTY: Json = {"type": "special", "options": {"match": "null", "result": {"text": "-", "color": "transparent", "index": 0}}}
+EMPTY: Json = {
+    "type": "special",
+    "options": {"match": "null", "result": {"text": "-", "color": "transparent", "index": 0}},
+}
 PLAIN = Thresholds(Colour.PLAIN)
 NONE_ALLOWED = Thresholds(Colour.GOOD, ((1, Colour.BAD),))
 MARGIN_TO_WARNING = Thresholds(Colour.BAD, ((0, Colour.ALARM), (5, Colour.WATCH), (10, Colour.GOOD)))

@@ -13,7 +13,9 @@ from daq_bench.bench_dashboards.looks import PLAIN, DataLink, Json, Override, Th
 
 WORST = "worst"  # the column of the one row that a tile with `whose` shows
 NOT_THE_TIME = "/^(?!time$).*/i"  # Grafana counts the time among "all fields"
-MOST_POINTS = 300  # of each series of a graph: what a panel of usual width shows, and a third of what Grafana asks for by itself
+MOST_POINTS = (
+    300  # of each series of a graph: what a panel of usual width shows, and a third of what Grafana asks for by itself
+)
 FAST_GAP_S, SLOW_GAP_S = 10, 60  # some five samples
 SLOW = frozenset({  # read each 5 s to 30 s; all others each second or two
     "ipmi_sensor", "ipmi_power", "redfish_sensor", "memory_bandwidth", "cpu_throttle", "pcie_link", "pcie_errors", "telemetry_agent",

@@ -93,7 +93,7 @@ def convert(value: float, from_unit: str, to_unit: str) -> float:
 
 
 def same_unit(earlier: str, later: str) -> bool:
-    """Says whether one metric's unit is the same in an earlier run: a difference of temperatures was recorded in degC before it was in K."""
+    """Says whether one metric's unit is the same in an earlier run: a difference of temperatures was in degC before it was in K."""
     return earlier == later or (earlier, later) == ("degC", "K")
 
 

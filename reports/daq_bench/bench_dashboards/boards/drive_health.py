@@ -7,7 +7,16 @@ from daq_bench.bench_dashboards.common import ANNOTATIONS, CANDIDATE, DEVICE, DR
 from daq_bench.bench_dashboards.dashboard import Dashboard
 from daq_bench.bench_dashboards.influxql import Query, highest, last, lowest, over_time
 from daq_bench.bench_dashboards.layout import Row, Section
-from daq_bench.bench_dashboards.looks import MARGIN_TO_WARNING, NONE_ALLOWED, NONE_EXPECTED, Colour, Override, Thresholds, Unit, Word
+from daq_bench.bench_dashboards.looks import (
+    MARGIN_TO_WARNING,
+    NONE_ALLOWED,
+    NONE_EXPECTED,
+    Colour,
+    Override,
+    Thresholds,
+    Unit,
+    Word,
+)
 from daq_bench.bench_dashboards.panels import WORST, Stat, Table, Target, TimeSeries
 
 SPARE = Thresholds(Colour.BAD, ((10, Colour.WATCH), (50, Colour.GOOD)))

@@ -238,7 +238,8 @@ def _accounting() -> Section:
     table = Table(
         "The agents' accounts",
         "Points of each run as its agent counted them last. Collected = spooled + unspooled; spooled = delivered + rejected + "
-        "undelivered. Unspooled: not written yet when it counted, so that a few are its own last points. Kept as long as raw points are (30 days).",
+        "undelivered. Unspooled: not written yet when it counted, so that a few are its own last points. Kept as long as raw "
+        "points are (30 days).",
         (Target(query, table=True),),
         Unit.COUNT,
         overrides=(

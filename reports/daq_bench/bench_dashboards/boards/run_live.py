@@ -30,7 +30,15 @@ from daq_bench.bench_dashboards.influxql import (
     value,
 )
 from daq_bench.bench_dashboards.layout import Row, Section
-from daq_bench.bench_dashboards.looks import MARGIN_TO_WARNING, NONE_ALLOWED, Colour, DataLink, Override, Thresholds, Unit
+from daq_bench.bench_dashboards.looks import (
+    MARGIN_TO_WARNING,
+    NONE_ALLOWED,
+    Colour,
+    DataLink,
+    Override,
+    Thresholds,
+    Unit,
+)
 from daq_bench.bench_dashboards.panels import WORST, Stat, Target, TimeSeries
 
 TEMPERATURE = ("temperature.warning_degc",)

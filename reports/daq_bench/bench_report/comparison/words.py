@@ -77,7 +77,8 @@ def meaning(found: Document) -> str:
 def reasons(found: Document) -> list[str]:
     """Returns the reasons for the decision, in the order in which a reader asks."""
     return [
-        *_remedies(found), *_behind(found), *_near(found), *_cheapest(found), *_barred(found), *_price(found), *_weights(found), *_criteria(found),
+        *_remedies(found), *_behind(found), *_near(found), *_cheapest(found),
+        *_barred(found), *_price(found), *_weights(found), *_criteria(found),
         *_conditions(found),
     ]  # fmt: skip
 
