@@ -166,7 +166,7 @@ def _results(plan: NightPlan) -> dict[str, Any]:
 
 
 def _profile(plan: NightPlan) -> dict[str, Any]:
-    bound = plan.bound * {"GB/s": 1, "MB/s": 1000}[plan.unit]
+    bound = plan.bound * (1000 if plan.unit == "MB/s" else 1)
     return {
         "id": "nights", "title": "What a night asks for", "source": "tests",
         "conditions": {"target_kinds": ["filesystem"], "scale_min": 0.1, "load": LOAD_OF_MADE_UP},

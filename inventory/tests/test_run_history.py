@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 sys.path.insert(0, str(Path(__file__).parent))
 from evidence_factory import seal
@@ -16,7 +17,7 @@ from nights_factory import FIRST, NightPlan, changed, season, write_night
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.nights.bundle_facts import Change, differences
 from daq_bench.bench_model.nights.night import read_night
-from daq_bench.bench_model.nights.run_history import History, history_of, read_all
+from daq_bench.bench_model.nights.run_history import History, _notes, history_of, read_all
 from daq_bench.bench_model.nights.run_temperatures import INLET
 from daq_bench.bench_model.nights.trend import Trend, trend_of
 
@@ -109,6 +110,23 @@ def test_units_are_converted(tmp_path: Path) -> None:
     assert track.values == pytest.approx((10.0, 10.0))
     assert track.intervals[0] == pytest.approx((9.9, 10.1))
     assert track.bounds == pytest.approx((9.0, 9.0))
+
+
+def test_a_difference_of_temperatures_that_was_recorded_in_degc_goes_on_in_kelvin(tmp_path: Path) -> None:
+    found = history(tmp_path, [NightPlan(1), NightPlan(2)])
+    nights = [
+        replace(
+            night,
+            verdict=structs.replace(
+                night.verdict, requirements=[structs.replace(row, unit=unit) for row in night.verdict.requirements]
+            ),
+        )
+        for night, unit in zip(found.nights, ("degC", "K"), strict=True)
+    ]
+    track = trend_of(replace(found, nights=tuple(nights))).tracks[0]
+    assert (track.values, track.bounds, track.row.unit) == ((10.0, 10.0), (9.0, 9.0), "K")
+    assert list(_notes(nights)) == []
+    assert len(list(_notes(nights[::-1]))) == 1  # K is never read as degC
 
 
 def test_no_run_of_the_candidate_is_one_clear_error(tmp_path: Path) -> None:

@@ -4,7 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daq_bench.bench_model.base.units import GB, GIB, binary_label, convert, decimal_label, parse_size
+from daq_bench.bench_model.base.units import (
+    GB,
+    GIB,
+    binary_label,
+    convert,
+    convert_earlier,
+    decimal_label,
+    never_negative,
+    of_temperature,
+    parse_size,
+)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +47,22 @@ def test_units_of_different_kinds_do_not_convert() -> None:
         convert(1, "GB/s", "s")
     with pytest.raises(ValueError, match="'Gb/s' is unknown"):
         convert(1, "Gb/s", "GB/s")
+
+
+def test_a_difference_of_temperatures_is_no_temperature() -> None:
+    """20 K below a limit are never 20 degC, nor is a bound of 343 K one of 343 degC."""
+    for one, other in (("K", "degC"), ("degC", "K")):
+        with pytest.raises(ValueError, match="difference of temperatures"):
+            convert(20, one, other)
+    assert of_temperature("K") and of_temperature("degC") and not of_temperature("W") and not of_temperature("unknown")
+    assert not never_negative("K")
+
+
+def test_an_earlier_run_that_recorded_a_difference_in_degc_has_its_place_beside_a_later_one_in_kelvin() -> None:
+    assert convert_earlier(21.0, "degC", "K") == 21.0
+    assert convert_earlier(1.0, "GB", "MB") == 1000.0
+    with pytest.raises(ValueError, match="is a difference of temperatures and 'degC' a temperature"):
+        convert_earlier(21.0, "K", "degC")
 
 
 def test_decimal_labels_keep_their_digits() -> None:

@@ -26,7 +26,7 @@ METRICS: dict[str, tuple[str, str, str, dict[str, str]]] = {  # unit, file, path
     "snb_record.transient_buffer_needed": (
         "B", RECORD, "repetitions[].minidaq.transient_buffer.needed_bytes", {"nature": "observed"},
     ),
-    HEADROOM: ("degC", HEAT, "[headroom_degC]", {"nature": "observed"}),
+    HEADROOM: ("K", HEAT, "[headroom_degC]", {"nature": "observed"}),
     "block_scan.large_block_throughput": ("B/s", SCAN, f"{LARGE}.throughput_bytes_per_s", {
         "samples": f"{LARGE}.throughput_bytes_per_s_samples", "strata": f"{LARGE}.block_bytes",
     }),
@@ -43,7 +43,7 @@ ROWS: list[dict[str, Any]] = [
     {"text": "The transient buffer that the record needed fits the server's RAM for it",
      "metric": "snb_record.transient_buffer_needed", "comparison": "at_most", "bound": 1.073741824, "unit": "GB"},
     {"text": "The drive stays below its own warning temperature (WCTEMP)", "metric": HEADROOM, "comparison": "at_least", "bound": 1,
-     "unit": "degC"},
+     "unit": "K"},
     {"text": "Sequential writing sustains the unit's real demand", "metric": "block_scan.large_block_throughput", "comparison": "at_least",
      "bound": 9.24288, "unit": "GB/s", "guard_band": 0.25, "scales_with_load": True},
     {"text": "99.9 % of superchunks are on the drive within 1 s of their arrival", "metric": "snb_record.durable_latency_p99_9",

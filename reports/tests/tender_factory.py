@@ -28,7 +28,7 @@ METRICS: dict[str, dict[str, str]] = {
     "demo.lost": {"description": "lost", "unit": "count", "file": "results/demo.json", "path": "lost"},
     "demo.heat": {
         "description": "headroom",
-        "unit": "degC",
+        "unit": "K",
         "nature": "observed",
         "file": "results/demo.json",
         "path": "heat",
@@ -43,7 +43,7 @@ REQUIREMENTS: list[dict[str, Any]] = [
     {"id": LOST, "text": "Nothing is lost", "metric": "demo.lost", "comparison": "equal", "bound": 0, "unit": "count",
      "statistic": "max", "severity": "mandatory", "source": "section 5"},
     {"id": HEAT, "text": "Stays below the warning temperature", "metric": "demo.heat", "comparison": "at_least", "bound": 1,
-     "unit": "degC", "statistic": "min", "severity": "advisory", "source": "WCTEMP"},
+     "unit": "K", "statistic": "min", "severity": "advisory", "source": "WCTEMP"},
 ]  # fmt: skip
 
 

@@ -81,11 +81,18 @@ def test_who_cannot_be_told_from_the_best_is_said_with_how_many_more_runs(runs_o
     assert found["decision"]["kind"] == "tied"
     (near,) = found["decision"]["near"]
     assert near["verdict"] == "undecided" and near["more_runs"] > 0
-    again = runs_of(*several("fast-b", (11.9, 12.0, 12.1)), *several("near-b", (11.1, 11.5, 11.9)))
+    again = runs_of(
+        *several("fast-b", (11.9, 12.0, 12.1), price=9000.0), *several("near-b", (11.1, 11.5, 11.9), price=6900.0)
+    )
     text = plain(html_of(again, weights=weights))
     assert "NOT TOLD APART" in text
     assert "cannot be told from it" in text
     assert f"about {near['more_runs']} more of each would decide" in text
+    assert "B (near-b) costs 2100 EUR less than A (fast-b). Take it, or measure more." in text
+    without = compared(
+        runs_of(*several("x", (11.9, 12.0, 12.1), price=None), *several("y", (11.1, 11.5, 11.9))), weights=weights
+    )
+    assert not any("costs" in one for one in words.reasons(without))
 
 
 def test_an_inadmissible_run_is_listed_and_never_ranked(runs_of: Roots) -> None:
@@ -128,6 +135,15 @@ def test_runs_that_do_not_count_stand_side_by_side_unranked_and_marked_on_every_
     paper = paper_of(found, "make compare", compare(Asked(roots))[1][-1].moment)
     assert document_of(paper, {}).running_right.endswith("REHEARSAL, UNRANKED")
     assert paper.summary.name == "unranked"
+    # Nine sections of which five said no more than that something is missing.
+    assert [one.name for one in paper.sections] == ["unranked", "missing", "compared", "conditions", "method"]
+    missing = next(one for one in paper.sections if one.name == "missing")
+    assert len({part.text for part in missing.parts}) == len(missing.parts) >= 3
+
+
+def test_unranked_runs_of_one_candidate_stand_beside_each_other(runs_of: Roots) -> None:
+    runs = [Run(name, number, outcome="INADMISSIBLE") for number, name in enumerate(("b", "a", "b", "a"), 1)]
+    assert [one["name"] for one in compared(runs_of(*runs))["unranked"]] == ["a", "a", "b", "b"]
 
 
 def test_a_comparison_of_runs_that_all_count_has_no_unranked_part(runs_of: Roots) -> None:

@@ -24,7 +24,7 @@ from daq_bench.bench_dashboards.influxql import Query, chosen, equals, highest, 
 from daq_bench.bench_dashboards.interpolation import Every, Range, interpolated
 from daq_bench.bench_dashboards.layout import Row, Section, placed
 from daq_bench.bench_dashboards.looks import Unit
-from daq_bench.bench_dashboards.panels import Stat, Target, TimeSeries
+from daq_bench.bench_dashboards.panels import SLOW, Stat, Target, TimeSeries
 from daq_bench.bench_dashboards.preview import write_preview
 from daq_bench.bench_model.base.errors import BenchError
 
@@ -185,7 +185,73 @@ def test_lines_end_where_nothing_was_measured(document: dict[str, Any]) -> None:
     for panel in panels_of(document):
         if panel["type"] == "timeseries":
             custom = panel["fieldConfig"]["defaults"]["custom"]
-            assert bool(custom["insertNulls"]) is not custom["spanNulls"], panel["title"]
+            queries = [target["query"] for target in panel["targets"]]
+            if custom["showPoints"] == "always":  # days apart
+                assert custom["spanNulls"] is True, panel["title"]
+                continue
+            assert all(one.endswith("fill(null)") for one in queries if "time($__interval)" in one), panel["title"]
+            bridged_s = custom["spanNulls"] / 1000
+            days = document["uid"] == "daq-bench-drives"  # drives answer each minute or slower
+            slow = any(f'"{name}"' in one for one in queries for name in SLOW)
+            assert bridged_s == (6 * 3600 if days else 60 if slow else 10), panel["title"]
+            assert custom["insertNulls"] is False, "of a long range each interval would be a gap"
+            assert 0 < panel["maxDataPoints"] <= 300
+
+
+def test_each_board_opens_with_its_own_range_and_a_choice_goes_along_where_it_means_the_same() -> None:
+    """Drive health at 15 minutes and Run live at 7 days show nothing, and no candidate is called All."""
+    carried = {
+        (uid, re.match(r"/d/([\w-]+)", link["url"]).group(1))  # type: ignore[union-attr]
+        for uid, document in FILES.items()
+        for link in document["links"]
+        if link["includeVars"] and "from=" not in link["url"]
+    }
+    assert carried == {("daq-bench-live", "daq-bench-drives"), ("daq-bench-drives", "daq-bench-live")}
+    assert not any(link["keepTime"] for document in FILES.values() for link in document["links"])
+
+
+def test_a_board_of_one_candidate_opens_on_the_one_that_answered_last() -> None:
+    for uid in ("daq-bench-live", "daq-bench-drives"):
+        host = next(one for one in FILES[uid]["templating"]["list"] if one["name"] == "host")
+        assert (
+            host["sort"] == 0
+            and host["current"] == {}
+            and host["query"]
+            == (
+                'SELECT "host" FROM (SELECT last("staleness_s") AS "newest" FROM "telemetry_agent" GROUP BY "host") ORDER BY time DESC'
+            )
+        )
+
+
+def panel_of(uid: str, title: str) -> dict[str, Any]:
+    return next(panel for panel in panels_of(FILES[uid]) if panel["title"] == title)
+
+
+def test_axes_legends_and_digits_fit_what_they_show() -> None:
+    live = "daq-bench-live"
+    assert panel_of(live, "NUMA: what crosses between nodes")["fieldConfig"]["defaults"]["max"] == 1
+    assert panel_of("daq-bench-drives", "Spare left")["fieldConfig"]["defaults"]["max"] == 100
+    legend = panel_of(live, "Kernel time of each core")["options"]["legend"]
+    assert (legend["sortBy"], legend["sortDesc"]) == ("Max", True)
+    for title, decimals in (
+        ("Lost superchunks", 0),
+        ("BUSY and lost superchunks", 0),
+        ("Queue depth of each drive", 1),
+    ):
+        assert panel_of(live, title)["fieldConfig"]["defaults"]["decimals"] == decimals
+    for panel in (one for document in FILES.values() for one in panels_of(document) if one["type"] == "table"):
+        assert "decimals" not in panel["fieldConfig"]["defaults"], "a count has none, a rate as many as it needs"
+    for title in ("Margin to warning",):
+        for uid in (live, "daq-bench-drives"):
+            assert panel_of(uid, title)["fieldConfig"]["defaults"]["unit"] == "kelvin"
+
+
+def test_the_live_board_is_light() -> None:
+    """24 drives asked for 2.5 MB each 5 s."""
+    live = FILES["daq-bench-live"]
+    assert live["refresh"] == "10s"
+    switches = [one["name"] for one in live["annotations"]["list"] if not one["hide"]]
+    assert switches == ["Tests and suites"]
 
 
 def test_panels_with_a_line_for_each_core_stay_light() -> None:

@@ -14,6 +14,7 @@ from msgspec import structs
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.verdict import Finding, Judgement
 from daq_bench.bench_model.evidence.admissibility import NOT_ITS_STORAGE
+from daq_bench.bench_report.base import units
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.document.document import lay_out
 from daq_bench.bench_report.document.report_data import document_data
@@ -102,6 +103,21 @@ def test_the_sources_lateness_is_what_was_measured(bundle_with: Maker) -> None:
     assert (source.label, source.value, source.binary) == ("Source", "24\u202f% late", "by up to 127\u202fms")
 
 
+def test_a_few_late_superchunks_of_millions_are_counted_and_none_is_no_lateness(bundle_with: Maker) -> None:
+    """1.02 x 10^-5 % is nothing that anybody reads."""
+
+    def late(number: int, worst_us: float) -> Callable[[dict[str, Any]], None]:
+        return lambda record: record["source"].update(late_superchunks=number, worst_lateness_us=worst_us)
+
+    bundle = edited(bundle_with(telemetry=False), late(0, 40.0))
+    source = demand_cells(bundle)[-1]
+    assert (source.value, source.binary) == ("never late", "at most 40.0\u202f\u00b5s after its time")
+    few = demand_cells(edited(bundle_with(telemetry=False), late(17, 812.0)))[-1]
+    assert (few.value, few.binary) == ("17 late", "of 3\u202f319\u202f336, by up to 812\u202f\u00b5s")
+    assert units.share_or_count(17, 166_250_000) == "17 of 166\u202f250\u202f000"
+    assert units.share_or_count(16_625, 166_250_000) == "0.01\u202f%" and units.share_or_count(0, 5) == "0\u202f%"
+
+
 def test_one_value_is_of_this_run_only(bundle_with: Maker) -> None:
     bundle = load(bundle_with(telemetry=False))
     table = summary_table(bundle)
@@ -179,6 +195,27 @@ def test_a_rehearsal_is_called_one_with_its_load(bundle_with: Maker) -> None:
 
 
 @pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([{}, {}, {"decision": None, "measured": None}], "2 of 3 mandatory requirements met, 1 not measured."),
+        ([{}, {"decision": "undecided"}, {"severity": "advisory", "decision": None, "measured": None}],
+         "1 of 2 mandatory requirements met, 1 undecided."),
+        ([{}], "1 of 1 mandatory requirement met."),
+    ],
+)  # fmt: skip
+def test_a_rehearsal_that_missed_nothing_says_how_much_it_measured(
+    bundle_with: Maker, rows: list[dict[str, Any]], words: str
+) -> None:
+    bundle = load(bundle_with(telemetry=False))
+    good = {"decision": "met", "severity": "mandatory", "outcome": "PASS"}
+    found = with_rows(bundle, *(row(bundle, **{**good, **one}) for one in rows), declared_rehearsal=True)
+    told = f"It was declared a rehearsal beforehand, and missed nothing mandatory: {words}"
+    assert outcome_of(found).reasons == (told,)
+    missed = row(bundle, **{**good, "decision": "missed", "outcome": "FAIL"})
+    assert outcome_of(with_rows(bundle, missed, declared_rehearsal=True)).reasons == ()
+
+
+@pytest.mark.parametrize(
     ("changes", "words"),
     [
         (
@@ -198,8 +235,8 @@ def test_a_rehearsal_is_called_one_with_its_load(bundle_with: Maker) -> None:
             "261.8 ms of at most 1000 ms",
         ),
         (
-            {"comparison": "at_least", "unit": "degC", "measured": 31, "scaled_bound": 1},
-            "measured 31 \u00b0C, asked at least 1 \u00b0C",
+            {"comparison": "at_least", "unit": "K", "measured": 31, "scaled_bound": 1},
+            "measured 31 K, asked at least 1 K",
         ),
     ],
 )

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from evidence_factory import conclude, seal
 from pypdf import PdfReader
-from tender_factory import MODEL, RATE, Run, drive, rate_of
+from tender_factory import MODEL, RATE, START, Run, drive, rate_of
 
 from daq_bench.bench_model.bundle import bundle_state
 from daq_bench.bench_model.lot.sampling import failing_at_most, passing_share_at_least
@@ -66,6 +66,15 @@ def test_what_is_to_be_done_stands_first(runs_of: Roots) -> None:
     found = found_in(roots, lot_size=50)
     assert found["acceptance"]["plan"]["sample"] == 8
     assert words.meaning(found).startswith("Test 3 more, taken at random: the plan for a lot of 50 asks for 8. 5 of 5")
+    badge = paper_of(found, "make lot", START).badge
+    assert (badge.word, badge.css, badge.suffix) == (
+        "5 OF 5 PASS",
+        "tied",
+        "test 3 more",
+    )  # not green before the plan is done
+    failing = [point["failing"] for point in found["acceptance"]["plan_curve"]]
+    assert failing == [1, 2, 5, 10]  # 1 % and 2 % of 50 are both one drive
+    assert paper_of(found_in(roots, lot_size=5), "make lot", START).badge.css == "pass"
     assert "more, taken at random" not in words.meaning(found_in(roots))  # nobody knows how large the lot is
     assert "more, taken at random" not in words.meaning(found_in(roots, lot_size=5))  # all were tested
 
@@ -103,6 +112,13 @@ def test_drives_that_differ_by_noise_alone_have_no_limiting_one(runs_of: Roots) 
     assert "differ by no more than their repetitions do" in words.stripe_sentence(one)
 
 
+def test_a_size_has_its_unit_and_its_digits_only_where_the_unit_hides_some(runs_of: Roots) -> None:
+    sizes = (256_000_000_000, 256_060_514_304, 0)
+    roots = runs_of(*(of_drive(number, 10.0, changes={"size": size}) for number, size in enumerate(sizes)))
+    found = next(one for one in found_in(roots)["differences"] if one["what"] == "capacity")
+    assert {one["value"] for one in found["values"]} == {"256 GB", "256.1 GB (256060514304 B)", "0 B"}
+
+
 def test_silent_differences_are_named_with_their_serials(runs_of: Roots) -> None:
     roots = runs_of(
         of_drive(1, 10.0), of_drive(2, 10.0), of_drive(3, 10.0, changes={"firmware": "OPPA4C5Q"}),
@@ -113,9 +129,10 @@ def test_silent_differences_are_named_with_their_serials(runs_of: Roots) -> None
     assert rare["firmware"] == ["S003"]
     assert rare["PCI subsystem vendor id"] == ["S004"]
     assert rare["fields that its OCP log keeps"] == ["S005"]
-    assert rare["capacity, B"] == ["S006"]
+    assert rare["capacity"] == ["S006"]
     text = text_of(roots)
     assert "not uniform" in text
+    assert "differ in capacity (7.682 TB (7681501126656 B) / 7.682 TB (7681501000000 B)): S006." in text
     assert "Drives of one model differ in firmware (OPPA4B5Q / OPPA4C5Q): S003." in text
 
 

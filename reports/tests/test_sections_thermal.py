@@ -8,14 +8,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from factory_knobs import START
+from msgspec import structs
 
 from daq_bench.bench_model.behaviour.dip_documents import Scenery, dips_document, throttling_document
+from daq_bench.bench_model.documents.dips import Dips
 from daq_bench.bench_model.workloads.thermal import soak as thermal_soak
+from daq_bench.bench_report.figures.dips import _see
 from daq_bench.bench_report.qualification.render import to_html
 from daq_bench.bench_report.reading.load import load
+from daq_bench.bench_report.sections.dips import _row
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "inventory" / "studies"))
 import tracks_factory
@@ -152,6 +157,21 @@ def test_what_the_drive_counted_under_an_even_rate_is_said_with_the_contradictio
     facts["results/throttling.json"] = throttling_document(scenery)
     text = html(bundle_with(extra=facts))
     assert "could neither be found nor excluded: the run names no drive beneath the target" in text
+
+
+def test_a_rate_that_never_was_as_high_is_called_no_dip_from_first_to_last_second() -> None:
+    found = msgspec.convert(dips_document(throttled()), Dips)
+    window = next(one for one in found.windows if one.dips)
+    whole = structs.replace(
+        window.dips[0], start_s=1.0, end_s=window.duration_s, ended=False, reference_bytes_per_s=2e9
+    )
+    told = ": the rate never reached 2.00\u202fGB/s"
+    assert _row(window, whole)[1].endswith(told) and not _row(window, window.dips[0])[1].endswith(told)
+    assert _see(structs.replace(window, dips=[whole])).startswith(
+        "The rate never reached 2.00\u202fGB/s under this load"
+    )
+    part = structs.replace(whole, start_s=window.duration_s / 2)
+    assert _see(structs.replace(window, dips=[part])).startswith("The deepest dip takes ")
 
 
 def test_a_run_without_sustained_load_has_no_such_section(bundle_with: Maker) -> None:

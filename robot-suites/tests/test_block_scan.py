@@ -2,6 +2,8 @@
 
 import json
 import math
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +135,78 @@ def test_a_log_that_fio_cannot_have_written_is_refused_at_once(log: str, runtime
 
 def test_a_drive_that_is_silent_at_the_end_has_no_shorter_record() -> None:
     assert fio.bandwidth_samples("250, 32768, 1, 0, 0\n", 250, 1500, 2**23) == [2**25, 0, 0, 0, 0, 0]
+
+
+def looked_at(looks_ms: list[int], written: Callable[[float], float]) -> str:
+    """fio's log where its helper looked at these times: the mean since the last look, and no row where nothing was completed since."""
+    rows = []
+    for before, now in pairwise([0, *looks_ms]):
+        if done := written(now) - written(before):
+            rows.append(f"{now}, {int(done * 1000 / (now - before) / 1024)}, 1, 0, 0\n")
+    return "".join(rows)
+
+
+def steady(moment_ms: float) -> float:
+    return 2e6 * moment_ms  # 2 GB/s
+
+
+def slowing(moment_ms: float) -> float:
+    """3 GB/s for 1.5 s, then 1 GB/s."""
+    return 3e6 * min(moment_ms, 1500) + 1e6 * max(0.0, moment_ms - 1500)
+
+
+# A helper that comes later each time: two looks fall into one window, and some window has none. The last look is behind the run's end.
+LATE = [300, 560, 830, 1120, 1370, 1660, 1920, 2210, 2480, 2790]
+LATER = [250, 640, 900, 1290, 1560, 1990, 2290, 2730, 3160]
+
+
+@pytest.mark.parametrize("looks_ms", [LATE, LATER, [250, 560, 830, 1450, 1700, 2990]])
+def test_each_row_has_the_weight_of_the_time_since_the_last_look(looks_ms: list[int]) -> None:
+    """Counted as one window each, rows of 260 ms to 440 ms lost 11 % of a busy disk's bytes, and their mean was not the rate."""
+    ended = 3000
+    log = looked_at(looks_ms, lambda moment: steady(min(moment, ended)))
+    samples = fio.bandwidth_samples(log, 250, ended, steady(ended))
+    assert samples == pytest.approx([2e9] * 12, rel=1e-3)
+
+
+def test_a_change_of_the_rate_stays_where_it_was() -> None:
+    samples = fio.bandwidth_samples(looked_at(LATE, slowing), 250, 3000, slowing(3000))
+    assert samples[:5] == pytest.approx([3e9] * 5, rel=1e-3) and samples[7:] == pytest.approx([1e9] * 5, rel=1e-3)
+    assert math.fsum(samples) / 12 == pytest.approx(slowing(3000) / 3.0, rel=1e-3)
+
+
+PUNCTUAL = [f"{end}, 2000000, 1, 0, 0\n" for end in range(250, 2751, 250)]
+RATE = 2000000 * 1024.0
+
+
+@pytest.mark.parametrize(
+    ("rows", "off_by"),
+    [
+        (PUNCTUAL, 0.0),
+        ([*PUNCTUAL[:4], *PUNCTUAL[8:]], 0.0),  # rows were lost: those behind speak for them, or nothing does
+        ([*PUNCTUAL, "9000, 2000000, 1, 0, 0\n"], 24 / 12),  # from the future: it claims 6.25 s more
+        (PUNCTUAL[:4], -8 / 12),  # the last 2 s lack: nobody knows in which of them how much was written
+        ([row.replace("2000000", "1000000") for row in PUNCTUAL], -5.4 / 12),  # halved: behind 5.5, room for 0.5 and for 5 % of 12
+    ],
+)  # fmt: skip
+def test_a_log_that_was_tampered_with_never_agrees_with_more_than_fio_counted(rows: list[str], off_by: float) -> None:
+    """What does not add up contradicts the rate, and decides nothing: see `_agree` in the verdict."""
+    samples = fio.bandwidth_samples("".join(rows), 250, 3000, RATE * 3)
+    assert math.fsum(samples) / 12 / RATE - 1 == pytest.approx(off_by, abs=0.002)
+
+
+def test_a_row_that_stands_twice_leaves_nothing_known() -> None:
+    """In a log of several threads time starts again with each; in that of one it never does."""
+    doubled = "".join([*PUNCTUAL[:4], PUNCTUAL[3], *PUNCTUAL[4:]])
+    assert fio.bandwidth_samples(doubled, 250, 3000, RATE * 3, threads=1) == []
+    assert len(fio.bandwidth_samples("".join(PUNCTUAL * 2), 250, 3000, RATE * 6, threads=2)) == 12
+    document = json.loads(fio_output(io_bytes=int(RATE * 3)))
+    document["jobs"][0]["job options"] = {"numjobs": "1"}
+    found = [
+        block_scan.parse_point(json.dumps(document), 2**20, 3.0, log, None).throughput_bytes_per_s_samples
+        for log in ("".join(PUNCTUAL), doubled)
+    ]
+    assert found == [pytest.approx([RATE] * 12), []]
 
 
 @pytest.mark.integration  # at a pace

@@ -24,9 +24,11 @@ from dashboard_trials import all_tried, unexcused
 from influx2_server import ORGANISATION, Influx2Server
 
 from daq_bench.bench_dashboards.boards.compare import DASHBOARD as COMPARE
+from daq_bench.bench_dashboards.boards.drive_health import DASHBOARD as DRIVE_HEALTH
 from daq_bench.bench_dashboards.boards.fleet import DASHBOARD as FLEET
 from daq_bench.bench_dashboards.boards.run_live import DASHBOARD as RUN_LIVE
 from daq_bench.bench_dashboards.catalogue import DASHBOARDS
+from daq_bench.bench_dashboards.dashboard import Dashboard
 from daq_bench.bench_dashboards.declared import METRICS
 from daq_bench.bench_dashboards.interpolation import Choice, Every, Range, interpolated
 from daq_bench.bench_dashboards.trial import Server, Tried, choices_of, range_of, values_of
@@ -214,6 +216,67 @@ def test_a_tile_of_run_live_shows_the_run_of_now(server: LocalInflux, title: str
     # An hour later nothing of it is there: a tile without a value is grey.
     later = Range(now_ms + 3_000_000, now_ms + 3_600_000)
     assert Server(url, database).rows(interpolated(panel.targets[0].query.render(), choices, later)) == []
+
+
+def scene(server: LocalInflux, database: str, *lines: str) -> Server:
+    url = server.running_url()
+    assert url is not None
+    Server(url).rows(f"CREATE DATABASE {database}")
+    Influx(url, database=database).write(database, "\n".join(lines) + "\n")
+    return Server(url, database)
+
+
+def asked(on: Server, board: Dashboard, title: str, shown: Range) -> list[list[Any]]:
+    """What the panel's first query answers, whatever is chosen."""
+    panel = next(panel for panel in board.panels() if panel.title == title)
+    choices: dict[str, Choice] = dict.fromkeys(("host", "run", "device"), Every.VALUE)
+    return on.rows(interpolated(panel.targets[0].query.render(), choices, shown))
+
+
+def test_the_candidate_that_answered_last_is_chosen_and_what_runs_now_is_listed(server: LocalInflux) -> None:
+    """By the alphabet, Run live opened on a server that had been silent for a day."""
+    now_ns = time.time_ns()
+    answers = (("alone", "r1", 24 * 60), ("busy", "r2", 0), ("busy", "r0", 60), ("calm", "r3", 30), ("eager", "r4", 1))
+    on = scene(
+        server,
+        "newest_scene",
+        *(
+            f"telemetry_agent,host={host},run={run},collector={name} staleness_s=0.5 {now_ns - minutes * MINUTE_NS}"
+            for host, run, minutes in answers
+            for name in ("cpu", "smart")
+        ),
+    )
+    for board in (RUN_LIVE, DRIVE_HEALTH):
+        assert values_of(on, board.variables[0], {}) == ["busy", "eager", "calm", "alone"]
+        assert choices_of(on, board, {"run": Every.VALUE})["host"] == "busy"
+    now_ms = now_ns // 10**6
+    rows = asked(on, FLEET, "Runs now", Range(now_ms - 120_000, now_ms + 1000))
+    assert [(row[0] // 1000, row[1]) for row in rows] == [(now_ms // 1000, 0.5), ((now_ms - 60_000) // 1000, 0.5)]
+
+
+def test_a_pause_is_a_gap_and_the_nearest_drive_is_named_by_its_own_limit(server: LocalInflux) -> None:
+    """A pause of 47 s between two samples was drawn as a rising backlog. A drive at 68 degC whose limit is 70 is nearer than one at 75
+    whose limit is 85."""
+    now_ms = time.time_ns() // 10**9 * 1000
+    seconds = [0, 1, 2, 49, 50]
+    backlog = [f"daqwriter,host=h,run=r backlog_bytes={1 + s}i,offered_bytes={100 * s}i {(now_ms - 60_000 + 1000 * s) * 10**6}"
+               for s in seconds]  # fmt: skip
+    heat = [
+        f"smart_temperature,host=h,run=r,device=nvme{drive}n1,serial=S{drive},sensor=composite temperature_degc={at},warning_degc={limit}"
+        f" {now_ms * 10**6}"
+        for drive, at, limit in ((0, 75, 85), (1, 68, 70))
+    ]
+    on = scene(server, "pause_scene", *backlog, *heat)
+    shown = Range(now_ms - 60_000, now_ms + 1000)
+    for title, known in (
+        ("Backlog against the transient buffer", [1.0, 2.0, 3.0, 50.0, 51.0]),
+        ("Offered and stored rate", [100.0] * 4),
+    ):
+        values = [row[1] for row in asked(on, RUN_LIVE, title, shown)]
+        assert [value for value in values if value is not None] == pytest.approx(known)
+        first, later = values.index(known[0]), len(values) - 1 - values[::-1].index(known[-1])
+        assert values[first:later].count(None) == 46, "one for each second of the pause"
+    assert [row[1:] for row in asked(on, DRIVE_HEALTH, "Margin to warning", shown)] == [["nvme1n1", "S1", 2]]
 
 
 def test_evidence_that_does_not_count_has_no_margin_and_ages_are_told(server: LocalInflux) -> None:

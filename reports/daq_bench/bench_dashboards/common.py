@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from daq_bench.bench_dashboards.furniture import NEWEST_FIRST, Annotation, Link, TagValues
+from daq_bench.bench_dashboards.furniture import AS_ANSWERED, NEWEST_FIRST, Annotation, Link, TagValues
 from daq_bench.bench_dashboards.influxql import (
     HISTORY,
     Condition,
@@ -26,7 +26,16 @@ HERE: tuple[Condition, ...] = (chosen("host"), chosen("run"))
 DRIVE: tuple[Condition, ...] = (*HERE, chosen("device"))
 TOTAL: tuple[Condition, ...] = (*HERE, equals("core", "total"))
 
-CANDIDATE = TagValues("host", "Candidate", "The server under test", "host", "telemetry_agent")
+CANDIDATE = TagValues(
+    "host",
+    "Candidate",
+    "The server under test; first the one that answered last",
+    "host",
+    "telemetry_agent",
+    field="staleness_s",
+    newest_first=True,
+    sort=AS_ANSWERED,
+)
 RUN = TagValues(
     "run",
     "Run",
@@ -80,15 +89,17 @@ ANNOTATIONS = (
 
 
 def links(here: str) -> tuple[Link, ...]:
-    """Returns links to the other dashboards. Comparing has a time axis of its own, so that no range goes there or comes from it."""
+    """Returns links to the other dashboards. Each opens with its own range: minutes of a run, days of a drive, months of a fleet. The
+    choice goes along between those of one candidate alone: All of the fleet is no candidate."""
     names = (
         (LIVE, "Run live", "what the candidate does now"),
         (DRIVES, "Drive health", "SMART of each drive over time"),
         (FLEET, "Fleet and history", "outcomes and margins of all candidates"),
         (COMPARE, "Compare two runs", "two runs laid over each other"),
     )
+    of_one = (LIVE, DRIVES)
     return tuple(
-        Link(title, f"/d/{uid}", tooltip, keep_range=here in (LIVE, DRIVES) and uid in (LIVE, DRIVES))
+        Link(title, f"/d/{uid}", tooltip, keep_range=False, variables=here in of_one and uid in of_one)
         for uid, title, tooltip in names
         if uid != here
     )

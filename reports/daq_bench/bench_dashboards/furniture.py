@@ -14,6 +14,7 @@ ALL = "$__all"
 REPORT_BASE = "/daq-bench-runs"
 NEWEST_FIRST = 2  # Grafana: sorted by name, descending. A run's id begins with its time.
 BY_NAME = 1
+AS_ANSWERED = 0  # in the order of the query's rows
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,16 @@ class TagValues:
     several: bool = False
     all_of_them: bool = False
     sort: int = BY_NAME
+    newest_first: bool = False  # by the time of the newest value of `field`
 
     @property
     def query(self) -> str:
-        if self.policy:
+        if self.policy or self.newest_first:
             newest = last(self.field).named("newest")
             where = tuple(chosen(tag, variable) for tag, variable in self.where)
             where += (other_than(self.tag, self.unlike),) if self.unlike else ()
             inner = Query(self.measurement, (newest,), where, (self.tag,), policy=self.policy, in_range=False)
-            return Query(inner, (), tags=(self.tag,), in_range=False).render()
+            return Query(inner, (), tags=(self.tag,), in_range=False, newest_first=self.newest_first).render()
         conditions = " AND ".join(chosen(tag, variable).text for tag, variable in self.where)
         return f'SHOW TAG VALUES FROM "{self.measurement}" WITH KEY = "{self.tag}"' + (
             f" WHERE {conditions}" if conditions else ""
@@ -120,7 +122,7 @@ class Annotation:
             "name": self.name,
             "datasource": DATA_SOURCE,
             "enable": self.enabled,
-            "hide": False,
+            "hide": self.enabled,  # one that is drawn needs no switch above the graphs
             "iconColor": self.colour,
             "target": {
                 "refId": "Annotation",

@@ -15,6 +15,7 @@ class Unit(StrEnum):
     BYTES = "decbytes"
     BYTES_PER_S = "Bps"
     CELSIUS = "celsius"
+    KELVIN = "kelvin"
     FRACTION = "percentunit"
     PERCENT = "percent"
     RPM = "rotrpm"
@@ -64,8 +65,14 @@ class Thresholds:
         return {"mode": "absolute", "steps": rows}
 
 
+# A cell without a value has no colour: a drive of another kind is no warning.
+EMPTY: Json = {
+    "type": "special",
+    "options": {"match": "null", "result": {"text": "-", "color": "transparent", "index": 0}},
+}
 PLAIN = Thresholds(Colour.PLAIN)
 NONE_ALLOWED = Thresholds(Colour.GOOD, ((1, Colour.BAD),))
+MARGIN_TO_WARNING = Thresholds(Colour.BAD, ((0, Colour.ALARM), (5, Colour.WATCH), (10, Colour.GOOD)))
 NONE_EXPECTED = Thresholds(Colour.GOOD, ((1, Colour.ALARM),))
 
 
@@ -149,6 +156,7 @@ class Override:
             put("custom.hidden", True)
         if self.thresholds:
             put("thresholds", self.thresholds.json())
+            put("mappings", [EMPTY])
             put("custom.cellOptions", {"type": "color-background", "mode": "basic"})
         if self.words:
             put("mappings", mappings(self.words))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_uppercase
 from typing import ClassVar
 
@@ -13,6 +13,14 @@ from daq_bench.bench_dashboards.looks import PLAIN, DataLink, Json, Override, Th
 
 WORST = "worst"  # the column of the one row that a tile with `whose` shows
 NOT_THE_TIME = "/^(?!time$).*/i"  # Grafana counts the time among "all fields"
+MOST_POINTS = (
+    300  # of each series of a graph: what a panel of usual width shows, and a third of what Grafana asks for by itself
+)
+FAST_GAP_S, SLOW_GAP_S = 10, 60  # some five samples
+SLOW = frozenset({  # read each 5 s to 30 s; all others each second or two
+    "ipmi_sensor", "ipmi_power", "redfish_sensor", "memory_bandwidth", "cpu_throttle", "pcie_link", "pcie_errors", "telemetry_agent",
+})  # fmt: skip
+CALCULATIONS = {"lastNotNull": "Last *", "max": "Max", "mean": "Mean", "min": "Min"}  # the headings of Grafana's legend
 DATA_SOURCE: Json = {"type": "influxdb", "uid": "${datasource}"}
 
 
@@ -90,7 +98,8 @@ class Panel(ABC):
             "color": {"mode": self.colour_mode()},
             "custom": self.custom(),
         }
-        optional = {"min": self.least, "max": self.most, "decimals": self.decimals, "noValue": self.no_value or None}
+        decimals = 0 if self.decimals is None and self.unit is Unit.COUNT and self.kind != "table" else self.decimals
+        optional = {"min": self.least, "max": self.most, "decimals": decimals, "noValue": self.no_value or None}
         made.update({key: value for key, value in optional.items() if value is not None})
         if self.links:
             made["links"] = [link.json() for link in self.links]
@@ -114,7 +123,8 @@ class Panel(ABC):
 class TimeSeries(Panel):
     """Lines over time. `limits`: thresholds are drawn as lines; `points`: each value is marked, since they are days apart.
 
-    A line ends where no sample came for `gap_s`: a pause is not drawn as if something had been measured in it."""
+    A line ends where no sample came for `gap_s`: a pause is not drawn as if something had been measured in it. So each interval without
+    a sample is a null (`fill(null)`), and nulls are bridged as far as collectors are apart: the intervals of a long range are longer."""
 
     kind = "timeseries"
     stacked: bool = False
@@ -122,7 +132,19 @@ class TimeSeries(Panel):
     limits: bool = False
     points: bool = False
     legend: tuple[str, ...] = ("lastNotNull", "max")
-    gap_s: float = 300
+    gap_s: float = 0  # 0: by how often its measurements are read
+    most_points: int = MOST_POINTS
+
+    def __post_init__(self) -> None:
+        asked = (
+            replace(one, query=replace(one.query, fill="null")) if one.query.every else one for one in self.targets
+        )
+        object.__setattr__(self, "targets", tuple(asked))
+
+    @property
+    def gap_ms(self) -> int:
+        slow = any(one.query.measurement in SLOW for one in self.targets)
+        return int(1000 * (self.gap_s or (SLOW_GAP_S if slow else FAST_GAP_S)))
 
     @property
     def many(self) -> bool:
@@ -133,15 +155,16 @@ class TimeSeries(Panel):
         return "palette-classic"
 
     def options(self) -> Json:
-        return {
-            "legend": {
-                "displayMode": "table" if self.legend else "list",
-                "placement": "right" if self.many else "bottom",
-                "showLegend": True,
-                "calcs": list(self.legend),
-            },
-            "tooltip": {"mode": "multi", "sort": "desc"},
+        legend: Json = {
+            "displayMode": "table" if self.legend else "list",
+            "placement": "right" if self.many else "bottom",
+            "showLegend": True,
+            "calcs": list(self.legend),
         }
+        if self.many and self.legend:
+            worst = self.legend[-1]
+            legend |= {"sortBy": CALCULATIONS[worst], "sortDesc": worst != "min"}
+        return {"legend": legend, "tooltip": {"mode": "multi", "sort": "desc"}}
 
     def custom(self) -> Json:
         return {
@@ -150,8 +173,8 @@ class TimeSeries(Panel):
             "lineWidth": 2,
             "fillOpacity": 30 if self.stacked else 0 if self.many else 8,
             "showPoints": "always" if self.points else "auto",
-            "spanNulls": self.points,
-            "insertNulls": False if self.points else int(self.gap_s * 1000),
+            "spanNulls": True if self.points else self.gap_ms,
+            "insertNulls": False,
             "stacking": {"mode": "normal" if self.stacked else "none", "group": "A"},
             "thresholdsStyle": {"mode": "line" if self.limits else "off"},
             "axisSoftMin": 0,

@@ -37,7 +37,7 @@ def _dashboard(dashboard: Dashboard, made: Json) -> str:
     menu = "".join(
         f"<span><b>{escape(one.label)}</b>{'All' if one.all_of_them else '...'}</span>" for one in dashboard.variables
     )
-    menu += "".join(f"<span>{escape(one.name)}</span>" for one in dashboard.annotations)
+    menu += "".join(f"<span>{escape(one.name)}</span>" for one in dashboard.annotations if not one.enabled)
     bottom = max(one["gridPos"]["y"] + one["gridPos"]["h"] for one in made["panels"])
     panels = "".join(_panel(one) for one in made["panels"])
     return (

@@ -14,7 +14,7 @@ from typing import Any
 
 from daq_bench.bench_dashboards.catalogue import DASHBOARDS
 from daq_bench.bench_dashboards.dashboard import Dashboard
-from daq_bench.bench_dashboards.furniture import TagValues
+from daq_bench.bench_dashboards.furniture import AS_ANSWERED, NEWEST_FIRST, TagValues
 from daq_bench.bench_dashboards.influxql import text_literal
 from daq_bench.bench_dashboards.interpolation import Choice, Every, Range, interpolated
 from daq_bench.bench_model.base.errors import BenchError, in_words
@@ -65,8 +65,13 @@ class Tried:
 
 def values_of(server: Server, variable: TagValues, choices: Mapping[str, Choice]) -> list[str]:
     """Returns the variable's values, in the order of its menu."""
-    found = {str(row[1]) for row in server.rows(interpolated(variable.query, choices, LONG_AGO))}
-    return sorted(found, reverse=variable.sort == 2)
+    found = dict.fromkeys(str(row[1]) for row in server.rows(interpolated(variable.query, choices, LONG_AGO)))
+    return list(found) if variable.sort == AS_ANSWERED else sorted(found, reverse=variable.sort == NEWEST_FIRST)
+
+
+def _known(server: Server, text: str) -> int:
+    """Counts the rows that hold a value: an interval without a sample has one of nulls."""
+    return sum(any(cell is not None for cell in row[1:]) for row in server.rows(text))
 
 
 def choices_of(server: Server, dashboard: Dashboard, wanted: Mapping[str, Choice]) -> dict[str, Choice]:
@@ -92,11 +97,11 @@ def tried(server: Server, dashboard: Dashboard, choices: Mapping[str, Choice], s
         for target in panel.targets:
             text = interpolated(target.query.render(), choices, shown)
             place = f"{dashboard.title} / {panel.title}"
-            yield Tried(place, text, len(server.rows(text)), (*panel.needs, *target.needs))
+            yield Tried(place, text, _known(server, text), (*panel.needs, *target.needs))
     for annotation in dashboard.annotations:
         text = interpolated(annotation.query.render(), choices, shown)
         place = f"{dashboard.title} / annotation {annotation.name}"
-        yield Tried(place, text, len(server.rows(text)), kinds=annotation.kinds)
+        yield Tried(place, text, _known(server, text), kinds=annotation.kinds)
 
 
 def range_of(server: Server, dashboard: Dashboard, run: str) -> Range:

@@ -14,7 +14,7 @@ SIZE_MAX = 2**63  # B: what a file's offset may be
 
 YEAR_S = 365.25 * 86400
 
-# Each unit's dimension and its factor to the dimension's base unit (B, B/s, s, degC, 1, count, W, J, J/B, ...).
+# Each unit's dimension and its factor to the dimension's base unit (B, B/s, s, degC, K, 1, count, W, J, J/B, ...).
 _UNITS: dict[str, tuple[str, float]] = {
     **{name: ("size", float(factor)) for name, factor in _SIZE_UNITS.items()},
     **{f"{name}/s": ("rate", float(factor)) for name, factor in _SIZE_UNITS.items()},
@@ -23,6 +23,7 @@ _UNITS: dict[str, tuple[str, float]] = {
     "us": ("time", 1e-6),
     "ns": ("time", 1e-9),
     "degC": ("temperature", 1.0),
+    "K": ("difference of temperatures", 1.0),
     "1": ("ratio", 1.0),
     "percent": ("ratio", 1e-2),
     "count": ("count", 1.0),
@@ -39,6 +40,7 @@ _UNITS: dict[str, tuple[str, float]] = {
     "GB/s/U": ("rate per rack unit", 1e9),
     "s/GB": ("CPU time per data", 1e-9),
 }
+_OF_TEMPERATURE = ("temperature", "difference of temperatures")
 
 
 def parse_size(text: str | int) -> int:
@@ -61,7 +63,12 @@ def parse_size(text: str | int) -> int:
 
 def never_negative(unit: str) -> bool:
     """Says whether a quantity in `unit` is at least zero whatever is measured: a difference of temperatures, shares or powers is not."""
-    return _UNITS[unit][0] not in ("temperature", "ratio", "power")
+    return _UNITS[unit][0] not in (*_OF_TEMPERATURE, "ratio", "power")
+
+
+def of_temperature(unit: str) -> bool:
+    """Says whether `unit` measures a temperature or a difference of two: no ratio of either says anything."""
+    return unit in _UNITS and _UNITS[unit][0] in _OF_TEMPERATURE
 
 
 def dimension(unit: str) -> str:
@@ -83,6 +90,16 @@ def convert(value: float, from_unit: str, to_unit: str) -> float:
     if from_dimension != to_dimension:
         raise ValueError(f"{from_unit!r} is a {from_dimension} and {to_unit!r} a {to_dimension}")
     return value if from_unit == to_unit else value * from_factor / to_factor
+
+
+def same_unit(earlier: str, later: str) -> bool:
+    """Says whether one metric's unit is the same in an earlier run: a difference of temperatures was in degC before it was in K."""
+    return earlier == later or (earlier, later) == ("degC", "K")
+
+
+def convert_earlier(value: float, earlier: str, later: str) -> float:
+    """As `convert`, of one metric in an earlier and in a later run."""
+    return value if same_unit(earlier, later) else convert(value, earlier, later)
 
 
 def binary_label(size_bytes: int) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from daq_bench.bench_model.base.units import convert
+from daq_bench.bench_model.base.units import convert_earlier
 from daq_bench.bench_model.documents.nights import Comparison, Result
 from daq_bench.bench_model.documents.verdict import Judgement
 from daq_bench.bench_model.nights.level import Nights, Shift, by_mean, by_rank
@@ -123,14 +123,14 @@ def _undecided(row: Judgement, base: float | None, why: str) -> Comparison:
 
 def _in_unit(value: float | None, own: Judgement, wanted: Judgement) -> float | None:
     try:
-        return None if value is None else convert(value, own.unit, wanted.unit)
+        return None if value is None else convert_earlier(value, own.unit, wanted.unit)
     except ValueError:
         return None
 
 
 def _interval(own: Judgement, wanted: Judgement) -> tuple[float, float]:
     low, high = own.confidence_interval or (math.nan, math.nan)
-    return convert(low, own.unit, wanted.unit), convert(high, own.unit, wanted.unit)
+    return convert_earlier(low, own.unit, wanted.unit), convert_earlier(high, own.unit, wanted.unit)
 
 
 def _of_fact(row: Judgement, before: Judgement, base: float) -> Comparison:

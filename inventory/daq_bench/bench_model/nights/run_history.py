@@ -8,6 +8,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.units import same_unit
 from daq_bench.bench_model.bundle.dates import stamp_problem
 from daq_bench.bench_model.nights.history_index import read_indexed
 from daq_bench.bench_model.nights.night import FINISHED, LeftOut, Night
@@ -178,7 +179,7 @@ def _notes(nights: Sequence[Night]) -> Iterator[str]:
                 told.append(
                     f"{name} measures something else ({one.metric}, {one.statistic} \N{RIGHTWARDS ARROW} {two.metric}, {two.statistic})"
                 )
-            elif (one.scaled_bound, one.unit) != (two.scaled_bound, two.unit):
+            elif one.scaled_bound != two.scaled_bound or not same_unit(one.unit, two.unit):
                 told.append(f"{name}'s bound went from {one.scaled_bound:g} to {two.scaled_bound:g} {two.unit}")
         if told:
             yield f"The requirement profile changed before {after.id}: {'; '.join(told)}."

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from daq_bench.bench_model.base.units import convert
+from daq_bench.bench_model.base.units import convert_earlier
 from daq_bench.bench_model.documents.verdict import Judgement
 from daq_bench.bench_model.nights.bundle_facts import Change, differences
 from daq_bench.bench_model.nights.drift import Drift, drift
@@ -154,7 +154,7 @@ def _point(row: Judgement, night: Night) -> _Point | str:
     try:
         low, high = own.confidence_interval or (own.measured, own.measured)
         found = (own.measured, low, high, own.scaled_bound)
-        value, low, high, bound = (convert(one, own.unit, row.unit) for one in found)
+        value, low, high, bound = (convert_earlier(one, own.unit, row.unit) for one in found)
     except ValueError as error:
         return f"its unit cannot be converted: {error}"
     return _Point(value, (low, high) if own.confidence_interval else None, bound)

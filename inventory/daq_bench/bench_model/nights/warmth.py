@@ -18,7 +18,7 @@ CONFIDENCE = 0.99  # as strict as the steps: adjusting for a dependence that is 
 
 @dataclass(frozen=True)
 class Warmth:
-    """`slope` per degC with its interval at `confidence`; `reference` is the temperature that values are adjusted to."""
+    """`slope` per K with its interval at `confidence`; `reference` is the temperature that values are adjusted to."""
 
     sensor: str
     slope: float

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from daq_bench.bench_model.base.units import of_temperature
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.yaml_source import Key, YamlSource, check, read_yaml
 from daq_bench.bench_model.tender.contenders import COST, DENSITY, ENDURANCE, POWER, Question
@@ -114,7 +115,7 @@ def load_weights(file: Path, questions: Sequence[Question]) -> Weights:
 def _why_unscored(question: Question) -> str:
     if not question.may_be_scored:
         return f"asks for exactly {question.bound} {question.unit}: it is met or missed and cannot be scored"
-    return "is in degrees, of which no ratio can be taken" if question.unit == "degC" else ""
+    return "is in degrees, of which no ratio can be taken" if of_temperature(question.unit) else ""
 
 
 def _checked(file: Path, schema: str) -> YamlSource:

@@ -27,6 +27,7 @@ from statistics import fmean, variance
 import numpy as np
 import scipy
 
+from daq_bench.bench_model.base.units import of_temperature
 from daq_bench.bench_model.statistics.paired import Pair, compare
 
 ALPHA = 0.05
@@ -110,7 +111,9 @@ class Contrast:
 
 def scale_of(samples: Sequence[Sample], unit: str) -> str:
     """Ratio where every value is above zero and the unit has a true zero."""
-    return RATIO if unit != "degC" and all(value > 0 for one in samples for value in one.values) else DIFFERENCE
+    return (
+        RATIO if not of_temperature(unit) and all(value > 0 for one in samples for value in one.values) else DIFFERENCE
+    )
 
 
 def contrast(first: Sample, second: Sample, scale: str, ranks: bool = True) -> Contrast:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from itertools import combinations
 from typing import Any
 
+from daq_bench.bench_model.base.units import of_temperature
 from daq_bench.bench_model.tender.contenders import (
     COST,
     POWER,
@@ -72,7 +73,7 @@ def ranking(question: Question, contenders: Sequence[Contender], unlike: Sequenc
 
 def _margin(question: Question, found: Contrast) -> float:
     """For differences the share is of the bound; at a bound of 0 only the very same value is the same. Degrees have no shares."""
-    if question.unit == "degC":
+    if of_temperature(question.unit):
         return TEMPERATURE_MARGIN_K
     if found.scale == RATIO or isinstance(question.bound, str):
         return question.margin if found.scale == RATIO else 0.0

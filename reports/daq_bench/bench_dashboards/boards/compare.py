@@ -63,7 +63,6 @@ def _graph(title: str, description: str, column: Expression, unit: Unit, need: s
         overrides=COLOURS,
         needs=(need,) if need else (),
         legend=("mean", "max"),
-        gap_s=10,
     )
 
 
@@ -114,7 +113,6 @@ def _table(side: str) -> Table:
         columns=VERDICT_COLUMNS,
         sort="Margin",
         ascending=True,
-        decimals=3,
     )
 
 

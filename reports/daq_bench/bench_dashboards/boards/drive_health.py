@@ -7,7 +7,16 @@ from daq_bench.bench_dashboards.common import ANNOTATIONS, CANDIDATE, DEVICE, DR
 from daq_bench.bench_dashboards.dashboard import Dashboard
 from daq_bench.bench_dashboards.influxql import Query, highest, last, lowest, over_time
 from daq_bench.bench_dashboards.layout import Row, Section
-from daq_bench.bench_dashboards.looks import NONE_ALLOWED, NONE_EXPECTED, Colour, Override, Thresholds, Unit, Word
+from daq_bench.bench_dashboards.looks import (
+    MARGIN_TO_WARNING,
+    NONE_ALLOWED,
+    NONE_EXPECTED,
+    Colour,
+    Override,
+    Thresholds,
+    Unit,
+    Word,
+)
 from daq_bench.bench_dashboards.panels import WORST, Stat, Table, Target, TimeSeries
 
 SPARE = Thresholds(Colour.BAD, ((10, Colour.WATCH), (50, Colour.GOOD)))
@@ -15,7 +24,13 @@ WORN = Thresholds(Colour.GOOD, ((80, Colour.WATCH), (100, Colour.BAD)))
 
 
 def _over_time(
-    field: str, title: str, description: str, unit: Unit, steps: bool = True, least: bool = False
+    field: str,
+    title: str,
+    description: str,
+    unit: Unit,
+    steps: bool = True,
+    least: bool = False,
+    most: float | None = None,
 ) -> TimeSeries:
     query = over_time("smart", lowest(field) if least else highest(field), DRIVE, *BY_DRIVE)
     return TimeSeries(
@@ -25,6 +40,7 @@ def _over_time(
         unit,
         needs=(f"smart.{field}",),
         steps=steps,
+        most=most,
         legend=("lastNotNull",),
         gap_s=GAP_S,
     )
@@ -42,6 +58,24 @@ def _worst(title: str, description: str, field: str, unit: Unit, thresholds: Thr
         needs=(f"smart.{field}",),
         no_value="no SMART",
         whose=True,
+    )
+
+
+def _nearest_to_its_warning() -> Stat:
+    """By each drive's own limit: 60 degC is warm for one and cool for another."""
+    by = ("device", "serial", "sensor")
+    margin = (last("warning_degc") - last("temperature_degc")).named("margin")
+    worst = Query(Query("smart_temperature", (margin,), DRIVE, by), (lowest("margin").named(WORST),), tags=BY_DRIVE)
+    return Stat(
+        "Margin to warning",
+        "Distance of the drive that is nearest to the warning temperature that it states itself. A drive that states none is left out.",
+        (Target(worst, "Margin to warning", table=True),),
+        Unit.KELVIN,
+        MARGIN_TO_WARNING,
+        needs=("smart_temperature.warning_degc",),
+        no_value="no limit",
+        whose=True,
+        decimals=0,
     )
 
 
@@ -77,13 +111,7 @@ def _header() -> Row:
             SPARE,
             least=True,
         ),
-        _worst(
-            "Warmest",
-            "Temperature of the warmest drive. Its own limits are on Run live.",
-            "temperature_degc",
-            Unit.CELSIUS,
-            Thresholds(Colour.GOOD, ((60, Colour.WATCH), (70, Colour.BAD))),
-        ),
+        _nearest_to_its_warning(),
         _worst(
             "Time above critical",
             "Minutes above the critical temperature (CCTEMP) in its life, of the drive that had most.",
@@ -166,6 +194,7 @@ def _wear() -> Section:
                 "Falls when blocks are retired. Below the drive's threshold it warns.",
                 Unit.PERCENT,
                 least=True,
+                most=100,
             ),
             written,
         ),

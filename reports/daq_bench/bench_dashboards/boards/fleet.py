@@ -34,6 +34,10 @@ WATCH_IT = DataLink(
     "&from=${__data.fields.started_ms.numeric}&to=${__data.fields.ended_ms.numeric}",
 )
 
+FOLLOW_IT = DataLink(
+    "Follow it on Run live", f"/d/{LIVE}?var-host=${{__data.fields.host}}&var-run=${{__data.fields.run}}"
+)
+
 
 def _all(name: str, label: str, description: str, *where: str) -> TagValues:
     return TagValues(
@@ -60,8 +64,20 @@ def _header() -> Row:
         ("requirement", "host"),
         policy=HISTORY,
     )
+    running = Query("telemetry_agent", (last("staleness_s").named("age"),), (chosen("host"),), ("host", "run"))
     return Row(
         5,
+        Table(
+            "Runs now",
+            "The runs whose agents answered within the last two minutes, whatever the range. Empty: nothing runs.",
+            (Target(running, table=True),),
+            Unit.COUNT,
+            overrides=(Override("Answered", unit=Unit.AGE), Override("run", links=(FOLLOW_IT,))),
+            columns=(("host", "host"), ("run", "run"), ("Time", "Answered")),
+            sort="host",
+            ascending=True,
+            time_from="2m",
+        ),
         Stat(
             "Runs in this range",
             "How many were judged. Fewer than nights: something kept a run from finishing.",
@@ -82,6 +98,7 @@ def _header() -> Row:
             decimals=1,
             no_value="-",
         ),
+        widths=(12, 4, 8),
     )
 
 
@@ -201,7 +218,6 @@ def _margins() -> Section:
         ),
         sort="Margin",
         ascending=True,
-        decimals=3,
     )
     return Section("Margins", Row(11, over_time), Row(10, newest))
 
@@ -222,12 +238,12 @@ def _accounting() -> Section:
     table = Table(
         "The agents' accounts",
         "Points of each run as its agent counted them last. Collected = spooled + unspooled; spooled = delivered + rejected + "
-        "undelivered. Kept as long as raw points are (30 days).",
+        "undelivered. Unspooled: not written yet when it counted, so that a few are its own last points. Kept as long as raw "
+        "points are (30 days).",
         (Target(query, table=True),),
         Unit.COUNT,
         overrides=(
             Override("Rejected", thresholds=bad),
-            Override("Unspooled", thresholds=bad),
             Override("run", links=(REPORT,)),
         ),
         columns=(("host", "Candidate"), ("run", "run"), *fields),

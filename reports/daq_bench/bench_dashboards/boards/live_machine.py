@@ -30,8 +30,8 @@ def machine() -> Section:
         most_points=PER_CORE_POINTS,
     )
     kernel = TimeSeries(
-        "Busiest cores in the kernel",
-        "Kernel time of single cores. A core near 100 % serves one queue or one interrupt alone.",
+        "Kernel time of each core",
+        "The busiest first. A core near 100 % serves one queue or one interrupt alone.",
         (line("cpu", mean("system_fraction"), "core $tag_core", "core", where=(*HERE, differs("core", "total"))),),
         Unit.FRACTION,
         most=1,
@@ -57,6 +57,7 @@ def machine() -> Section:
         ),
         Unit.FRACTION,
         needs=("pressure.stalled_fraction",),
+        most=1,
     )
     frequency = TimeSeries(
         "CPU frequency",
@@ -83,6 +84,7 @@ def machine() -> Section:
             ),
         ),
         Unit.FRACTION,
+        most=1,
         legend=("max",),
     )
     interrupts = TimeSeries(

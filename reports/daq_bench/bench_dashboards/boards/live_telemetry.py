@@ -123,6 +123,5 @@ def verdict() -> Section:
         columns=(*VERDICT_COLUMNS, ("run", "run")),
         sort="Margin",
         ascending=True,
-        decimals=3,
     )
     return Section("Verdict", Row(8, outcome, table, widths=(6, 18)))

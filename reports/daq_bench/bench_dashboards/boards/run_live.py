@@ -30,14 +30,22 @@ from daq_bench.bench_dashboards.influxql import (
     value,
 )
 from daq_bench.bench_dashboards.layout import Row, Section
-from daq_bench.bench_dashboards.looks import NONE_ALLOWED, Colour, DataLink, Override, Thresholds, Unit
+from daq_bench.bench_dashboards.looks import (
+    MARGIN_TO_WARNING,
+    NONE_ALLOWED,
+    Colour,
+    DataLink,
+    Override,
+    Thresholds,
+    Unit,
+)
 from daq_bench.bench_dashboards.panels import WORST, Stat, Target, TimeSeries
 
 TEMPERATURE = ("temperature.warning_degc",)
 TO_DRIVES = DataLink("Drive health", f"/d/{DRIVES}?${{host:queryparam}}&${{run:queryparam}}", new_tab=False)
 
 
-def _header() -> Row:
+def _header() -> tuple[Row, ...]:
     # An agent runs only while a run is open: what answered within the last minute runs now, and nothing else does.
     running = Query("telemetry_agent", (last("staleness_s").named("age"),), HERE, by=("run",))
     phase = Query("bench_event", (last("text"),), (*HERE, equals("kind", "phase")))
@@ -54,8 +62,7 @@ def _header() -> Row:
         by=("device", "label"),
     )
     stale = Query("telemetry_agent", (last("staleness_s").named("age"),), HERE, by=("collector",))
-    return Row(
-        5,
+    tiles = (
         Stat(
             "Runs now",
             "The run whose agent answered within the last minute. Grey: nothing runs, and the other tiles show what was.",
@@ -114,8 +121,8 @@ def _header() -> Row:
             "Margin to warning",
             "Distance of the drive that is nearest to the warning temperature that it states itself (NVMe: WCTEMP).",
             (Target(Query(margins, (lowest("margin").named(WORST),), tags=("device", "label")), table=True),),
-            Unit.CELSIUS,
-            Thresholds(Colour.BAD, ((0, Colour.ALARM), (5, Colour.WATCH), (10, Colour.GOOD))),
+            Unit.KELVIN,
+            MARGIN_TO_WARNING,
             needs=TEMPERATURE,
             whose=True,
             decimals=0,
@@ -132,8 +139,8 @@ def _header() -> Row:
             decimals=1,
             no_value="SILENT",
         ),
-        widths=(4, 3, 3, 3, 3, 3, 3, 2),
     )
+    return Row(4, *tiles[:4]), Row(4, *tiles[4:])  # wide enough for their titles
 
 
 def _counter_rate(field: str, alias: str, needs: tuple[str, ...] = ()) -> Target:
@@ -235,9 +242,9 @@ DASHBOARD = Dashboard(
     uid=LIVE,
     title="Run live",
     description="The candidate now: does the stored rate keep up, how warm are the drives, is the telemetry sound?",
-    sections=(Section("", _header(), *_flow()), machine(), cooling(), verdict(), telemetry()),
+    sections=(Section("", *_header(), *_flow()), machine(), cooling(), verdict(), telemetry()),
     variables=(CANDIDATE, RUN, DEVICE),
     annotations=ANNOTATIONS,
     links=links(LIVE),
-    refresh="5s",
+    refresh="10s",
 )

@@ -141,10 +141,18 @@ def percent(value: float, digits: int = 3) -> str:
     return f"{significant(value, digits, trim=True)}{THIN}%"
 
 
+def share_or_count(part: int, whole: int) -> str:
+    """`24 %`; so small a share that nobody reads it as one is the count: `17 of 166 250 000`."""
+    if 0 < part < LEAST_SHARE * whole:
+        return f"{count(part)} of {count(whole)}"
+    return percent(100 * part / whole)
+
+
 def factor_text(scale: float) -> str:
     return significant(scale, 4, trim=True)
 
 
+LEAST_SHARE = 1e-5  # 0.001 %
 RATE_UNITS = frozenset({"B/s", "bytes_per_s"})
 SIZE_UNITS = frozenset({"B", "bytes"})
 BARE_UNITS = frozenset({"", "1", "count", "ratio"})

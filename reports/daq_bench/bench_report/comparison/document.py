@@ -45,7 +45,7 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
         if shown
         else ()
     )
-    sections = (
+    sections = _told_once(
         *(() if found["contenders"] else side),
         Section("ranking", "Compliance and ranking for each requirement", tuple(_ranking(found))),
         *_sets(found),
@@ -85,6 +85,22 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
         moment=moment,
         seal=seal_of_runs(run["manifest_sha256"] for run in found["runs"]),
     )
+
+
+def _told_once(*sections: Section) -> tuple[Section, ...]:
+    """The sections that say something. What all others say is missing stands in one list, where the first of them stood."""
+    kept: list[Section] = []
+    missing: dict[str, None] = {}
+    at = 0
+    for one in sections:
+        lacking = [part.text for part in one.parts if isinstance(part, Lacking)]
+        if len(lacking) < len(one.parts):
+            kept.append(one)
+        else:
+            at = at if missing else len(kept)
+            missing.update(dict.fromkeys(lacking))
+    said = [Section("missing", "What this comparison cannot say", tuple(map(Lacking, missing)))] if missing else []
+    return (*kept[:at], *said, *kept[at:])
 
 
 def _accepted(found: Document) -> Iterator[tuple[str, tuple[str, ...]]]:

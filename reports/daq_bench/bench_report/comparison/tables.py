@@ -206,7 +206,11 @@ def not_distinguishable(found: Document) -> Iterator[Part]:
         yield f"Exactly the same for all contenders: {', '.join(alike)}."
     if not rows:
         compared = any(one["contrasts"] for one in found["requirements"])
-        yield "Every other pair of contenders is told apart in every requirement." if compared else Lacking("no pair")
+        yield (
+            "Every other pair of contenders is told apart in every requirement."
+            if compared
+            else Lacking("pairs that cannot be told apart: no two contenders were compared")
+        )
         return
     yield (
         "About the following pairs nothing may be claimed. Equivalent: whatever difference there is lies within the margin for certain. "

@@ -38,7 +38,8 @@ def unranked_runs(sources: Sequence[Source], questions: Sequence[Question]) -> l
         ]  # fmt: skip
         found.append(_entry(source, source.name, rows))
     known = {one.id for one in questions}
-    return [one for one in found if any(row["measured"] is not None and row["id"] in known for row in one["rows"])]
+    shown = [one for one in found if any(row["measured"] is not None and row["id"] in known for row in one["rows"])]
+    return sorted(shown, key=lambda one: (one["name"], one["run_id"]))  # a candidate's runs beside each other
 
 
 def unranked_configurations(source: Source) -> list[Document]:
@@ -104,7 +105,7 @@ def summary(found: Document) -> Table:
     """Returns the first page's table for a comparison in which no run counts."""
     shown = found["unranked"][:COLUMNS_MAX]
     rest = len(found["unranked"]) - len(shown)
-    caption = f"{mark(found).capitalize()}: what the runs measured, in the order in which they began."
+    caption = f"{mark(found).capitalize()}: what the runs measured, by candidate and time."
     left = f" {rest} more runs: {see_section('unranked')}." if rest else ""
     table = _table(found, shown, "unranked", caption + left)
     if len(table.rows) <= ROWS_ON_FIRST_PAGE:

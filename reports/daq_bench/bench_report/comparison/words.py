@@ -77,7 +77,8 @@ def meaning(found: Document) -> str:
 def reasons(found: Document) -> list[str]:
     """Returns the reasons for the decision, in the order in which a reader asks."""
     return [
-        *_remedies(found), *_behind(found), *_near(found), *_barred(found), *_price(found), *_weights(found), *_criteria(found),
+        *_remedies(found), *_behind(found), *_near(found), *_cheapest(found),
+        *_barred(found), *_price(found), *_weights(found), *_criteria(found),
         *_conditions(found),
     ]  # fmt: skip
 
@@ -146,6 +147,29 @@ def _near(found: Document) -> Iterator[str]:
             yield f"{_tagged(found, name)} is equivalent within {percent(100 * contrast['margin']) if contrast else 'the margin'}{said}."
         else:
             yield f"{_tagged(found, name)} is undecided{said}; {more_text(one['more_runs'])}."
+
+
+def _cheapest(found: Document) -> Iterator[str]:
+    """Where nothing tells contenders apart, a buyer may go by the price: the lowest, where all of them have one in one currency."""
+    decision = found["decision"]
+    if decision["kind"] != TIED:
+        return
+    near = [decision["best"], *(one["name"] for one in decision["near"])]
+    costs = {
+        one["name"]: one["figures"]["cost"]["value"]
+        for one in found["contenders"]
+        if one["name"] in near and one["figures"]["cost"]["value"] is not None and one["currency"]
+    }
+    currencies = {one["currency"] for one in found["contenders"] if one["name"] in costs}
+    if len(costs) < len(near) or len(currencies) != 1:
+        return
+    (least, price), (following, more) = sorted(costs.items(), key=lambda one: one[1])[:2]
+    if more > price:
+        saved = quantity(float(significant_number(more - price)), currencies.pop())
+        yield (
+            f"Where the values tell nobody apart, the price does: {_tagged(found, least)} costs {saved} less than "
+            f"{_tagged(found, following)}. Take it, or measure more."
+        )
 
 
 def more_text(more: int | None) -> str:

@@ -28,6 +28,7 @@ from daq_bench.bench_report.reading.dataset.telemetry import Track
 RATE_MM, HEAT_MM, CAUSE_MM, MARGIN_MM = 44.0, 30.0, 6.0, 20.0
 CAUSE_TOP_MM = 8.0
 MOST_TRACKS = len(SERIES)
+WHOLE_SHARE = 0.95  # [P] of a load: what lasts longer and does not end was there all the time
 
 
 def dip_figure(bundle: Bundle, window: Load, name: str) -> Figure | None:
@@ -60,7 +61,7 @@ def dip_figure(bundle: Bundle, window: Load, name: str) -> Figure | None:
         caption += " Dashed: the lowest warning temperature that a drive of the target states for itself."
     if not heat:
         caption += " The drives report no temperature."
-    return Figure(name, title, caption, alt, svg, _see(dips))
+    return Figure(name, title, caption, alt, svg, _see(window))
 
 
 def _rate(bundle: Bundle, window: Load, origin: float, length: float) -> Track | None:
@@ -124,9 +125,18 @@ def _draw_causes(axes: Axes, dips: Sequence[Dip], causes: Sequence[str]) -> None
     axes.grid(visible=False)
 
 
-def _see(dips: Sequence[Dip]) -> str:
+def never_reached(window: Load, dip: Dip) -> bool:
+    """Says whether the rate lay below its reference from the load's begin to its end: that is no dip in the reader's eyes."""
+    return not dip.ended and dip.end_s - dip.start_s >= WHOLE_SHARE * window.duration_s
+
+
+def _see(window: Load) -> str:
+    dips = window.dips
     if not dips:
         return "The rate never falls by 10 % or more below its level."
     deepest = max(dips, key=lambda dip: dip.depth_fraction)
+    if never_reached(window, deepest):
+        reference, cause = decimal_rate(deepest.reference_bytes_per_s, 3), deepest.cause.replace("_", " ")
+        return f"The rate never reached {reference} under this load (cause: {cause})."
     depth, start, cause = deepest.depth_fraction, deepest.start_s, deepest.cause.replace("_", " ")
     return f"The deepest dip takes {percent(100 * depth)} of the rate, {duration(start)} after the begin of the load (cause: {cause})."

@@ -19,6 +19,7 @@ from daq_bench.bench_report.base.units import (
     in_gb_per_s,
     latency,
     percent,
+    share_or_count,
 )
 from daq_bench.bench_report.document.canvas import (
     BLUE,
@@ -210,8 +211,9 @@ def punctuality(minidaq: Minidaq) -> Iterator[str]:
     limit = f" by more than {latency(minidaq.source.late_threshold_us)}" if minidaq.source.late_threshold_us else ""
     if late:
         most = f", the latest by {latency(worst)}"
-        share = f"{percent(100 * late / offered)} of the superchunks ({count(late)} of {count(offered)})"
-        yield f"The source was late{limit} with {share}{most}."
+        share, counted = share_or_count(late, offered), f"{count(late)} of {count(offered)}"
+        said = f"{counted} superchunks" if share == counted else f"{share} of the superchunks ({counted})"
+        yield f"The source was late{limit} with {said}{most}."
     else:
         yield f"The source was late{limit} with none of {count(offered)} superchunks."
 

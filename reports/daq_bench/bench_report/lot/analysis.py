@@ -140,8 +140,8 @@ def _acceptance(tested: Sequence[Drive], unresolved: list[str], lot_size: int | 
     plan = plan_for(lot_size) if lot_size else None
     curve = []
     if lot_size and plan:
-        for percent in OC_POINTS:
-            defective = min(lot_size, max(1, round(lot_size * percent / 100)))
+        points = dict.fromkeys(min(lot_size, max(1, round(lot_size * percent / 100))) for percent in OC_POINTS)
+        for defective in points:
             curve.append({"failing": defective, "accepted": acceptance_chance(lot_size, defective, plan.sample)})
     return {
         "tested": number,

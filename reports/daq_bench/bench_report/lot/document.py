@@ -67,6 +67,8 @@ def _badge(found: Document) -> Badge:
     word = f"{accepted['passed']} OF {accepted['tested']} PASS"
     if accepted["passed"] < accepted["tested"]:
         return Badge(word, "\u2718", "fail", suffix)
+    if more := words.to_test(accepted, found["lot_size"]):
+        return Badge(word, "\u2192", "tied", "; ".join(one for one in (f"test {more} more", suffix) if one))
     return Badge(word, "\u2248" if odd else "\u2714", "tied" if odd else "pass", suffix)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from daq_bench.bench_model.base.nearest import nearest
+from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.documents.run import Drive as DriveOfRun
 from daq_bench.bench_model.tender.buyer_files import Weights
@@ -117,7 +118,7 @@ def _members(source: Source) -> Iterator[DriveOfRun]:
 
 def _identify(drive: Drive, node: DriveOfRun, run_id: str) -> None:
     drive.report(FIRMWARE, node.firmware, run_id)
-    drive.report("capacity, B", None if node.size_bytes is None else str(node.size_bytes), run_id)
+    drive.report("capacity", _size(node.size_bytes), run_id)
     drive.report("PCIe link", node.pcie_link, run_id)
     drive.report("transport", node.transport, run_id)
 
@@ -144,13 +145,21 @@ def _reported(data: Node) -> Iterator[tuple[str, str | None]]:
     yield "NVMe version", version.text("string") if version else None
     yield "controller id", _plain(data.integer("nvme_controller_id"))
     yield "namespaces supported", _plain(data.integer("nvme_number_of_namespaces"))
-    yield "total NVM capacity, B", _plain(data.integer("nvme_total_capacity"))
+    yield "total NVM capacity", _size(data.integer("nvme_total_capacity"))
     yield "logical block size, B", _plain(data.integer("logical_block_size"))
     yield "spare threshold, %", _plain(health.integer("available_spare_threshold")) if health else None
 
 
 def _hexadecimal(value: int | None) -> str | None:
     return None if value is None else f"0x{value:04x}"
+
+
+def _size(size_bytes: int | None) -> str | None:
+    """`256 GB`, with the exact number behind it where the words leave some of it out: two drives that differ never read alike."""
+    if size_bytes is None:
+        return None
+    label = decimal_label(size_bytes)
+    return label if float(f"{size_bytes:.4g}") == size_bytes else f"{label} ({size_bytes} B)"
 
 
 def _plain(value: int | None) -> str | None:

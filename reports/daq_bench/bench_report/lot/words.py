@@ -30,13 +30,17 @@ def meaning(found: Document) -> str:
     return text
 
 
-def to_do(accepted: Document, lot_size: int | None) -> str:
-    """Says what is to be done about the lot, before what was found; empty where nothing more can be asked of a sample."""
+def to_test(accepted: Document, lot_size: int | None) -> int:
+    """How many more drives the plan asks for; 0 where nothing more can be asked of a sample."""
     plan = accepted["plan"]
     if lot_size is None or plan is None or accepted["passed"] < accepted["tested"] or accepted["unresolved"]:
-        return ""
-    more = min(plan["sample"], lot_size) - accepted["tested"]
-    if more <= 0:
+        return 0
+    return max(0, int(min(plan["sample"], lot_size)) - int(accepted["tested"]))
+
+
+def to_do(accepted: Document, lot_size: int | None) -> str:
+    """Says what is to be done about the lot, before what was found."""
+    if not (more := to_test(accepted, lot_size)):
         return ""
     return f"Test {more} more, taken at random: the plan for a lot of {lot_size} asks for {accepted['tested'] + more}. "
 

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_model.verdict.judging import Again
 from daq_bench.bench_report.base.marks import see_table
 from daq_bench.bench_report.base.units import (
@@ -25,7 +26,7 @@ from daq_bench.bench_report.base.units import (
     in_gb_per_s,
     in_gib_per_s,
     latency,
-    percent,
+    share_or_count,
     significant,
 )
 from daq_bench.bench_report.document.outcome import (
@@ -66,13 +67,8 @@ def outcome_of(bundle: Bundle) -> Outcome:
     if run.simulated:
         suffix = f"{SIMULATED}; {suffix}" if suffix else SIMULATED
     reasons = _no_verdict(bundle) if verdict is None else ()
-    missed = (
-        any(row.severity == "mandatory" and row.decision == "missed" for row in verdict.requirements)
-        if verdict
-        else False
-    )
-    if verdict and verdict.declared_rehearsal and not missed:
-        reasons = ("It was declared a rehearsal beforehand, and misses no mandatory requirement.",)
+    if verdict and verdict.declared_rehearsal and not (found := conclude(verdict)).missed:
+        reasons = (f"It was declared a rehearsal beforehand, and missed nothing mandatory: {found.counted}.",)
     meaning = UNDECIDED_MEANING if word == "INADMISSIBLE" and _only_undecided(bundle) else MEANINGS[word]
     if bundle.target_failures:
         meaning = TARGET_FAILED
@@ -235,11 +231,15 @@ def _source_cell(bundle: Bundle) -> Iterator[DemandCell]:
     if not found:
         return
     share, worst = max(found, key=lambda pair: (pair[0], pair[1].source.worst_lateness_us))
-    limit = worst.source.late_threshold_us
+    offered, limit = worst.superchunks.offered, worst.source.late_threshold_us
     late = f"late: more than {latency(limit)} after its time"
-    most = f"by up to {latency(worst.source.worst_lateness_us)}"
+    behind = latency(worst.source.worst_lateness_us)
+    most = f"by up to {behind}" if share else f"at most {behind} after its time"
+    number, of, offered_text = share_or_count(worst.source.late_superchunks, offered).partition(" of ")
+    value = f"{number} late" if share else "never late"
+    most = f"of {offered_text}, {most}" if of else most  # the cell is narrow
     many = "; worst repetition" if len(found) > 1 else ""
-    yield DemandCell("Source", f"{percent(100 * share)} late" if share else "never late", most, late + many)
+    yield DemandCell("Source", value, most, late + many)
 
 
 def _share(scale: float) -> str:

@@ -10,7 +10,7 @@ from daq_bench.bench_report.base.units import NONE, decimal_rate, decimal_size, 
 from daq_bench.bench_report.document.canvas import Figure
 from daq_bench.bench_report.document.section import Lacking, Part, Section
 from daq_bench.bench_report.document.table import Table
-from daq_bench.bench_report.figures.dips import dip_figure
+from daq_bench.bench_report.figures.dips import dip_figure, never_reached
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 
 MOST_FIGURES = 3
@@ -133,6 +133,8 @@ def _row(window: Load, dip: Dip) -> tuple[str, ...]:
         evidence = "no evidence for any cause that was looked at" + (f"; not looked at: {unseen}" if unseen else "")
     until = duration(dip.end_s) if dip.ended else "its end"
     kind = "" if dip.kind == "dip" else f" ({dip.kind})"
+    if never_reached(window, dip):
+        kind = f": the rate never reached {decimal_rate(dip.reference_bytes_per_s, 3)}"
     return (
         f"{window.workload}: {window.name}",
         f"{duration(dip.start_s)} to {until}{kind}",

@@ -80,7 +80,7 @@ def warmth_sentences(track: Track, trend: Trend) -> list[str]:
     warm = track.warmth
     if warm is None:
         return []
-    unit = f"{track.row.unit} per °C" if track.row.unit not in BARE_UNITS else "per °C"
+    unit = f"{track.row.unit} per K" if track.row.unit not in BARE_UNITS else "per K"
     low, high = (significant(end, 3) for end in warm.interval)
     lacking = len(track.values) - warm.n
     without = f" {lacking} runs do not know theirs and stay as they were measured." if lacking and warm.depends else ""

@@ -350,7 +350,8 @@ def parse_point(
         latency, percentiles = job["write"]["lat_ns"], fio.percentiles_us(job["write"]["lat_ns"])
         runtime_s = write["runtime"] / 1000
         reason = why_masked("fio", runtime_s, seconds, write["io_bytes"], device_bytes)
-        samples = fio.bandwidth_samples(bandwidth_log, SAMPLE_MS, write["runtime"], write["io_bytes"])
+        threads = int(job.get("job options", {}).get("numjobs", 0))
+        samples = fio.bandwidth_samples(bandwidth_log, SAMPLE_MS, write["runtime"], write["io_bytes"], threads)
         return WritePoint(
             block_bytes=block_bytes,
             throughput_bytes_per_s=float(write["bw_bytes"]),

@@ -130,7 +130,7 @@ def _with_fio(site: Site, own: dict[str, Any], key: Key, suffix: str) -> Point:
     if side["latency_us"] is None:
         raise BenchError(f"fio read nothing at {name_of(key)}; its output is kept in results/raw")
     samples = fio.bandwidth_samples(
-        log.read_text(encoding="ascii"), SAMPLE_S * 1000, side["runtime_s"] * 1000, side["bytes"]
+        log.read_text(encoding="ascii"), SAMPLE_S * 1000, side["runtime_s"] * 1000, side["bytes"], jobs
     )
     latency = Latency(*(float(side["latency_us"][name]) for name in Latency.__struct_fields__))
     return _point(own, key, side["bytes"], side["runtime_s"], samples, latency, device_bytes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,8 @@ COMMON = (
     "--thread",
 )
 SLOWEST_LAYOUT_BYTES_PER_S = 20e6  # bounds the wait: an emulated drive
-Rows = list[tuple[float, float]]  # (end of a window in ms, rate in B/s)
+Rows = list[tuple[float, float]]  # (end in ms, rate in B/s)
+Span = tuple[float, float, float]  # begin and end in ms since the begin of the run, rate in B/s
 WINDOWS_MAX = 20_000_000  # two months of 250 ms
 BEYOND_MS_MAX = 60_000.0  # how late fio's helper may write a row behind the end of a run
 UNACCOUNTED_SHARE = 0.05  # [P] of a run's bytes that rounded rates and times may leave without a row
@@ -105,11 +107,13 @@ def bandwidth_rows(text: str) -> list[Rows]:
 class Windows:
     """fio's log of bandwidth against the bytes that fio counted: one rate for each window of each thread.
 
-    fio writes no row for a window in which nothing was completed (its rate was 0), one row for all the time since the last one when its
-    own helper came late (the row's rate was that of each window), and no row for the last window of a run, whose bytes are those that
+    A row's rate is the mean over the time since fio's helper looked last, and the row's time is when it looked: a helper that comes late
+    counts from then on. So each row has the weight of its own time, whichever windows that touches. Where nothing was completed since
+    the last look fio writes no row; such a look takes a window at least, so that a shorter way back to the row before is all the row's.
+    A longer one may hold idle looks or a single late one: the bytes tell. The last time of a run has no row: its bytes are those that
     no other row accounts for."""
 
-    threads: list[Rows]  # (end of the window in ms, rate in B/s)
+    threads: list[Rows]  # (end of the time in ms, rate in B/s)
     window_ms: float
     began_ms: float
     runtime_ms: float
@@ -125,59 +129,85 @@ class Windows:
             raise BenchError("fio's log of bandwidth has a row outside of its run; it is kept in results/raw")
 
     def filled(self, rows: Rows) -> Rows:
-        """The rows of one thread with one for each window of the run."""
-        found = self._between(rows, self._silent)
-        last = rows[-1][0] if rows else self.began_ms
-        return [
-            *found,
-            *((last + number * self.window_ms, self._tail_rate) for number in range(1, self._tail(rows) + 1)),
-        ]
+        """One thread's rate in each whole window of the run."""
+        window = self.window_ms
+        rates = [0.0] * int(self._run_ms // window)
+        for start_ms, end_ms, rate in [*self._spans(rows, self._silent), *self._tail(rows)]:
+            for number in range(int(start_ms // window), min(len(rates), math.ceil(end_ms / window))):
+                within_ms = min(end_ms, (number + 1) * window) - max(start_ms, number * window)
+                rates[number] += rate * (within_ms / window)
+        return [(self.began_ms + (number + 1) * window, rate) for number, rate in enumerate(rates)]
 
-    def _between(self, rows: Rows, silent: bool) -> Rows:
-        filled: Rows = []
-        before = self.began_ms
-        for end_ms, rate in rows:
-            left_out = max(1, round((end_ms - before) / self.window_ms)) - 1
-            held = 0.0 if silent else rate
-            filled += [(end_ms - number * self.window_ms, held) for number in range(left_out, 0, -1)]
-            filled.append((end_ms, rate))
-            before = end_ms
-        return filled
+    def _since_began(self, end_ms: float) -> float:
+        """A time since the begin of the run; one that is as near to a window's end as fio takes for punctual is that end."""
+        since_ms = end_ms - self.began_ms
+        punctual_ms = round(since_ms / self.window_ms) * self.window_ms
+        return punctual_ms if abs(since_ms - punctual_ms) <= LATE_ROW_MS else since_ms
 
-    def _tail(self, rows: Rows) -> int:
-        """Whole windows between the thread's last row and the end of the run."""
-        last = rows[-1][0] if rows else self.began_ms
-        return max(0, int((self.began_ms + self.runtime_ms + LATE_ROW_MS - last) // self.window_ms))
+    @property
+    def _run_ms(self) -> float:
+        return self._since_began(self.began_ms + self.runtime_ms)
+
+    def _spans(self, rows: Rows, silent: bool) -> Iterator[Span]:
+        """The time that each row speaks of; what was looked at behind the end of the run was written before it."""
+        before_ms = 0.0
+        for row_ms, rate in rows:
+            end_ms = self._since_began(row_ms)
+            idle = silent and end_ms - before_ms >= self._two_looks_ms
+            start_ms = end_ms - self.window_ms if idle else before_ms
+            within_ms = min(end_ms, self._run_ms)
+            if within_ms > start_ms:
+                yield start_ms, within_ms, rate * ((end_ms - start_ms) / (within_ms - start_ms))
+            before_ms = end_ms
+
+    def _tail_ms(self, rows: Rows) -> float:
+        """The time between the thread's last row and the end of the run; 0 where it is more than a late look explains. Then rows are
+        lost or the target was silent, and what was written is in no window, so that it contradicts the rate."""
+        tail_ms = max(0.0, self._run_ms - self._since_began(rows[-1][0]))
+        return tail_ms if tail_ms < self._two_looks_ms else 0.0
+
+    @property
+    def _two_looks_ms(self) -> float:
+        """The least time of two looks."""
+        return 2 * (self.window_ms - LATE_ROW_MS)
+
+    def _tail(self, rows: Rows) -> Iterator[Span]:
+        if tail_ms := self._tail_ms(rows):
+            yield self._run_ms - tail_ms, self._run_ms, self._tail_rate
 
     def _unaccounted(self, silent: bool) -> float:
-        logged = sum(rate for rows in self.threads for _, rate in self._between(rows, silent))
-        return self.written_bytes - logged * self.window_ms / 1000
+        spans = (span for rows in self.threads for span in self._spans(rows, silent))
+        return self.written_bytes - sum(rate * (end_ms - start_ms) for start_ms, end_ms, rate in spans) / 1000
+
+    @cached_property
+    def _room(self) -> float:
+        """The most bytes that may have been written behind the last rows."""
+        fastest = (self._tail_ms(rows) * max(rate for _, rate in rows) for rows in self.threads)
+        return sum(fastest) / 1000 + UNACCOUNTED_SHARE * self.written_bytes
 
     @cached_property
     def _silent(self) -> bool:
         """Idle windows are what the log leaves out, unless more bytes then lack a row than the last windows can have held."""
-        room = sum(self._tail(rows) * max(rate for _, rate in rows) for rows in self.threads) * self.window_ms / 1000
-        return self._unaccounted(True) <= room + UNACCOUNTED_SHARE * self.written_bytes
+        return self._unaccounted(True) <= self._room
 
     @cached_property
     def _tail_rate(self) -> float:
-        """Returns each thread's rate in each window behind its last row, B/s."""
-        windows = sum(map(self._tail, self.threads))
-        return max(0.0, self._unaccounted(self._silent)) / (windows * self.window_ms / 1000) if windows else 0.0
+        """Returns each thread's rate behind its last row, B/s. Bytes that have no room there stay without a window."""
+        tail_ms = sum(map(self._tail_ms, self.threads))
+        left = min(max(0.0, self._unaccounted(self._silent)), self._room)
+        return left / (tail_ms / 1000) if tail_ms else 0.0
 
 
-def bandwidth_samples(text: str, window_ms: float, runtime_ms: float, written_bytes: float) -> list[float]:
-    """Rate of all threads together in B/s, of each whole window of `runtime_ms`: 0 where nothing was completed."""
+def bandwidth_samples(
+    text: str, window_ms: float, runtime_ms: float, written_bytes: float, threads: int = 0
+) -> list[float]:
+    """Rate of all threads together in B/s, of each whole window of `runtime_ms`: 0 where nothing was completed. Nothing is known of any
+    window where there is no log, or one in which time starts again more often than there were `threads` (0: unknown)."""
     windows = Windows(bandwidth_rows(text), window_ms, 0, runtime_ms, written_bytes)
-    if not windows.threads:
-        return []  # no log: nothing is known of any window
-    samples = [0.0] * int((runtime_ms + LATE_ROW_MS) // window_ms)
-    for rows in windows.threads:
-        for end_ms, rate in windows.filled(rows):
-            number = round(end_ms / window_ms) - 1
-            if 0 <= number < len(samples):
-                samples[number] += rate
-    return samples
+    if threads and len(windows.threads) > threads:
+        return []
+    found = [[rate for _, rate in windows.filled(rows)] for rows in windows.threads]
+    return [math.fsum(rates) for rates in zip(*found, strict=True)]
 
 
 def demand_readable(document: Any, what: str, needed: Sequence[str] = ("bw_bytes", "lat_ns")) -> None:

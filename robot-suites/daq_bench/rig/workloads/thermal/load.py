@@ -117,6 +117,8 @@ class Load:
         began_ms = logged[0][0][0] - WINDOW_MS
         windows = fio.Windows(logged, WINDOW_MS, began_ms, write["runtime"], write["io_bytes"])
         rows = windows.filled(logged[0])
+        if not rows:
+            raise BenchError(f"fio ({self._name}) ran for {write['runtime']:g} ms: too short for one window of its log")
         times = [end_ms / 1000 for end_ms, _ in rows]
         return {
             "name": self._name,
