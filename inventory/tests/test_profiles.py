@@ -229,6 +229,14 @@ def test_a_bound_is_a_number_or_the_candidates_own(edited: Edit, value: str) -> 
         load_requirements(edited("requirements/dune-snb.yml", "bound: 9.24288", f"bound: {value}"), METRICS)
 
 
+@pytest.mark.parametrize("unit", ["K", "degC"])
+def test_a_distance_between_temperatures_is_in_kelvin_however_it_was_written(edited: Edit, unit: str) -> None:
+    """1 degC between two temperatures is 1 K; a temperature itself is never in K."""
+    profile = load_requirements(edited("requirements/thermal.yml", "unit: K", f"unit: {unit}"), METRICS)
+    headroom = [one for one in profile.requirements if one.metric.endswith("headroom")]
+    assert headroom and {one.unit for one in headroom} == {"K"}
+
+
 @pytest.mark.parametrize(("key", "variable"), [("scale", "SCALE"), ("duration_s", "DURATION")])
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 0.0, -1.0, 1e9])
 def test_the_command_line_cannot_ask_for_no_number_either(key: str, variable: str, value: float) -> None:

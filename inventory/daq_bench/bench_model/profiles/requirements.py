@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from daq_bench.bench_model.base.nearest import nearest
-from daq_bench.bench_model.base.units import convert, never_negative
+from daq_bench.bench_model.base.units import convert, never_negative, same_unit
 from daq_bench.bench_model.profiles.candidates import CANDIDATE_BOUNDS
 from daq_bench.bench_model.profiles.common import check_id, plain
 from daq_bench.bench_model.profiles.composed import check_alone, read_requirements
@@ -76,6 +76,9 @@ def load_requirements(file: Path, metrics: dict[str, ResultMetric], stored: bool
     check_id(source, document["id"])
     requirements = []
     for index, entry in enumerate(document["requirements"]):
+        metric = metrics.get(entry["metric"])
+        if metric and same_unit(entry["unit"], metric.unit):  # 1 degC between two temperatures is 1 K
+            entry["unit"] = metric.unit
         _check_requirement(source, index, entry, metrics)
         if not stored:  # of a bundle the reader's own profile says that it is another one
             _check_statistic(source, ("requirements", index, "statistic"), entry)
