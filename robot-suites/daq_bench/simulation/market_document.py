@@ -39,7 +39,8 @@ All that [self-qualification](self-qualification.md) lists, and besides:
 
 - While the target is preconditioned, the modelled telemetry agent samples every 4 s and not every second, which saves hours of CPU.
 - The read-back runs at 14 GB/s on every server. Preconditioning's blocks of 128 KiB cost the drive no more than larger ones.
-- Of md RAID: a stripe as fast as its slowest member, parity's rate, no discard on RAID 5 and 6. No resynchronisation, no bitmap, no chunk.
+- Of md RAID: a stripe as fast as its slowest member, parity's rate, no discard on RAID 5 and 6. No resynchronisation, no bitmap, no chunk;
+  no drive is pulled from a set that would go on without it.
 - Of a drive: a dynamic cache, folding, collecting that saws, heat and two steps of throttling. No rare stalls of seconds but as hazards, no
   wear-out, no volatile cache, no dual-port paths, no power states.
 - Other processes are the hazard `other_load`, which writes; they take no CPU time, and no telemetry of processes names them.

@@ -139,10 +139,10 @@ def truth_of(server: Server) -> Truth:
 
 def _room(server: Server) -> frozenset[str]:
     """The outcomes of a target that cannot hold a record; none where it can. What a file system keeps for itself shows once it is made."""
-    spec = server.spec
-    if spec.capacity_bytes < RECORD_BYTES + (0 if spec.raw else KEPT_FREE_BYTES):
+    spec, record = server.spec, RECORD_BYTES * server.scale
+    if spec.capacity_bytes < record + (0 if spec.raw else KEPT_FREE_BYTES):
         return frozenset({REFUSED})
-    if not spec.raw and FREE_SHARE[spec.filesystem] * spec.capacity_bytes < RECORD_BYTES + KEPT_FREE_BYTES:
+    if not spec.raw and FREE_SHARE[spec.filesystem] * spec.capacity_bytes < record + KEPT_FREE_BYTES:
         return frozenset({REFUSED, ERROR})
     return frozenset()
 
@@ -221,7 +221,7 @@ def candidates_harm(server: Server) -> list[str]:
 def _scanned_share(server: Server) -> float:
     """The worst confirmation of a large block size against the demand; far above it where none was made."""
     rates = [rate for block, seconds, rate in server.scanned if block >= LARGE_BLOCK_BYTES and seconds >= CONFIRMED_S]
-    return min(rates, default=2 * DEMAND) / DEMAND
+    return min(rates, default=2 * DEMAND) / (DEMAND * server.scale)
 
 
 def is_well_inside(server: Server) -> bool:

@@ -134,7 +134,7 @@ def bought(seed: int) -> Spec:
         transient_buffer=random.choice(("6GiB", "8GiB", "16GiB")),
         memory_bytes=random.choice((64, 128, 256, 512)) * 2**30,
         base_w=random.uniform(180, 420),
-        hazards=_hazards(random, count),
+        hazards=_hazards(random, count, level),
         medium=model.medium,
         raw=kind == "raw",
         raid=level or 0,
@@ -226,10 +226,13 @@ def _ceiling(random: Random, model: Model, count: int) -> float:
     return 0.0
 
 
-def _hazards(random: Random, drives: int) -> tuple[Hazard, ...]:
+def _hazards(random: Random, drives: int, level: int | None) -> tuple[Hazard, ...]:
     draw = random.random()
     if draw < NO_HAZARD:
         return ()
     number = random.randint(2, 3) if draw > 1 - SEVERAL / 2 else 1
-    found = (drawn(random, kind, drives) for kind in random.sample(KINDS, number))
+    kinds = (
+        KINDS if level in (None, 0) else [kind for kind in KINDS if kind != "drive_pulled"]
+    )  # the others go on without it
+    found = (drawn(random, kind, drives) for kind in random.sample(kinds, number))
     return tuple(one if one.record == 0 else replace(one, record=random.randint(1, RECORDS)) for one in found)
