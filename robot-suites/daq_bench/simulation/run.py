@@ -231,10 +231,10 @@ class _Qualification:
         firmware.note("before the load")
         bundle.write(FIRMWARE_FILE, firmware.document())
         seen = self._survey("before the load")
+        agent.start()
         if server.scenario == "market" and seen.target and not server.spec.raw:
             reserve = preflight.reserve_of(self.kit.candidate, seen.target.free_bytes)
             preflight.check_space(self.kit.scenario, self.directory, seen.target.free_bytes, reserve)
-        agent.start()
         server.idle(BEFORE_LOAD_S)
         context = SimulatedContext(bundle, machine, None, self.kit)
         self._identity(context)
