@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from daq_bench.bench_model.workloads.preconditioning import WRITTEN_SHARE, bytes_due
-from daq_bench.rig.candidate.load_target import FileTarget, RawDevice
+from daq_bench.rig.candidate.load_target import FileTarget
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.workloads.shared.conditioning import BLOCK_BYTES, FILE_BYTES_MAX, Conditioner, precondition_arguments
 from daq_bench.simulation.campaign import Row, judged
@@ -139,7 +139,6 @@ def test_files_that_fill_a_span_take_what_is_due_of_it(tb: float) -> None:
             written += int(next(word for word in words if word.startswith("--io_size=")).partition("=")[2])
         assert written == bytes_due(span, BLOCK_BYTES, WRITTEN_SHARE)[1]
         assert max(parts) <= FILE_BYTES_MAX <= 8 * 10**12
-    assert RawDevice.__name__ == "RawDevice"
 
 
 def without_hazards(seed: int) -> Spec:

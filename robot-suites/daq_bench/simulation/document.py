@@ -20,7 +20,8 @@ SEEDS_SHOWN = 12
 HEAD = """# Self-qualification
 
 This page is for who asks how often the bench itself errs. `make self-qualify` wrote it; the rows behind it are in
-`build/self-qualification/`. Change nothing here by hand. The thermal soak has [a page of its own](self-qualification-thermal.md).
+`build/self-qualification/`. Change nothing here by hand. The [thermal soak](self-qualification-thermal.md) and the
+[servers that are sold](self-qualification-market.md) have pages of their own.
 
 A seed draws a server (its drives' pace against the demand, cache, garbage collection, heat, buffer) and the hazards that befall it, none
 of which the bench is told. A physical model writes what daqwriter, fio, smartctl, nvme, ipmitool and the telemetry agent would have

@@ -172,8 +172,8 @@ def _kind_of_reason(reason: str) -> str:
 def _catalogue() -> str:
     heads = ("model", "cells", "TB", "PCIe", "GB/s", "W", "source")
     return (
-        'Rates are those of sequential writing by the source; "~": none is known, and the rate is drawn from 75 to 120 % of it '
-        "instead of 95 to 103 %.\nWhat else is drawn, and from where, stands in "
+        'Rates are those of sequential writing by the source; "~": none is known, and the rate is drawn from\n75 to 120 % of it '
+        "instead of 95 to 103 %. What else is drawn, and from where, stands in\n"
         "`robot-suites/daq_bench/simulation/physics/market.py`. The demand is 9.243 GB/s.\n\n"
         + table(heads, map(_line, CATALOGUE))
     )
