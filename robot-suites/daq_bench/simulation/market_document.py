@@ -51,7 +51,7 @@ All that [self-qualification](self-qualification.md) lists, and besides:
 ## A flaw that is known
 
 Drives with a dynamic cache become too hot in it: their watts are taken at the rate behind the cache, and not at the one in it. It showed
-on single drives of 0.1 to 0.15 GB/s (P1, P3), which are too slow as well: one P3 became hotter than the agent believes a sensor to be, so
+on drives that are slow behind it (P1, P3, T500), and fail for that as well: one P3 became hotter than the agent believes a sensor to be, so
 that its run was INADMISSIBLE and not the FAIL that was due. Found while the runs were counted, and left as it was.
 
 ## What was changed after results were seen
