@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import ssl
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from agent_helpers import undeclared
 
 from daq_bench.telemetry_agent.collectors.hardware.redfish import Redfish
 from daq_bench.telemetry_agent.devices import redfish_inlet
-from daq_bench.telemetry_agent.devices.redfish_service import Address
+from daq_bench.telemetry_agent.devices.redfish_service import Address, Session
 from daq_bench.telemetry_agent.reading.collector import Unsupported
 from daq_bench.virtual_candidate import tls
 from daq_bench.virtual_candidate.bmc.simulator import Bmc
@@ -208,6 +209,48 @@ def read(service: Service, **options: Any) -> tuple[dict[str, float], tuple[str,
     return {
         " ".join(value for _, value in one.tags): float(one.fields["temperature_degc"]) for one in points
     }, reading.faults
+
+
+def pin_of(folder: Path, name: str = "server.pem") -> str:
+    done = subprocess.run(
+        ["openssl", "x509", "-noout", "-fingerprint", "-sha256", "-in", folder / name],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip().partition("=")[2].replace(":", "").lower()
+
+
+def test_a_certificate_is_trusted_by_its_fingerprint_alone_and_no_other_gets_the_password(
+    service: Service, tmp_path: Path
+) -> None:
+    """Without an authority, and under a name that the certificate has not."""
+    pin = pin_of(tmp_path / "tls")
+    service.address = service.address._replace(ca_file="", fingerprint=pin)
+    assert read(service) == ({"1 Thermal Inlet Temp": 24.0}, ())
+    asked = len(service.asked)
+    assert asked > 0
+    for other in (pin_of(tmp_path / "tls", "ca.pem"), pin[:-1] + ("0" if pin[-1] != "0" else "1"), "0" * 64):
+        service.address = service.address._replace(fingerprint=other)
+        with pytest.raises(
+            OSError, match=f"its certificate has another fingerprint than the one that is trusted: {pin}"
+        ):
+            Session(service.address, PASSWORD, 5.0).get(ROOT)
+    service.address = service.address._replace(fingerprint="0" * 64, insecure=True)
+    with pytest.raises(OSError, match="another fingerprint"):
+        Session(service.address, PASSWORD, 5.0).get(ROOT)
+    assert len(service.asked) == asked
+
+
+def test_no_fault_names_the_address(service: Service) -> None:
+    """The text stands in the bundle, which vendors get; 127.1 leads to 127.0.0.1, and is no name of the certificate."""
+    address = service.address._replace(host="127.1")
+    with pytest.raises(OSError, match=r"certificate is not valid for '\(withheld\)'") as caught:
+        Session(address, PASSWORD, 5.0).get(ROOT)
+    assert "127.1" not in str(caught.value)
+    with pytest.raises(Unsupported, match=r"^the BMC's Redfish service: /redfish/v1/Systems: ") as unsupported:
+        Redfish(1.0, address._replace(port=free_ports(1)[0])).read()
+    assert "127.1" not in str(unsupported.value)
 
 
 def test_the_servers_chassis_counts_and_the_drives_enclosure_does_not(service: Service) -> None:

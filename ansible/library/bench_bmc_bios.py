@@ -81,6 +81,10 @@ options:
     description: Whether to go without verifying the BMC's certificate.
     type: bool
     default: false
+  fingerprint:
+    description: SHA-256 of the BMC's own certificate, in hexadecimal digits; such a one is trusted, whoever signed it.
+    type: str
+    default: ""
   system:
     description: Which of several systems, as the last part of its path (System_0); empty for the only one, or the only one with a BIOS.
     type: str
@@ -184,6 +188,7 @@ OPTIONS = {
     "password_env": {"type": "str", "default": "", "no_log": False},
     "ca_file": {"type": "path", "default": ""},
     "insecure": {"type": "bool", "default": False},
+    "fingerprint": {"type": "str", "default": ""},
     "system": {"type": "str", "default": ""},
     "vendor": {"type": "str", "default": ""},
     "vendors": {"type": "dict", "required": True},
@@ -205,6 +210,7 @@ def service_of(module: AnsibleModule) -> Service:
         "bench_bmc_password" if options["password"] else options["password_env"],
         options["ca_file"] or "",
         options["insecure"],
+        options["fingerprint"],
         options["system"],
     )
 
@@ -245,7 +251,7 @@ def run_mode(module: AnsibleModule) -> Run:
     if woken:
         run.records += woken
         run.restarted, run.changed = run.restarted or woken[0]["detail"], True
-    if service.insecure:
+    if service.insecure and not service.fingerprint:
         run.records.append(tls_record(service))
     return run
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import sushy
 import yaml
+from ansible.module_utils.bench_bmc import redfish
 from ansible.module_utils.bench_bmc.bios_control import Control, Run, Terms, note_of, recovered, vendor_key
 from ansible.module_utils.bench_bmc.errors import BmcError
 from ansible.module_utils.bench_bmc.first_values import FirstValues
@@ -207,6 +208,9 @@ def test_what_the_firmware_does_not_take_back_is_named_and_remembered(
     assert bmc.bios.current()["Sriov"] == "Enabled" and not server.state_file.exists()
 
 
+BIOS_PATH = "/redfish/v1/Systems/Self/Bios"
+
+
 class TakesOneTag:
     """In place of the client's root: refuses a change that names another entity tag, or none."""
 
@@ -234,6 +238,68 @@ def test_services_that_demand_an_entity_tag_are_given_the_one_that_they_take(sta
         else:
             with pytest.raises(sushy.exceptions.HTTPError):
                 system._patch(settings, "/redfish/v1/Systems/Self/Bios", {"Attributes": {"A": "B"}})
+
+
+MONITOR = "/redfish/v1/TaskService/TaskMonitors/7"
+
+
+class TakesItLater:
+    """In place of the client's root: answers a change with 202 and the place of a task, and then as `story` says."""
+
+    def __init__(self, location: str, *story: tuple[int, Any]) -> None:
+        self._conn, self.location, self.story, self.asked = self, location, list(story), list[str]()
+
+    def _op(self, method: str, path: str, data: Any, headers: dict[str, str] | None) -> Any:
+        return type(
+            "Answer", (), {"status_code": 202, "headers": {"Location": self.location} if self.location else {}}
+        )()
+
+    def get(self, path: str) -> Any:
+        """Answer."""
+        self.asked.append(path)
+        status, document = self.story.pop(0) if len(self.story) > 1 else self.story[0]
+        if status >= 400:
+            sushy.exceptions.raise_for_response("GET", path, Refusing(status))
+        return type("Answer", (), {"status_code": status, "json": lambda self: document})()
+
+
+EXCEPTION = {"TaskState": "Exception", "Messages": [{"Message": "The attribute A is read-only."}, {}]}
+
+
+@pytest.mark.parametrize(
+    ("location", "story", "refusal", "asked"),
+    [
+        (MONITOR, [(202, {"TaskState": "Running"}), (202, {}), (204, None)], "", 3),
+        (MONITOR, [(202, {"TaskState": "Running"}), (200, {"TaskState": "Completed"})], "", 2),
+        (MONITOR, [(200, {"@odata.id": BIOS_PATH})], "", 1),
+        (MONITOR, [(404, None)], "", 1),
+        (MONITOR, [(202, {"TaskState": "Running"}), (200, EXCEPTION)], "The attribute A is read-only.", 2),
+        (MONITOR, [(200, {"TaskState": "Cancelled", "Messages": None})], "its task ended as Cancelled", 1),
+        # iDRAC's job waits for the restart that comes later
+        ("/redfish/v1/Managers/iDRAC.Embedded.1/Oem/Dell/Jobs/JID_1", [(200, {"JobState": "Scheduled"})], "", 1),
+        (MONITOR, [(202, {"TaskState": "Pending"})], "", 1),
+        (MONITOR, [(202, {"TaskState": "Running"})], "", None),  # it never ends
+        ("", [(500, None)], "", 0),
+        ("https://elsewhere.example/other/7", [(500, None)], "", 0),
+    ],
+)
+def test_a_change_that_the_service_takes_to_do_later_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, location: str, story: list[tuple[int, Any]], refusal: str, asked: int | None
+) -> None:
+    monkeypatch.setattr(redfish, "POLL_S", 0.001)
+    monkeypatch.setattr(redfish, "TASK_S_MAX", 0.1 if asked is None else 60.0)
+    link = TakesItLater(location, *story)
+    system = System(Service("127.0.0.1", 1, "u", "p", "X"), link, None)
+    assert system._patch(Settings(f"{BIOS_PATH}/SD", {}, "", {}), BIOS_PATH, {"Attributes": {"A": "B"}}) == refusal
+    assert asked is None or link.asked == [location] * asked
+
+
+def test_the_place_of_a_task_leads_to_no_other_host() -> None:
+    """The password goes along with each question."""
+    link = TakesItLater(f"https://elsewhere.example{MONITOR}", (204, None))
+    system = System(Service("127.0.0.1", 1, "u", "p", "X"), link, None)
+    system._patch(Settings(f"{BIOS_PATH}/SD", {}, "", {}), BIOS_PATH, {"Attributes": {"A": "B"}})
+    assert link.asked == [MONITOR]
 
 
 class Answers:
@@ -588,6 +654,36 @@ def test_another_ca_is_not_trusted_unless_that_is_written_down(server: Server, t
         server.control()
     server.service = dataclasses.replace(server.service, insecure=True)
     assert by_id(server.control().apply(WHOLE, NEVER))["bios-turbo"]["status"] == "unchanged"
+
+
+def fingerprint_of(file: Path) -> str:
+    done = subprocess.run(
+        ["openssl", "x509", "-noout", "-fingerprint", "-sha256", "-in", file],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip().partition("=")[2]
+
+
+def test_a_certificate_is_trusted_by_its_fingerprint_whoever_signed_it(server: Server) -> None:
+    """As openssl prints it, and in small letters without colons; no authority is named."""
+    folder = Path(server.service.ca_file).parent
+    pin = fingerprint_of(folder / "server.pem")
+    for written in (pin, pin.replace(":", "").lower()):
+        server.service = dataclasses.replace(server.service, ca_file="", fingerprint=written)
+        assert by_id(server.control().apply(WHOLE, NEVER))["bios-turbo"]["status"] == "unchanged"
+
+
+@pytest.mark.parametrize("insecure", [False, True])
+def test_a_certificate_of_another_fingerprint_gets_no_password(server: Server, insecure: bool) -> None:
+    """Also one that the authority has signed, and where insecure is written beside it."""
+    pin = fingerprint_of(Path(server.service.ca_file).parent / "ca.pem")
+    server.service = dataclasses.replace(server.service, fingerprint=pin, insecure=insecure)
+    with pytest.raises(
+        BmcError, match=r"its certificate is not the one of bmc.redfish_fingerprint, so that no password"
+    ):
+        server.control()
 
 
 def test_a_service_that_does_not_answer_is_refused_with_what_to_check(server: Server) -> None:

@@ -56,11 +56,11 @@ class FaultTest : public ::testing::TestWithParam<std::string> {
   ProcessResult record(
       const std::string& seconds, const std::vector<std::string>& more,
       const std::function<void(pid_t)>& meanwhile = [](pid_t) {}) {
-    std::vector<std::string> arguments = {"minidaq", "--target",     target,     "--duration",
-                                          seconds,   "--links",      "3",        "--json",
-                                          json,      "--ring-size",  "4MiB",     "--superchunk-rate",
-                                          "1000",    "--block-size", block_size, "--allow-serial",
-                                          "L1",      "--engine",     GetParam()};
+    std::vector<std::string> arguments = {
+        "minidaq", "--target",     target,     "--duration",     seconds, "--links",
+        "3",       "--json",       json,       "--ring-size",    "4MiB",  "--superchunk-rate",
+        "1000",    "--block-size", block_size, "--allow-serial", "L1",    "--destroy",
+        "L1",      "--engine",     GetParam()};
     arguments.insert(arguments.end(), {"--line-protocol", lines});
     arguments.insert(arguments.end(), more.begin(), more.end());
     fs::remove(lines);
@@ -331,9 +331,9 @@ TEST_P(FaultTest, FreshWritesDiscardTheirSpanFirst) {
   const std::vector<std::byte> old(8 << 20, std::byte{0xaa});
   testing::write_bytes(target, 0, old);
   const auto write = [&](const char* condition) {
-    return run_daqwriter({"write", "--target", target, "--allow-serial", "L1", "--span", "4MiB", "--bytes",
-                          "1MiB", "--block-size", "64KiB", "--json", json, "--engine", GetParam(),
-                          "--condition", condition});
+    return run_daqwriter({"write", "--target", target, "--allow-serial", "L1", "--destroy", "L1", "--span",
+                          "4MiB", "--bytes", "1MiB", "--block-size", "64KiB", "--json", json, "--engine",
+                          GetParam(), "--condition", condition});
   };
   const ProcessResult result = write("fresh");
   ASSERT_EQ(result.exit_code, 0) << result.error_text;

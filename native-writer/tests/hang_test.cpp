@@ -170,26 +170,26 @@ TEST_F(HangTest, LookingWhetherTheResultsLieApart) {
 
 // Before a load: there is a message, and no JSON, and nothing was made.
 TEST_F(HangTest, LookingWhetherTheTargetMayBeWritten) {
-  const Arguments record = {"minidaq",       "--target", directory.path("w"), "--duration", "1",
-                            "--stall-limit", "0.5"};
-  const Arguments events = {"streams",       "--target", directory.path("w"), "--bytes", "16MiB",
-                            "--stall-limit", "0.5"};
   // The directory is opened to examine it and for nothing else before.
-  const std::string parent = directory.path("w").substr(0, directory.path("w").rfind('/'));
-  for (const Arguments& command : {write("w"), record, events}) {
+  const std::string parent = directory.path("drive"), target = parent + "/w";
+  fs::create_directory(parent);
+  const Arguments record = {"minidaq", "--target", target, "--duration", "1", "--stall-limit", "0.5"};
+  const Arguments events = {"streams", "--target", target, "--bytes", "16MiB", "--stall-limit", "0.5"};
+  for (const Arguments& command : {write("drive/w"), record, events}) {
     run("open", parent, 0, command);
     EXPECT_EQ(exit_code, 1) << said;
     EXPECT_NE(said.find("/w: looking whether it may be written has not returned"), std::string::npos) << said;
     EXPECT_FALSE(fs::exists(json));
-    EXPECT_FALSE(fs::exists(directory.path("w")));
+    EXPECT_FALSE(fs::exists(target));
     EXPECT_LT(took_s, kHungS);
   }
 }
 
 TEST_F(HangTest, ASignalEndsTheLookAtATarget) {
-  Arguments arguments = write("w");
+  const std::string parent = directory.path("drive");
+  fs::create_directory(parent);
+  Arguments arguments = write("drive/w");
   arguments.back() = "60";
-  const std::string parent = directory.path("w").substr(0, directory.path("w").rfind('/'));
   run("open", parent, 0, arguments, SIGTERM);
   EXPECT_EQ(exit_code, 130) << said;
   EXPECT_NE(said.find("in the time that an interruption leaves"), std::string::npos) << said;

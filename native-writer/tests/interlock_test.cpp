@@ -132,6 +132,37 @@ TEST_F(InterlockTest, RefusesADriveWhoseOtherPathIsInUse) {
   expect_refusal(facts(), "running system");
 }
 
+// A set over drives, as multipath is: what uses a member uses the set, but for the set itself.
+TEST_F(InterlockTest, RefusesASetWhoseMemberIsInUse) {
+  disk("sdc", "8:32");
+  disk("dm-0", "253:0");
+  write_text(paths.udev + "/b253:0", "E:ID_SERIAL_SHORT=S5\n");
+  consent = {"S5", "S5", false};
+  fs::create_directories(at("dm-0/slaves"));
+  fs::create_directory_symlink(at("sdc"), at("dm-0/slaves/sdc"));
+  fs::create_directories(at("sdc/holders/dm-0"));
+  const auto set = [&] { return read_device_facts({253, 0}, paths); };
+  EXPECT_EQ(refusal(set()), "(allowed)");
+  EXPECT_TRUE(set().twins.empty());  // the set's own claim is on them
+  EXPECT_TRUE(set().numbers.contains("8:32"));
+  fs::create_directories(at("sdc/holders/dm-1"));
+  expect_refusal(set(), "in use by dm-1 ");
+  fs::remove_all(at("sdc/holders/dm-1"));
+  mounts("8:32 / /data rw - xfs /dev/sdc rw");
+  expect_refusal(set(), "mounted: /dev/sdc on /data");
+}
+
+TEST_F(InterlockTest, RefusesADriveWithDataThatNoSignatureDescribes) {
+  DeviceFacts f = facts();
+  f.data_at = 4096;
+  expect_refusal(
+      f, "is not empty: it holds data without a known signature, as detectors write it (at offset 4096)");
+  consent.destroy_serial = "S999";
+  expect_refusal(f, "is not empty");
+  consent.destroy_serial = "S123";
+  EXPECT_EQ(refusal(f), "(allowed)");
+}
+
 TEST_F(InterlockTest, AnotherNamespaceOfTheControllerIsNoOtherPath) {
   disk("nvme0n2", "259:1");
   write_text(at("nvme0n2/device/serial"), "S123\n");

@@ -70,8 +70,8 @@ class FrozenDriveTest : public ::testing::Test {
   }
   // Freezes the drive of a running command, sends the signals, waits for the JSON, and lets the kernel go on.
   nlohmann::json end_frozen(Arguments arguments, const std::vector<int>& signals, double limit_s) {
-    arguments.insert(arguments.end(), {"--target", drive->path(), "--allow-serial", "L1", "--json", json,
-                                       "--line-protocol", lines});
+    arguments.insert(arguments.end(), {"--target", drive->path(), "--allow-serial", "L1", "--destroy", "L1",
+                                       "--json", json, "--line-protocol", lines});
     bool in_time = false;
     const auto result = run_daqwriter(arguments, [&](pid_t child) {
       testing::wait_for_lines(lines, 5);

@@ -19,7 +19,7 @@ TEST(LineProtocol, EscapesWhatSeparates) {
 }
 
 TEST(LineProtocol, RefusesTagsThatWouldBreakARecord) {
-  for (const char* tag : {"novalue", "=x", "k=", "k=a\nb", "k=a\\", "phase=x", "command=x"}) {
+  for (const char* tag : {"novalue", "=x", "k=", "k=a\nb", "k=a\\", "k\\=a", "phase=x", "command=x"}) {
     EXPECT_THROW(parse_tags({tag}), Refusal) << tag;
   }
   EXPECT_THROW(parse_tags({"k=1", "k=2"}), Refusal);

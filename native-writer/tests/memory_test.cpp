@@ -31,6 +31,34 @@ void expect_zero(const Memory& memory) {
                           [](std::byte each) { return each == std::byte{0}; }));
 }
 
+// Linux, Documentation/admin-guide/cgroup-v2.rst: memory.max is "max" without a limit, and one of a group
+// above holds below it; cgroup-v1/memory.rst: without one the limit is larger than any memory.
+TEST(AvailableMemory, IsWhatTheLimitsOfTheCgroupsLeave) {
+  const testing::TempDir tree;
+  const auto put = [&](const std::string& file, const std::string& text) {
+    testing::write_text(tree.path(file), text);
+  };
+  put("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable: 8000 kB\n");
+  EXPECT_EQ(available_memory(tree.path("")).bytes, 8'192'000u);
+  put("proc/self/cgroup", "0::/jobs/7\n");
+  put("sys/fs/cgroup/jobs/7/memory.max", "max\n");
+  put("sys/fs/cgroup/jobs/7/memory.current", "1000000\n");
+  EXPECT_EQ(available_memory(tree.path("")).source, "MemAvailable");
+  put("sys/fs/cgroup/jobs/memory.max", "3000000\n");
+  put("sys/fs/cgroup/jobs/memory.current", "1500000\n");
+  put("sys/fs/cgroup/jobs/memory.stat", "anon 1\ninactive_file 400000\nactive_file 7\n");
+  EXPECT_EQ(available_memory(tree.path("")).bytes, 1'900'000u);
+  EXPECT_EQ(available_memory(tree.path("")).source, "the limit of the memory cgroup /jobs");
+  put("sys/fs/cgroup/jobs/memory.current", "5000000\n");
+  EXPECT_EQ(available_memory(tree.path("")).bytes, 0u);
+  put("proc/self/cgroup", "12:cpu:/\n4:memory:/a\n");
+  put("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "2000000\n");
+  put("sys/fs/cgroup/memory/a/memory.usage_in_bytes", "1200000\n");
+  put("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  put("sys/fs/cgroup/memory/memory.usage_in_bytes", "1200000\n");
+  EXPECT_EQ(available_memory(tree.path("")).bytes, 800'000u);
+}
+
 // The system call with this value of its argument fails with this error, in this thread.
 void refuse(unsigned call, unsigned argument, unsigned value, int error) {
   sock_filter filter[] = {

@@ -211,7 +211,8 @@ TEST_F(RecordTest, AStopSignalClosesTheRecordProperly) {
   EXPECT_EQ(verified.count("present"), result.stored);
 }
 
-TEST_F(RecordTest, SameSeedAndRecordIdGiveTheSameSuperchunks) {
+// Or what one record left would count for a later one whose writes a drive dropped.
+TEST_F(RecordTest, SameSeedAndRecordIdGiveAnotherPayloadInEachRun) {
   MiniDaqOptions options = small_record(target);
   options.links = 1;
   options.duration_s = 0.1;
@@ -220,12 +221,12 @@ TEST_F(RecordTest, SameSeedAndRecordIdGiveTheSameSuperchunks) {
   MiniDaqOptions again = options;
   again.target = directory.path("again");
   record(again);
-  EXPECT_EQ(testing::read_bytes(target, 4096, 200 * 5568),
-            testing::read_bytes(again.target, 4096, 200 * 5568));
-  again.target = directory.path("third");
-  again.record_id = RecordId{1, 2, 4};
-  record(again);
-  EXPECT_NE(testing::read_bytes(target, 4096 + 64, 5504), testing::read_bytes(again.target, 4096 + 64, 5504));
+  const std::uint64_t payload = 4096 + 64;
+  const auto first = testing::read_bytes(target, payload, 5504);
+  const auto second = testing::read_bytes(again.target, payload, 5504);
+  std::size_t same = 0;
+  for (std::size_t i = 0; i < first.size(); ++i) same += first[i] == second[i] ? 1 : 0;
+  EXPECT_LT(same, 5504u / 64);  // 1 of 256 by chance
 }
 
 TEST_F(RecordTest, EmitsOneLineProtocolRecordPerInterval) {

@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
 #include "base/status.h"
+#include "report/line_protocol.h"
 #include "support.h"
 
 namespace daqwriter {
@@ -109,7 +111,8 @@ TEST_F(ReportingTest, StandardOutputThatTakesNothingIsNoSuccess) {
   EXPECT_EQ(exit_code_in_shell(verify + " >/dev/full"), 1);
   EXPECT_NE(content(directory.path("said")).find("ENOSPC"), std::string::npos);
   EXPECT_EQ(exit_code_in_shell(verify + " >&-"), 2);
-  EXPECT_NE(content(directory.path("said")).find("standard output is closed"), std::string::npos);
+  EXPECT_NE(content(directory.path("said")).find("standard output is closed, or not open for writing"),
+            std::string::npos);
   EXPECT_EQ(exit_code_in_shell(verify + " | grep -q intact"), 0);
 }
 
@@ -147,6 +150,105 @@ TEST_F(ReportingTest, TheTemporaryFileFollowsNoPlantedLink) {
   EXPECT_EQ(result.exit_code, 0) << result.error_text;
   EXPECT_EQ(content(precious), "somebody's data");
   EXPECT_EQ(testing::read_json(json)["status"], "complete");
+}
+
+// A link that the user gives leads to the file that he means: the link stays.
+TEST_F(ReportingTest, ALinkIsFollowedOnceAndStays) {
+  make_record();
+  std::ofstream(json) << "old";
+  const std::string link = directory.path("link"), chain = directory.path("chain");
+  fs::create_symlink("result.json", link);
+  fs::create_symlink(link, chain);
+  ASSERT_EQ(run_daqwriter({"verify", "--target", record, "--json", chain}).exit_code, 0);
+  EXPECT_TRUE(fs::is_symlink(link) && fs::is_symlink(chain));
+  EXPECT_EQ(testing::read_json(json)["status"], "intact");
+  fs::create_symlink("around", directory.path("around"));
+  expect_refused({"verify", "--target", record, "--json", directory.path("around")},
+                 "symbolic links lead on");
+  EXPECT_EQ(exit_code_in_shell("verify --target " + record + " --json /proc/1/fd/1 2>/dev/null"), 2);
+}
+
+// As root, renaming a file onto /dev/stdout would take it from everybody.
+TEST_F(ReportingTest, ADescriptorThatThePathNamesGetsTheResult) {
+  make_record();
+  const std::string device = fs::read_symlink("/dev/stdout").string();
+  const std::string verify = "verify --target " + record + " --json ";
+  EXPECT_EQ(exit_code_in_shell(verify + "/dev/stdout >" + json), 0);
+  EXPECT_EQ(testing::read_json(json)["status"], "intact");
+  EXPECT_EQ(exit_code_in_shell(verify + "/dev/stdout | grep -q intact"), 0);
+  EXPECT_EQ(exit_code_in_shell(verify + "/dev/fd/7 7>" + directory.path("seven")), 0);
+  EXPECT_EQ(testing::read_json(directory.path("seven"))["status"], "intact");
+  for (const char* wrong : {"/dev/fd/7", "/dev/stdin </dev/null", "/dev/fd/word"})
+    EXPECT_EQ(exit_code_in_shell(verify + wrong + " 2>/dev/null"), 2) << wrong;
+  EXPECT_EQ(exit_code_in_shell(verify + "/dev/fd/7 7>>" + record), 2);
+  EXPECT_TRUE(fs::is_symlink("/dev/stdout"));
+  EXPECT_EQ(fs::read_symlink("/dev/stdout").string(), device);
+}
+
+// As containers have it. Nothing can be renamed over a mount point.
+TEST_F(ReportingTest, AFileThatIsMountedGetsTheResultInPlace) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to mount a file";
+  make_record();
+  testing::make_mounts_private();
+  const std::string outside = directory.path("outside");
+  std::ofstream(outside) << std::string(100'000, 'x');
+  std::ofstream(json) << "";
+  ASSERT_EQ(mount(outside.c_str(), json.c_str(), nullptr, MS_BIND, nullptr), 0) << errno_text(errno);
+  const auto result = run_daqwriter({"verify", "--target", record, "--json", json});
+  umount(json.c_str());
+  EXPECT_EQ(result.exit_code, 0) << result.error_text;
+  EXPECT_EQ(testing::read_json(outside)["status"], "intact");
+  EXPECT_TRUE(content(json).empty());
+}
+
+// What was held before the load is what is written to, whatever has its name since.
+TEST_F(ReportingTest, ResultsFollowNoNameThatIsPlantedDuringTheRun) {
+  const std::string folder = directory.path("folder"), moved = directory.path("moved");
+  const std::string precious = directory.path("precious"), lines = directory.path("lines");
+  fs::create_directory(folder);
+  std::ofstream(precious) << "somebody's data";
+  const auto result =
+      run_daqwriter(minidaq({record, "--json", folder + "/json", "--line-protocol", lines}), [&](pid_t) {
+        testing::wait_for_lines(lines, 1);
+        fs::rename(folder, moved);
+        fs::create_symlink(precious, folder);
+        fs::remove(lines);
+        fs::create_symlink(precious, lines);
+      });
+  EXPECT_EQ(result.exit_code, 0) << result.error_text;
+  EXPECT_EQ(content(precious), "somebody's data");
+  EXPECT_EQ(testing::read_json(moved + "/json")["status"], "complete");
+}
+
+TEST_F(ReportingTest, LinesGoToNoLinkThatIsPlantedBeforeTheFirst) {
+  const std::string precious = directory.path("precious"), lines = directory.path("lines");
+  std::ofstream(precious) << "somebody's data";
+  const OutputPath path(lines);
+  path.hold_for_appending("--line-protocol", {});
+  fs::create_symlink(precious, lines);
+  EXPECT_THROW(LineProtocol(path, {}, "write"), Refusal);
+  EXPECT_EQ(content(precious), "somebody's data");
+  fs::remove(lines);
+  LineProtocol(path, {}, "write").write("measured", {{"n", std::uint64_t{1}}});
+  LineProtocol(path, {}, "write").write("measured", {{"n", std::uint64_t{2}}});  // as a search does
+  const std::string text = content(lines);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+}
+
+// A measurement that took hours is not lost because its file cannot be made.
+TEST_F(ReportingTest, AResultThatItsFileDoesNotTakeGoesToStandardOutput) {
+  const std::string folder = directory.path("folder"), out = directory.path("out");
+  fs::create_directory(folder);
+  EXPECT_EQ(
+      exit_code_in_shell("minidaq --links 2 --ring-size 8MiB --duration 1 --scale 0.01 --target " + record +
+                         " --json " + folder + "/json --line-protocol " + directory.path("lines") + " >" +
+                         out + " 2>" + directory.path("said") + " & until test -s " +
+                         directory.path("lines") + "; do sleep 0.01; done; rmdir " + folder + "; wait $!"),
+      1);
+  EXPECT_NE(content(directory.path("said")).find("the results went to standard output instead"),
+            std::string::npos);
+  const std::string said = content(out);
+  EXPECT_EQ(nlohmann::json::parse(said.substr(said.find('{')))["status"], "complete");
 }
 
 TEST_F(ReportingTest, WhatIsNeitherFileNorBlockDeviceIsRefusedAtOnce) {

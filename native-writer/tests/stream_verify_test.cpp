@@ -378,6 +378,11 @@ TEST_F(StreamVerifyTest, LinesBehindTheEndAndASealThatIsWrongOrNotThereAreNamed)
   present(3);
   EXPECT_NE(details().find("stands behind the seal"), std::string::npos) << details();
   put_sealed(whole);
+  std::ofstream(path(kManifestName), std::ios::app) << std::string(3'000'000, 'x');
+  present(3);
+  EXPECT_NE(details().find("3000000 bytes without a line's end stand behind the seal"), std::string::npos)
+      << details();
+  put_sealed(whole);
   fs::resize_file(path(kManifestName), fs::file_size(path(kManifestName)) - whole.back().size() - 1);
   expect({}, 1);
   EXPECT_NE(details().find("no seal"), std::string::npos) << details();

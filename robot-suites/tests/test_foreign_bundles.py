@@ -22,9 +22,10 @@ from daq_bench.bench_model.verdict.judging import judge_bundle
 from daq_bench.reporting_bench import report_bundle
 from daq_bench.rig.base.bundle import Bundle, to_json
 from daq_bench.rig.base.settings import Layout, Request
+from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.checking import reporting
 from daq_bench.rig.checking.agreement import challenge, challenge_problems
-from daq_bench.rig.checking.check_bundle import Check, check_bundle, printable
+from daq_bench.rig.checking.check_bundle import Check, check_bundle
 from daq_bench.rig.checking.own_profiles import Own
 from daq_bench.rig.checking.sealing import seal_evidence, seal_reports
 from daq_bench.rig.checking.signing import Signer

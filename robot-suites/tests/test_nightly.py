@@ -61,6 +61,15 @@ def altered_inventory(folder: Path, old: str, new: str) -> Path:
     return file
 
 
+def test_hours_of_the_plan_are_seconds_of_the_night(tmp_path: Path) -> None:
+    assert (load_plan(INVENTORY).time_limit_s, load_plan(INVENTORY).run_limit_s) == (21600.0, None)
+    plan = load_plan(altered_inventory(tmp_path, "time_limit_h: 6", "run_limit_h: 0.5"))
+    assert (plan.time_limit_s, plan.run_limit_s) == (None, 1800.0)
+    for wrong in ("0", "-1", ".nan", "null", "soon"):
+        with pytest.raises(ProfileError, match="run_limit_h"):
+            load_plan(altered_inventory(tmp_path, "time_limit_h: 6", f"run_limit_h: {wrong}"))
+
+
 def test_without_a_plan_this_machine_runs(tmp_path: Path) -> None:
     assert load_plan(altered_inventory(tmp_path, "bench_nightly:", "other:")).jobs == (DEFAULT,)
 
@@ -237,6 +246,64 @@ def test_after_the_time_limit_the_others_are_not_begun_and_a_resumed_night_does_
     assert night.execute() == 2
     found = json.loads((folder / "nightly.json").read_text(encoding="utf-8"))
     assert [run["reason"] for run in found["runs"]] == ["no run began (exit status 0): now it runs"] * 2
+
+
+def test_a_run_that_takes_too_long_costs_its_own_slot_alone(
+    where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = {"this-machine": "import time; time.sleep(600)", "this-machine-twice": "print('error: now it runs')"}
+    monkeypatch.setattr(nightly_run, "command", lambda job, where: [sys.executable, "-c", sources[job.candidate]])
+    plan = Plan((Job("this-machine"), Job("this-machine-twice")), run_limit_s=0.9)
+    folder = tmp_path / "nightly" / "a"
+    assert Nightly(plan, where, folder, Console(quiet=True)).execute() == 2
+    found = json.loads((folder / "nightly.json").read_text(encoding="utf-8"))
+    check_document(found, "nightly", "nightly.json")
+    late = "stopped before its run began: it was stopped, as it took more than 0.00025 h (run_limit_h)"
+    assert [(run["outcome"], run["reason"]) for run in found["runs"]] == [
+        ("ERROR", late),
+        ("ERROR", "no run began (exit status 0): now it runs"),
+    ]
+    assert found["state"] == "finished"
+
+
+@pytest.mark.parametrize(
+    ("restore", "said"),
+    [
+        ("import sys; sys.exit(0)", "a restore after it put the machine back"),
+        (
+            "import sys; sys.exit(2)",
+            "a restore after it failed (exit status 2): `daq-bench restore --candidate this-machine` once the machine answers",
+        ),
+        (
+            "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)",
+            "a restore after it failed (exit status -9): `daq-bench restore --candidate this-machine` once the machine answers",
+        ),
+    ],
+)
+def test_a_run_that_does_not_hear_is_killed_and_its_machine_restored(
+    where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restore: str, said: str
+) -> None:
+    monkeypatch.setattr(nightly_run, "CLEAN_UP_S_MAX", 0.6)
+    pid = tmp_path / "pid"
+    script(
+        monkeypatch,
+        "import os, pathlib, signal, time\nsignal.signal(15, signal.SIG_IGN)\n"
+        f"pathlib.Path({str(pid)!r}).write_text(str(os.getpid()))\ntime.sleep(600)",
+    )
+    monkeypatch.setattr(nightly_run, "restore_command", lambda job, where: [sys.executable, "-c", restore])
+    began = "late" if "600" not in restore else ""
+    (entry,) = run_job(
+        Job("this-machine"), where, tmp_path / "log", lambda: "enough" if began and pid.exists() else "", limit_s=3.0
+    )
+    assert entry.reason.endswith(f"it did not end by itself within 0.01 min and was killed; {said}")
+    assert entry.outcome == (INTERRUPTED if began else "ERROR")
+    assert not Path(f"/proc/{pid.read_text(encoding='ascii')}").exists()
+
+
+def test_the_restore_of_a_killed_run_is_the_benchs_own(where: Where) -> None:
+    argv = nightly_run.restore_command(Job("this-machine"), where)
+    words = ["restore", "--candidate", "this-machine", "--inventory", str(INVENTORY), "--runs", str(where.runs)]
+    assert argv[argv.index("daq_bench.rig") + 1 :] == words
 
 
 def leaves(*, then: str = "", **plan: object) -> str:

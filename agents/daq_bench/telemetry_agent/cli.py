@@ -37,6 +37,7 @@ from daq_bench.telemetry_agent.summary import REPLAY_FILE, after_replay, load_su
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 PERIOD_S_MIN, PERIOD_S_MAX = 0.1, 3600.0
+SHA256_DIGITS = 64
 SPOOL_BYTES_MIN = 2 * 2**20
 
 
@@ -116,7 +117,15 @@ def _add_choice(command: argparse.ArgumentParser) -> None:
     command.add_argument("--ipmi-cipher-suite", type=_cipher_suite, metavar="N", help="0 to 17 (17)")
     command.add_argument("--redfish-port", type=_port, metavar="N", help="read the same BMC's Redfish service too")
     command.add_argument("--redfish-ca-file", default="", metavar="PATH", help="certificate that vouches for it")
+    command.add_argument("--redfish-fingerprint", type=_sha256, metavar="SHA256", help="of its own certificate")
     command.add_argument("--redfish-insecure", action="store_true", help="do not check its certificate")
+
+
+def _sha256(text: str) -> str:
+    digits = text.replace(":", "").lower()
+    if len(digits) != SHA256_DIGITS or set(digits) - set("0123456789abcdef"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no SHA-256 in hexadecimal digits")
+    return digits
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -165,8 +174,10 @@ def choice_of(arguments: argparse.Namespace) -> Choice:
 
 def _redfish_of(arguments: argparse.Namespace) -> Address | None:
     if not arguments.redfish_port:
-        if arguments.redfish_ca_file or arguments.redfish_insecure:
-            raise UsageError("--redfish-port is missing: --redfish-ca-file and --redfish-insecure are about it")
+        if arguments.redfish_ca_file or arguments.redfish_fingerprint or arguments.redfish_insecure:
+            raise UsageError(
+                "--redfish-port is missing: --redfish-ca-file, --redfish-fingerprint and --redfish-insecure are about it"
+            )
         return None
     return Address(
         arguments.ipmi_lan,
@@ -174,6 +185,7 @@ def _redfish_of(arguments: argparse.Namespace) -> Address | None:
         arguments.ipmi_user,
         arguments.redfish_ca_file,
         arguments.redfish_insecure,
+        arguments.redfish_fingerprint or "",
     )
 
 

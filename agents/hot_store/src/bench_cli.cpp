@@ -30,7 +30,7 @@ struct BenchOptions {
   LoadOptions load;
   bool backlog_given = false;
   std::string rocksdb_library = kRocksDbLibrary;
-  std::string json_path;
+  daqwriter::OutputPath json_path;
 };
 
 void add_load(CLI::App& app, LoadOptions& o) {
@@ -204,7 +204,8 @@ ExitCode measure(const BenchOptions& options, Watch& watch) {
               kEnd_s + options.store.patience_s);
   Distance distance;
   distance.before_ns = handover_ns(kHandoverSeconds);
-  const LoadResult result = run_load(*subject, options.load, watch.stop_signal);
+  LoadResult result = run_load(*subject, options.load, watch.stop_signal);
+  if (result.error.empty()) result.error = subject->gone();
   distance.after_ns = handover_ns(kHandoverSeconds);
   const ExitCode code = finish(options, subject->promise(), result, distance);
   watch.allow(whole_store_s(options.store));

@@ -80,6 +80,9 @@ class Engine {
   virtual bool lost_by_crash() const { return false; }
 
   virtual std::string description() const = 0;
+  // Why what was acknowledged is not to be found any more, as when somebody removed the store's files; empty:
+  // it is.
+  virtual std::string gone() const { return {}; }
   virtual std::string promise() const = 0;  // what survives what, in one sentence
 };
 

@@ -41,6 +41,7 @@ class LmdbEngine : public Engine {
   Bytes remember(const std::string& name, const Bytes& value) override;
   std::optional<std::uint64_t> commits() const override { return env_->commits(); }
   std::string description() const override;
+  std::string gone() const override { return env_->gone(); }
   std::string promise() const override;
   std::vector<std::string> check(const std::function<void()>& progress) override;
   bool lost_by_crash() const override { return env_->folder().lost_by_crash(); }

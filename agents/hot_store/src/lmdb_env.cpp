@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "base/file_identity.h"
 #include "base/status.h"
 #include "base/units.h"
 
@@ -64,11 +65,13 @@ LmdbEnv::LmdbEnv(std::unique_ptr<LevelFolder> folder, std::uint64_t capacity, Du
             folder_->name() +
             ": the machine went down while this store was not synchronised, so that it may be damaged: "
             "`hotstore verify` tells what is left; put new events into a new folder");
+      refuse_another_durability();
       reserve(capacity);
       folder_->keep();
       if (durability_ == Durability::process) folder_->mark_not_synced();
     }
     open(capacity);
+    if (changes() && durability_ == Durability::system && folder_->is_marked_not_synced()) make_durable();
   } catch (const Damage& damage) {
     if (env_) mdb_env_close(env_);
     throw_located(damage);
@@ -76,6 +79,21 @@ LmdbEnv::LmdbEnv(std::unique_ptr<LevelFolder> folder, std::uint64_t capacity, Du
     if (env_) mdb_env_close(env_);
     throw;
   }
+}
+
+// What one process does not synchronise, no other one makes durable: the mark is the mode of all who have the
+// store open.
+void LmdbEnv::refuse_another_durability() const {
+  const bool marked = folder_->is_marked_not_synced();
+  if (folder_->alone() || marked == (durability_ == Durability::process)) return;
+  throw Refusal(folder_->name() + ": another process has it open with --durability " +
+                (marked ? "process" : "system") + ": give the same, or wait for its end");
+}
+
+// As a process leaves it that was killed before it synchronised.
+void LmdbEnv::make_durable() const {
+  check_lmdb(mdb_env_sync(env_, 1), "mdb_env_sync");
+  folder_->clear_not_synced();
 }
 
 void LmdbEnv::throw_located(const Damage& damage) const {
@@ -187,6 +205,16 @@ LmdbEnv::~LmdbEnv() {
     std::cerr << "hotstore: " << folder_->name() << " could not be synchronised: " << mdb_strerror(code)
               << "; it does not survive a crash of the machine\n";
   if (changes() && code == 0) folder_->clear_not_synced();
+}
+
+std::string LmdbEnv::gone() const {
+  int data = -1;
+  const fs::path& folder = folder_->path();
+  struct stat lock {};
+  const bool there = mdb_env_get_fd(env_, &data) == 0 &&
+                     daqwriter::leads_to(AT_FDCWD, (folder / "data.mdb").string(), data) &&
+                     lstat((folder / "lock.mdb").c_str(), &lock) == 0;
+  return there ? "" : folder_->name() + ": its files were removed or replaced while it was in use";
 }
 
 std::size_t LmdbEnv::last_commit() const {

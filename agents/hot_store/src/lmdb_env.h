@@ -91,6 +91,7 @@ class LmdbEnv {
   MDB_dbi table() const { return table_; }
   MDB_env* handle() const { return env_; }  // for operations that go past this layer
   // Number of the last commit, of any process.
+  std::string gone() const;  // as Engine::gone
   std::size_t last_commit() const;
   // Frees what readers of processes that were killed still hold; returns how
   // many there were.
@@ -128,6 +129,8 @@ class LmdbEnv {
   bool changes() const { return folder_->access() == Access::change; }
   void open(std::uint64_t capacity);
   void refuse_links() const;
+  void refuse_another_durability() const;
+  void make_durable() const;
   void refuse_page_size() const;
   void open_table();
   void reserve(std::uint64_t capacity) const;

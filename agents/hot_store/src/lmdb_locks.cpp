@@ -1,5 +1,7 @@
 // The locks of the embedded engine: who holds which event, until when.
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "base/status.h"
 #include "lmdb_engine.h"
@@ -9,6 +11,8 @@ namespace hotstore {
 namespace {
 
 constexpr const char* kTokenName = "last token";
+constexpr auto kPauseOfAFullStore = std::chrono::milliseconds(10);
+constexpr int kTriesOfAFullStore = 1000;  // 10 s
 
 std::size_t search_index(std::optional<char> level) {
   return level ? static_cast<std::size_t>(*level - '0') : 0;
@@ -151,7 +155,7 @@ std::optional<Grant> LmdbEngine::get_any(const Claimant& claimant) {
   }
   std::optional<Grant> given;
   Search next;
-  const Answer answer = change([&](MDB_txn* txn) {
+  const auto search = [&](MDB_txn* txn) {
     given = run_out(txn, claimant, now_ms);
     next = {from, 0, 0};
     if (given) return Answer::ok;
@@ -164,9 +168,16 @@ std::optional<Grant> LmdbEngine::get_any(const Claimant& claimant) {
       next = {{}, env_->last_commit(), next_deadline(txn)};
     }
     return Answer::ok;
-  });
+  };
+  // Full for a moment is no end: who has an event already makes room when it is done with it.
+  Answer answer = change(search);
+  for (int tries = 1; answer == Answer::full && tries < kTriesOfAFullStore; ++tries) {
+    std::this_thread::sleep_for(kPauseOfAFullStore);
+    answer = change(search);
+  }
   if (answer != Answer::ok)
-    throw daqwriter::Failure(description() + " has no room to keep a lock: give it more --capacity");
+    throw daqwriter::Failure(description() +
+                             " has had no room to keep a lock for 10 s: give it more --capacity");
   if (given && given->returned) env_->forget_dead_readers();
   std::lock_guard hold(searches_gate_);
   searches_[index] = next;

@@ -14,6 +14,7 @@ class RawLmdb : public Subject {
   RawLmdb(std::unique_ptr<LmdbEnv> env, KeySchema schema);
 
   std::unique_ptr<Session> session() override;
+  std::string gone() const override { return engine_.gone(); }
   std::string promise() const override { return engine_.promise(); }
 
  private:

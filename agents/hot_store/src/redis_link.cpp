@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -20,7 +21,7 @@ using daqwriter::Failure;
 using daqwriter::Refusal;
 
 constexpr timeval kConnectTime{1, 0};
-constexpr timeval kReplyTime{5, 0};
+constexpr double kReplyTime_s = 5;
 constexpr auto kPause = std::chrono::milliseconds(50);
 constexpr int kHighestPort = 65535;
 
@@ -41,6 +42,28 @@ Reply as_reply(const redisReply* raw) {
     reply.text = text_of(raw);
   }
   return reply;
+}
+
+std::optional<unsigned> integer_in(const redisReply& reply, unsigned least, unsigned most) {
+  const bool good =
+      reply.type == REDIS_REPLY_INTEGER && reply.integer >= least && reply.integer <= static_cast<int>(most);
+  return good ? std::optional(static_cast<unsigned>(reply.integer)) : std::nullopt;
+}
+
+// [first slot, last slot, [host, port, ...], replicas ...]; "" stands for the host that was asked.
+std::optional<Shard> shard_in(const redisReply& piece, const std::string& asked_host) {
+  if (piece.type != REDIS_REPLY_ARRAY || piece.elements < 3) return std::nullopt;
+  const redisReply& node = *piece.element[2];
+  if (node.type != REDIS_REPLY_ARRAY || node.elements < 2) return std::nullopt;
+  const auto first = integer_in(*piece.element[0], 0, kSlots - 1);
+  const auto last = integer_in(*piece.element[1], 0, kSlots - 1);
+  const auto port = integer_in(*node.element[1], 1, kHighestPort);
+  const int host = node.element[0]->type;
+  if (!first || !last || *first > *last || !port || (host != REDIS_REPLY_STRING && host != REDIS_REPLY_NIL))
+    return std::nullopt;
+  Endpoint owner{text_of(node.element[0]), static_cast<int>(*port)};
+  if (owner.host.empty()) owner.host = asked_host;
+  return Shard{*first, *last, owner};
 }
 
 bool starts(const std::string& text, std::initializer_list<const char*> heads) {
@@ -79,13 +102,40 @@ Endpoint Endpoint::parse(const std::string& text) {
   throw Refusal("--endpoint '" + text + "': write HOST:PORT, as in 127.0.0.1:6379, or unix:PATH");
 }
 
-RedisContext connect_to(const Endpoint& endpoint, std::string& error) {
+// hiredis makes room for as many elements as a reply announces, and goes through them all to free it.
+constexpr auto kMostElements = 1 << 20;
+
+const redisReplyObjectFunctions*& made_by_hiredis() {
+  static const redisReplyObjectFunctions* functions = nullptr;
+  return functions;
+}
+
+// `Count`: int or size_t, by hiredis' version.
+template <typename Count>
+void* bounded_array(const redisReadTask* task, Count elements) {
+  return elements > static_cast<Count>(kMostElements) ? nullptr
+                                                      : made_by_hiredis()->createArray(task, elements);
+}
+
+void bound_replies(redisContext& context) {
+  static redisReplyObjectFunctions bounded = [&context] {
+    made_by_hiredis() = context.reader->fn;
+    redisReplyObjectFunctions all = *context.reader->fn;
+    all.createArray = &bounded_array;
+    return all;
+  }();
+  context.reader->fn = &bounded;
+}
+
+RedisContext connect_to(const Endpoint& endpoint, std::string& error, double wait_s) {
   RedisContext context(endpoint.is_unix()
                            ? redisConnectUnixWithTimeout(endpoint.host.c_str(), kConnectTime)
                            : redisConnectWithTimeout(endpoint.host.c_str(), endpoint.port, kConnectTime),
                        redisFree);
   if (context && !context->err) {
-    redisSetTimeout(context.get(), kReplyTime);
+    bound_replies(*context);
+    const auto limit_us = static_cast<std::int64_t>((kReplyTime_s + wait_s) * 1e6);
+    redisSetTimeout(context.get(), {limit_us / 1'000'000, limit_us % 1'000'000});
     return context;
   }
   error = endpoint.text() + ": " + (context ? context->errstr : "out of memory");
@@ -152,7 +202,8 @@ RedisLink::Context RedisLink::take(const Endpoint& endpoint, std::string& error)
       return context;
     }
   }
-  return connect_to(endpoint, error);
+  // A server that waits for its replicas is silent for as long as we asked.
+  return connect_to(endpoint, error, options_.replicas > 0 ? options_.wait_s : 0);
 }
 
 void RedisLink::give(const Endpoint& endpoint, Context context) {
@@ -172,6 +223,24 @@ void RedisLink::learn_shards() {
   }
 }
 
+// By the answer to CLUSTER SLOTS; empty unless that gives every slot to one node, whatever it says else.
+static std::vector<Shard> shards_in(const redisReply& answer, const std::string& asked_host) {
+  std::vector<Shard> found;
+  if (answer.type != REDIS_REPLY_ARRAY) return {};
+  for (std::size_t i = 0; i < answer.elements; ++i) {
+    const std::optional<Shard> shard = shard_in(*answer.element[i], asked_host);
+    if (!shard) return {};
+    found.push_back(*shard);
+  }
+  std::sort(found.begin(), found.end(), [](const Shard& a, const Shard& b) { return a.first < b.first; });
+  unsigned next = 0;
+  for (const Shard& shard : found) {
+    if (shard.first != next) return {};
+    next = shard.last + 1;
+  }
+  return next == kSlots ? found : std::vector<Shard>();
+}
+
 bool RedisLink::learn_from(const Endpoint& endpoint) {
   std::string error;
   Context context = take(endpoint, error);
@@ -183,18 +252,8 @@ bool RedisLink::learn_from(const Endpoint& endpoint) {
   if (!options_.cluster) {
     found.push_back({0, kSlots - 1, endpoint});
   } else {
-    unsigned covered = 0;
-    for (std::size_t i = 0; i < raw->elements; ++i) {
-      const redisReply* piece = raw->element[i];
-      const redisReply* node = piece->element[2];
-      Endpoint owner{text_of(node->element[0]), static_cast<int>(node->element[1]->integer)};
-      if (owner.host.empty()) owner.host = endpoint.host;
-      found.push_back({static_cast<unsigned>(piece->element[0]->integer),
-                       static_cast<unsigned>(piece->element[1]->integer), owner});
-      covered += found.back().last - found.back().first + 1;
-    }
-    if (covered != kSlots) return false;
-    std::sort(found.begin(), found.end(), [](const Shard& a, const Shard& b) { return a.first < b.first; });
+    found = shards_in(*raw, endpoint.host);
+    if (found.empty()) return false;
   }
   give(endpoint, std::move(context));
   std::lock_guard hold(gate_);

@@ -38,7 +38,7 @@ struct Endpoint {
 using RedisContext = std::unique_ptr<redisContext, decltype(&redisFree)>;
 
 // A new connection with time limits; none: `error` says why.
-RedisContext connect_to(const Endpoint& endpoint, std::string& error);
+RedisContext connect_to(const Endpoint& endpoint, std::string& error, double wait_s = 0);
 
 struct RedisOptions {
   std::vector<Endpoint> endpoints;  // of a cluster: some of its nodes

@@ -20,7 +20,7 @@ constexpr double kLongest_s = 86'400;
 struct Options {
   StoreOptions store;
   SemanticsOptions checks;
-  std::string json_path;
+  daqwriter::OutputPath json_path;
 };
 
 // `error`: why the checks did not finish; null when they did.

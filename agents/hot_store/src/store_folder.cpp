@@ -259,6 +259,10 @@ bool LevelFolder::lost_by_crash() const {
   return is_whole(mark) && *mark != boot_identity() + "\n";
 }
 
+bool LevelFolder::is_marked_not_synced() const {
+  return content(fd_, kNotSynced).has_value();
+}
+
 void LevelFolder::mark_not_synced() {
   const std::optional<std::string> mark = content(fd_, kNotSynced);
   if (is_whole(mark)) return;

@@ -39,6 +39,8 @@ class LevelFolder {
 
   // True: the machine went down while operations were not synchronised.
   bool lost_by_crash() const;
+  // True: operations are not synchronised now, or were not when a process was killed.
+  bool is_marked_not_synced() const;
   // Sets the mark, durably: from here on a crash of the machine may lose or damage the content.
   void mark_not_synced();
   // The drive has everything: removes the mark, unless somebody else still uses the folder.

@@ -122,8 +122,8 @@ std::string transport_of(const StoreOptions& options) {
   return named ? "unix" : "tcp";
 }
 
-void check_results(const std::string& json_path, const std::vector<std::string>& used, double stall_limit_s,
-                   const std::atomic<int>& stop_signal) {
+void check_results(const daqwriter::OutputPath& json_path, const std::vector<std::string>& used,
+                   double stall_limit_s, const std::atomic<int>& stop_signal) {
   daqwriter::Reporting results;
   results.json_path = json_path;
   const daqwriter::StopClock stop(stop_signal);

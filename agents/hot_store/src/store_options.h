@@ -8,6 +8,7 @@
 
 #include "base/stop_clock.h"
 #include "lmdb_env.h"
+#include "report/output_path.h"
 #include "subject.h"
 
 namespace hotstore {
@@ -44,8 +45,8 @@ std::string transport_of(const StoreOptions& options);
 void check_store(const StoreOptions& options);
 // Throws Refusal unless the results lie apart from what is `used`; daqwriter::Unanswered without an answer in
 // time.
-void check_results(const std::string& json_path, const std::vector<std::string>& used, double stall_limit_s,
-                   const std::atomic<int>& stop_signal);
+void check_results(const daqwriter::OutputPath& json_path, const std::vector<std::string>& used,
+                   double stall_limit_s, const std::atomic<int>& stop_signal);
 HotStore open_store(const StoreOptions& options, Access access = Access::change);
 // Opens baselines too. `rocksdb_library` is the library that --engine rocksdb loads.
 std::unique_ptr<Subject> open_subject(const StoreOptions& options, const std::string& rocksdb_library);

@@ -20,6 +20,7 @@ class StoreSubject : public Subject {
   std::unique_ptr<Session> session() override { return std::make_unique<StoreSession>(store_); }
   HotStore* store() override { return &store_; }
   std::optional<std::uint64_t> commits() const override { return store_.engine().commits(); }
+  std::string gone() const override { return store_.engine().gone(); }
   std::string promise() const override { return store_.engine().promise(); }
 
  private:

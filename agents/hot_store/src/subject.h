@@ -45,6 +45,7 @@ class Subject {
   virtual std::unique_ptr<Pipe> pipe() { return nullptr; }
   virtual HotStore* store() { return nullptr; }
   virtual std::optional<std::uint64_t> commits() const { return std::nullopt; }
+  virtual std::string gone() const { return {}; }  // as Engine::gone
   virtual std::string promise() const = 0;
 };
 

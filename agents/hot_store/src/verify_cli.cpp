@@ -21,7 +21,7 @@ using daqwriter::ExitCode;
 struct VerifyOptions {
   StoreOptions store;
   LoadOptions load;
-  std::string json_path;
+  daqwriter::OutputPath json_path;
 };
 
 struct Findings {

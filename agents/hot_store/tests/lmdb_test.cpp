@@ -274,6 +274,22 @@ TEST_F(Embedded, NoLinkToAFileOfSomebodyElseIsFollowed) {
     }
 }
 
+// The mapped files live on without a name, and what is acknowledged then is lost.
+TEST_F(Embedded, SaysThatItsFilesWereTakenAway) {
+  for (const char* name : {"data.mdb", "lock.mdb"}) {
+    const auto folder = directory.path(std::string("without-") + name);
+    const auto env = testing::open_env(folder);
+    EXPECT_EQ(env->gone(), "");
+    std::filesystem::remove(folder / name);
+    EXPECT_NE(env->gone().find("its files were removed or replaced"), std::string::npos) << name;
+  }
+  const auto folder = directory.path("replaced");
+  const auto env = testing::open_env(folder);
+  std::filesystem::copy_file(folder / "data.mdb", folder / "copy");
+  std::filesystem::rename(folder / "copy", folder / "data.mdb");
+  EXPECT_NE(env->gone(), "");
+}
+
 TEST_F(Embedded, WithDurabilityOfTheSystemManyWritersShareACommit) {
   const auto opened = testing::open_env(directory.path("shared"), 16 << 20, Durability::system);
   LmdbEnv& env = *opened;

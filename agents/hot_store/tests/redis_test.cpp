@@ -1,8 +1,14 @@
 // Tests of the distributed engine that need no server;
 // robot-suites/tests/test_hot_store.py starts real ones.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
 #include <set>
+#include <stdexcept>
+#include <thread>
 
 #include "base/status.h"
 #include "placement.h"
@@ -77,6 +83,78 @@ TEST(Redis, ThatIsNotThereIsRefused) {
   RedisOptions options;
   options.endpoints = {{"127.0.0.1", 1}};
   EXPECT_THROW(RedisLink link(options), Refusal);
+}
+
+// A server that gives one answer to everything. Ends with its client.
+class LyingRedis {
+ public:
+  explicit LyingRedis(std::string answer) : answer_(std::move(answer)) {
+    listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    if (bind(listener_, reinterpret_cast<sockaddr*>(&at), size) != 0 || listen(listener_, 8) != 0 ||
+        getsockname(listener_, reinterpret_cast<sockaddr*>(&at), &size) != 0)
+      throw std::runtime_error("no socket to listen on");
+    port_ = ntohs(at.sin_port);
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~LyingRedis() {
+    shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    close(listener_);
+  }
+  LyingRedis(const LyingRedis&) = delete;
+  LyingRedis& operator=(const LyingRedis&) = delete;
+  Endpoint endpoint() const { return {"127.0.0.1", port_}; }
+
+ private:
+  void serve() const {
+    for (int peer = 0; (peer = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC)) >= 0; close(peer)) {
+      std::array<char, 4096> asked{};
+      while (recv(peer, asked.data(), asked.size(), 0) > 0 &&
+             send(peer, answer_.data(), answer_.size(), MSG_NOSIGNAL) > 0) {
+      }
+    }
+  }
+
+  std::string answer_;
+  int listener_ = -1, port_ = 0;
+  std::thread thread_;
+};
+
+TEST(Redis, ThatAnswersWithNoMapOfAllSlotsIsRefused) {
+  const std::string node = "*2\r\n$1\r\na\r\n:7000\r\n";
+  const auto piece = [&](const std::string& first, const std::string& last) {
+    return "*3\r\n:" + first + "\r\n:" + last + "\r\n" + node;
+  };
+  const std::vector<std::string> lies = {
+      "*2\r\n:1\r\n:2\r\n",  // integers instead of pieces
+      "*0\r\n",
+      "+OK\r\n",
+      ":16384\r\n",
+      "$-1\r\n",
+      "*1\r\n*2\r\n:0\r\n:16383\r\n",                    // a piece without a node
+      "*1\r\n*3\r\n:0\r\n:16383\r\n*0\r\n",              // a node without anything
+      "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n:1\r\n:2\r\n",  // a number for a host
+      "*1\r\n" + piece("0", "16384"),
+      "*1\r\n" + piece("-1", "16383"),
+      "*1\r\n" + piece("16383", "0"),
+      "*2\r\n" + piece("0", "8191") + piece("0", "8191"),  // half of them twice
+      "*2147483647\r\n"};
+  for (const std::string& lie : lies) {
+    const LyingRedis server(lie);
+    RedisOptions options;
+    options.endpoints = {server.endpoint()};
+    options.cluster = true;
+    EXPECT_THROW(RedisLink link(options), Refusal) << lie;
+  }
+  const LyingRedis honest("*2\r\n" + piece("8192", "16383") + piece("0", "8191"));
+  RedisOptions options;
+  options.endpoints = {honest.endpoint()};
+  options.cluster = true;
+  EXPECT_EQ(RedisLink(options).shards().front().owner.text(), "a:7000");
 }
 
 }  // namespace

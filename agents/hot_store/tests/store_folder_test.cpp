@@ -128,6 +128,7 @@ TEST_F(Folders, LevelTwoIsSweptOnlyWhileNobodyElseUsesEitherLevel) {
     LevelFolder fast(directory.path("a"));
     other = large(fast);
   }
+  other->mark_not_synced();
   other->share();
   EXPECT_EQ(open_store(options("a", "a2")).sweep(), 1u) << "opening swept what another process has just put";
 }
@@ -244,6 +245,26 @@ TEST_F(Folders, TheMarkStaysWhileAnotherProcessUsesTheStore) {
   first.reset();
   second.clear_not_synced();
   EXPECT_FALSE(fs::exists(directory.path("a/hotstore.not-synced")));
+}
+
+TEST_F(Folders, OneStoreHasOneDurabilityForAllWhoHaveItOpen) {
+  StoreOptions durable = options("a", "");
+  durable.durability = "system";
+  {
+    HotStore store = open_store(options("a", ""));
+    EXPECT_THROW(open_store(durable), Refusal);
+    EXPECT_NO_THROW(open_store(options("a", "")));
+  }
+  {
+    HotStore store = open_store(durable);
+    EXPECT_THROW(open_store(options("a", "")), Refusal);
+    EXPECT_NO_THROW(open_store(durable));
+  }
+  // A process that was killed leaves the mark of its mode; whoever is alone makes its work durable.
+  const std::string mark = directory.path("a/hotstore.not-synced");
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> std::ofstream(mark).rdbuf();
+  HotStore store = open_store(durable);
+  EXPECT_FALSE(fs::exists(mark));
 }
 
 TEST_F(Folders, AfterACrashOfTheMachineAStoreThatWasNotSynchronisedIsReadOnly) {

@@ -19,7 +19,7 @@ struct Timing {
   double warm_up_s = 1;
   double connect_s = 10;
   double stall_limit_s = daqwriter::kDefaultStallLimitS;
-  std::string json_path;
+  daqwriter::OutputPath json_path;
 };
 void add_timing(CLI::App& app, Timing& timing);
 // Throws Refusal for a result that could not be written, and for a size that no message has.

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <list>
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -82,7 +83,7 @@ void answer_all(Connection& connection) {
 void serve_one(Served& one) {
   try {
     answer_all(one.connection);
-  } catch (const daqwriter::Failure& failure) {
+  } catch (const std::exception& failure) {  // std::bad_alloc too: as much as a peer asks for
     std::fprintf(stderr, "netprobe: %s\n", failure.what());
   }
   shutdown(one.connection.descriptor(), SHUT_RDWR);
@@ -103,9 +104,14 @@ ExitCode run_serve(const Endpoint& at, unsigned connections, const std::atomic<i
     served.remove_if(ended);
     if (caller < 0) continue;
     ++accepted;
-    served.push_back(std::make_unique<Served>(caller));
-    Served& one = *served.back();
-    one.thread = std::thread([&one] { serve_one(one); });
+    auto one = std::make_unique<Served>(caller);
+    try {
+      one->thread = std::thread([served_one = one.get()] { serve_one(*served_one); });
+    } catch (const std::system_error& failure) {
+      std::fprintf(stderr, "netprobe: a peer: no thread is left to answer it: %s\n", failure.what());
+      continue;
+    }
+    served.push_back(std::move(one));
   }
   for (const std::unique_ptr<Served>& one : served) shutdown(one->connection.descriptor(), SHUT_RDWR);
   for (const std::unique_ptr<Served>& one : served) one->thread.join();

@@ -15,7 +15,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
+import requests
 import sushy
 from ansible.module_utils.bench_bmc.bios import Firmware, text_of
 from ansible.module_utils.bench_bmc.errors import BmcError, BmcSilentError
@@ -26,6 +28,12 @@ TRIES, TRY_PAUSE_S = 2, 1  # of one request; what waits for a BMC tries on anywa
 POLL_S = 2.0
 NO_REDFISH = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 HTTP_NOT_FOUND, HTTP_NOT_ALLOWED = 404, 405
+ACCEPTED, NO_CONTENT = 202, 204
+TASK_RUNS, TASK_REFUSED = (
+    ("Starting", "Running", "Stopping", "Cancelling"),
+    ("Exception", "Killed", "Cancelled", "Interrupted"),
+)
+TASK_S_MAX = 60.0
 TAG_REFUSED = (412, 428)  # an entity tag that does not match, and one that is missing
 APPLY_TIME_TYPE = "#Settings.v1_1_0.PreferredApplyTime"
 JOB_WAITS = ("Scheduled", "New", "Pending", "ReadyForExecution", "Scheduling", "Waiting")
@@ -50,6 +58,7 @@ class Service:
     password_from: str  # what holds the password, for messages
     ca_file: str = ""  # empty: the certificates that Python's requests trusts
     insecure: bool = False
+    fingerprint: str = ""  # SHA-256 of the certificate itself; such a one is trusted, whoever signed it
     system: str = (
         ""  # which of several systems: the last part of its path; empty: the only one, or the only one with a BIOS
     )
@@ -99,11 +108,17 @@ def fault_of(service: Service, error: Exception) -> BmcError:
             f" {service.password_from}, unlock the user, or give it the right to configure"
         )
     if isinstance(error, exceptions.ConnectionError):
+        if "Fingerprints did not match" in text:
+            return BmcError(
+                f"{service.where}: its certificate is not the one of bmc.redfish_fingerprint, so that no password was sent. Remedy: find"
+                " out whether the BMC got a new certificate, or another machine answers; then correct the fingerprint"
+            )
         if "CERTIFICATE_VERIFY_FAILED" in text or "certificate verify failed" in text:
             reason = text.partition("certificate verify failed: ")[2].partition(" (_ssl")[0] or "not verified"
             return BmcError(
                 f"{service.where}: its certificate is not trusted: {reason}. Remedy: name the file with the CA's"
-                " certificate in bmc.redfish_ca_file, or write bmc.insecure: true to go without verification"
+                " certificate in bmc.redfish_ca_file, or the SHA-256 of a self-signed one in bmc.redfish_fingerprint;"
+                " bmc.insecure: true goes without verification"
             )
         if "doesn't match" in text or "Hostname mismatch" in text or "IP address mismatch" in text:
             return BmcError(
@@ -138,13 +153,27 @@ def reason_of(text: str) -> str:
     return text.rpartition("Caused by ")[2].rstrip(")") if "Caused by " in text else text
 
 
+class PinnedAdapter(requests.adapters.HTTPAdapter):
+    """Takes the one certificate with that SHA-256 for the service's, before anything is sent, and asks nobody who signed it."""
+
+    def __init__(self, pin: str) -> None:
+        """Keep what the pool of connections gets."""
+        self._pin = pin
+        super().__init__()
+
+    def init_poolmanager(self, *words: Any, **options: Any) -> None:
+        """Hand the fingerprint to urllib3, which compares it."""
+        super().init_poolmanager(*words, **{**options, "assert_fingerprint": self._pin})
+
+
 def connect(service: Service) -> System:
     """Log in and find the one computer system. Raises BmcError."""
-    if service.ca_file and not service.insecure and not os.path.isfile(service.ca_file):
+    pin = service.fingerprint.replace(":", "").lower()
+    if service.ca_file and not service.insecure and not pin and not os.path.isfile(service.ca_file):
         raise BmcError(
             f"bmc.redfish_ca_file: {service.ca_file} does not exist; correct the path (relative to the repository)"
         )
-    verify: bool | str = not service.insecure and (service.ca_file or True)
+    verify: bool | str = not (service.insecure or pin) and (service.ca_file or True)
     link = connector.Connector(
         service.url,
         verify=verify,
@@ -155,6 +184,8 @@ def connect(service: Service) -> System:
     )
     # Neither a proxy nor ~/.netrc of whoever runs the bench may come between.
     link._session.trust_env = False
+    if pin:
+        link._session.mount("https://", PinnedAdapter(pin))
     with speaking_to(service):
         root = sushy.Sushy(
             service.url, auth=auth.BasicAuth(service.user, service.password), connector=link, server_side_retries=TRIES
@@ -305,14 +336,14 @@ class System:
                 typed[name] = value
         return typed
 
-    def _patch(self, settings: Settings, bios_path: str, body: dict[str, Any]) -> None:
-        """Send a change. Services differ in the entity tag: some demand one, some refuse a weak one, some take nothing but `*`; and some
-        take the change at the Bios resource itself."""
+    def _patch(self, settings: Settings, bios_path: str, body: dict[str, Any]) -> str:
+        """Send a change; return the refusal of a task that was made of it. Services differ in the entity tag: some demand one, some refuse
+        a weak one, some take nothing but `*`; and some take the change at the Bios resource itself."""
         refused: exceptions.HTTPError | None = None
         for path in (settings.path, bios_path):
             for tag in settings.tags():
                 try:
-                    self.root._conn._op("PATCH", path, data=body, headers={"If-Match": tag} if tag else None)
+                    answer = self.root._conn._op("PATCH", path, data=body, headers={"If-Match": tag} if tag else None)
                 except exceptions.HTTPError as error:
                     refused = refused or error
                     if error.status_code in TAG_REFUSED:
@@ -321,9 +352,39 @@ class System:
                         break
                     raise
                 else:
-                    return
+                    return self._outcome(answer)
         if refused is not None:
             raise refused
+        return ""
+
+    def _outcome(self, answer: Any) -> str:
+        """Wait for what the service took to do later (202, with the place of its task); return the task's refusal.
+
+        A task that itself waits for the restart (iDRAC's job) is taken; so is one that is not over in time: what reads back will tell."""
+        place = (
+            urlsplit(str(answer.headers.get("Location", ""))) if getattr(answer, "status_code", 0) == ACCEPTED else None
+        )
+        if place is None or not place.path.startswith("/redfish/"):
+            return ""
+        deadline = time.monotonic() + TASK_S_MAX
+        while time.monotonic() < deadline:
+            try:
+                found = self.root._conn.get(
+                    place.path
+                )  # never of another host, which a location may name: the password goes along
+            except exceptions.HTTPError as error:
+                if error.status_code in NOT_THERE:
+                    return ""  # it is over and forgotten
+                raise
+            document = {} if found.status_code == NO_CONTENT else found.json()
+            state = document.get("TaskState", document.get("JobState"))
+            if state in TASK_REFUSED:
+                said = [str(each.get("Message", "")) for each in document.get("Messages") or []]
+                return " ".join(filter(None, said)) or f"its task ended as {state}"
+            if state not in TASK_RUNS and (state or found.status_code != ACCEPTED):
+                return ""
+            time.sleep(POLL_S)
+        return ""
 
     def clear_pending(self, jobs: Mapping[str, str]) -> bool:
         """Take back what is pending and not in force yet; say whether the service has a way to. `jobs`: the vendor's paths, for a service
@@ -370,7 +431,9 @@ class System:
         """Set attributes that need no reset, and wait until they read back."""
         path = self._at_once[next(iter(attributes))]
         with speaking_to(self.service):
-            refusal = self._refusal(attributes, lambda: self.root._conn.patch(path, data={"Attributes": attributes}))
+            refusal = self._refusal(
+                attributes, lambda: self._outcome(self.root._conn.patch(path, data={"Attributes": attributes}))
+            )
             deadline = time.monotonic() + AT_ONCE_S_MAX
             while not refusal and time.monotonic() < deadline:
                 now = self._attributes_beside()
@@ -380,15 +443,15 @@ class System:
         return refusal
 
     @staticmethod
-    def _refusal(attributes: dict[str, str], send: Callable[[], Any]) -> str:
+    def _refusal(attributes: dict[str, str], send: Callable[[], str]) -> str:
         """Send; return the BMC's refusal of the values."""
         try:
-            send()
+            said = send()
         except exceptions.AccessError:
             raise
         except exceptions.HTTPError as error:
-            return f"the BMC refused {', '.join(f'{n}={v}' for n, v in attributes.items())}: {said_by(error)}"
-        return ""
+            said = said_by(error)
+        return f"the BMC refused {', '.join(f'{n}={v}' for n, v in attributes.items())}: {said}" if said else ""
 
     def forget_registry(self) -> None:
         """Read the attribute registry anew: what is read-only in it follows from values that a restart brought into force."""

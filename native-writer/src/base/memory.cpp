@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <system_error>
@@ -22,6 +23,7 @@ namespace daqwriter {
 
 namespace {
 
+namespace fs = std::filesystem;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kShare = std::size_t{64} << 20;  // less is not worth a thread
 constexpr std::size_t kMostThreads = 16;
@@ -49,6 +51,43 @@ int touch(std::byte* data, std::size_t bytes) {
   if (errno != EINVAL) return errno;
   std::memset(data, 0, bytes);
   return 0;
+}
+
+std::uint64_t system_available_bytes(const std::string& root) {
+  std::ifstream meminfo(root + "/proc/meminfo");
+  for (std::string name; meminfo >> name;) {
+    std::uint64_t kib = 0;
+    if (name == "MemAvailable:" && meminfo >> kib) return kib * 1024;
+  }
+  throw Failure("/proc/meminfo has no MemAvailable line");
+}
+
+struct CgroupFiles {
+  std::string mounted, limit, used, reclaimable;  // `reclaimable`: a line of memory.stat
+};
+const CgroupFiles kVersion2{"/sys/fs/cgroup/", "memory.max", "memory.current", "inactive_file"};
+const CgroupFiles kVersion1{"/sys/fs/cgroup/memory/", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                            "total_inactive_file"};
+
+std::optional<std::uint64_t> number_in(const fs::path& file) {
+  std::uint64_t number = 0;
+  std::ifstream in(file);
+  return in >> number ? std::optional(number) : std::nullopt;
+}
+
+// What a group may still take before the kernel ends one of its processes: the page cache goes first. Nothing
+// without a limit.
+std::optional<std::uint64_t> left_in_cgroup(const fs::path& group, const CgroupFiles& files) {
+  const auto limit = number_in(group / files.limit);
+  const auto used = number_in(group / files.used);
+  if (!limit || !used) return std::nullopt;
+  std::uint64_t reclaimable = 0, bytes = 0;
+  std::ifstream stat(group / "memory.stat");
+  for (std::string name; stat >> name >> bytes;) {
+    if (name == files.reclaimable) reclaimable = bytes;
+  }
+  const std::uint64_t held = *used - std::min(reclaimable, *used);
+  return *limit - std::min(held, *limit);
 }
 
 Feature feature(const char* name, const std::string& reason) {
@@ -135,21 +174,35 @@ Memory::~Memory() {
   if (data_) munmap(data_, bytes_);
 }
 
-std::uint64_t available_memory_bytes() {
-  std::ifstream meminfo("/proc/meminfo");
-  for (std::string name; meminfo >> name;) {
-    std::uint64_t kib = 0;
-    if (name == "MemAvailable:" && meminfo >> kib) return kib * 1024;
+AvailableMemory available_memory(const std::string& root) {
+  AvailableMemory least{system_available_bytes(root), "MemAvailable"};
+  std::ifstream groups(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    // "0::/path" of version 2, "4:cpu,memory:/path" of version 1.
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const CgroupFiles* const files = controllers == ",,"                                 ? &kVersion2
+                                     : controllers.find(",memory,") != std::string::npos ? &kVersion1
+                                                                                         : nullptr;
+    if (!files) continue;
+    // A limit of a group above holds for all below it.
+    for (fs::path group = line.substr(second + 1);; group = group.parent_path()) {
+      const std::string folder = root + files->mounted + group.relative_path().string();
+      const auto left = left_in_cgroup(folder, *files);
+      if (left && *left < least.bytes) least = {*left, "the limit of the memory cgroup " + group.string()};
+      if (!group.has_relative_path()) break;
+    }
   }
-  throw Failure("/proc/meminfo has no MemAvailable line");
+  return least;
 }
 
 void require_memory(std::uint64_t bytes, const char* purpose, const char* remedy) {
-  const std::uint64_t available = available_memory_bytes();
-  if (bytes <= available) return;
+  const AvailableMemory available = available_memory();
+  if (bytes <= available.bytes) return;
   throw Refusal(std::string(purpose) + " need " + format_gb(static_cast<double>(bytes)) + " (" +
-                std::to_string(bytes) + " B) of memory; " + format_gb(static_cast<double>(available)) +
-                " are available (MemAvailable); use a smaller " + remedy);
+                std::to_string(bytes) + " B) of memory; " + format_gb(static_cast<double>(available.bytes)) +
+                " are available (" + available.source + "); use a smaller " + remedy);
 }
 
 }  // namespace daqwriter

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/feature.h"
@@ -35,8 +36,14 @@ class Memory {
   bool locked_ = false;
 };
 
-// MemAvailable of /proc/meminfo.
-std::uint64_t available_memory_bytes();
+struct AvailableMemory {
+  std::uint64_t bytes = 0;
+  std::string source;  // "MemAvailable", or "the limit of the memory cgroup /jobs"
+};
+
+// The least of what the system has left and what the limits of our memory cgroups do, both versions. `root`:
+// a tree with /proc and /sys.
+AvailableMemory available_memory(const std::string& root = "");
 
 // Throws Refusal with the arithmetic when `bytes` for `purpose` exceed what is available; `remedy`:
 // the options to make smaller.

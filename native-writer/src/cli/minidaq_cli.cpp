@@ -114,7 +114,7 @@ ExitCode search(const MiniDaqAsked& t, const std::atomic<int>& stop_signal) {
   unpaced.unpaced = true;
   unpaced.trigger_rate_hz = 0;
   unpaced.keep = false;
-  unpaced.line_protocol_path.clear();
+  unpaced.line_protocol_path = {};
   const auto record = [&](const MiniDaqOptions& options) {
     return record_or_fail(options, plan_minidaq(options, &stop), stop_signal);
   };

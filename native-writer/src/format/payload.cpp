@@ -17,10 +17,11 @@ std::uint64_t scramble(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-std::uint64_t payload_key(std::uint64_t seed, const RecordId& record_id) {
+std::uint64_t payload_key(std::uint64_t seed, const RecordId& record_id, std::uint64_t run_key) {
   std::array<std::uint64_t, 2> halves{};
   std::memcpy(halves.data(), record_id.data(), record_id.size());
-  return scramble(scramble(scramble(seed + kGolden) + halves[0]) + halves[1]);
+  const std::uint64_t key = scramble(scramble(scramble(seed + kGolden) + halves[0]) + halves[1]);
+  return run_key == 0 ? key : scramble(key + run_key);
 }
 
 void fill_payload(std::span<std::byte> payload, std::uint64_t key, std::uint32_t link, std::uint64_t slot) {

@@ -46,8 +46,9 @@ struct HeaderOnDisk {
   std::uint32_t block_bytes;      // of a framed record, as what follows; 0 otherwise
   std::uint32_t writers;
   std::uint64_t most_blocks;
+  std::uint64_t run_key;  // 0 in older records
 };
-static_assert(sizeof(HeaderOnDisk) == 128);
+static_assert(sizeof(HeaderOnDisk) == 136);
 
 struct FrameOnDisk {
   std::array<char, 8> magic;
@@ -250,7 +251,8 @@ void encode_record_header(RecordHeader& h, std::span<std::byte> block) {
                                   trailer,
                                   h.block_bytes,
                                   h.writers,
-                                  h.most_blocks},
+                                  h.most_blocks,
+                                  h.run_key},
                      block);
 }
 
@@ -276,6 +278,7 @@ BlockCheck decode_record_header(std::span<const std::byte> block, RecordHeader& 
        static_cast<RecordMode>(disk.mode),
        disk.trailer_version >= kBoundTrailer,
        disk.crc};
+  h.run_key = disk.run_key;
   if (disk.version != kFramedVersion) return BlockCheck::valid;  // what lies behind is no field of theirs
   h.block_bytes = disk.block_bytes;
   h.writers = disk.writers;

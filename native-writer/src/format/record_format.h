@@ -105,6 +105,7 @@ struct RecordHeader {
   std::uint32_t block_bytes = 0;  // from the beginning of one frame to that of the next
   std::uint32_t writers = 0;      // each made blocks of its own, of the links that were its own
   std::uint64_t most_blocks = 0;  // that the record can have
+  std::uint64_t run_key = 0;      // of the payload, another one in each run; 0: of an older record
 
   bool framed() const { return block_bytes > 0; }
   std::uint64_t superchunks_per_block() const { return (block_bytes - alignment) / superchunk_bytes; }

@@ -333,6 +333,11 @@ Manifest read_manifest(std::istream& in, const std::string& name) {
       if (manifest.bad_lines.size() == kMostBadLines) break;
     }
   }
+  if (manifest.sealed && bytes > 0) {
+    manifest.sealed = false;
+    manifest.bad_lines.push_back(
+        {begin, std::to_string(bytes) + " bytes without a line's end stand behind the seal"});
+  }
   if (manifest.run.slots_per_stream == 0) throw Refusal(name + ": does not hold one whole line");
   return manifest;
 }

@@ -1,6 +1,9 @@
 #include "record/application.h"
 
 #include <algorithm>
+#include <cstring>
+
+#include "format/payload.h"
 
 namespace daqwriter {
 namespace {
@@ -14,6 +17,12 @@ RecordId record_id_of(const MiniDaqOptions& options, std::uint32_t number) {
   return id;
 }
 
+std::uint64_t random_run_key() {
+  std::uint64_t key = 0;
+  std::memcpy(&key, random_record_id().data(), sizeof key);
+  return std::max<std::uint64_t>(key, 1);
+}
+
 }  // namespace
 
 Application::Application(const MiniDaqOptions& options, const MiniDaqPlan& plan, std::uint32_t number,
@@ -22,6 +31,7 @@ Application::Application(const MiniDaqOptions& options, const MiniDaqPlan& plan,
       plan_(plan),
       mine_(plan.applications[number]),
       control_(control),
+      run_key_(random_run_key()),
       schedule_(options.links, plan.rate_hz, options.duration_s),
       ring_memory_(options.links * plan.slots_per_link * options.superchunk_bytes, mine_.target.numa_node),
       control_memory_(mine_.target.alignment, mine_.target.numa_node),
@@ -37,7 +47,8 @@ Application::Application(const MiniDaqOptions& options, const MiniDaqPlan& plan,
     std::byte* memory = ring_memory_.data() + link * plan.slots_per_link * options.superchunk_bytes;
     rings_.push_back(std::make_unique<LinkRing>(memory, plan.slots_per_link, options.superchunk_bytes));
   }
-  prepare_rings(rings_, options.seed, result_.record_id, options.checksum);
+  prepare_rings(rings_, payload_key(options.seed, result_.record_id, run_key_), result_.record_id,
+                options.checksum);
 }
 
 std::span<std::byte> Application::control_block() {
@@ -67,6 +78,7 @@ void Application::write_header(std::int64_t started_utc_ns) {
     header.writers = options_.writers;
     header.most_blocks = plan_.most_blocks;
   }
+  header.run_key = run_key_;
   try {
     within("clearing an older record's trailer", [this] { clear_old_trailer(); });
     encode_record_header(header, control_block());

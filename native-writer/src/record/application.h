@@ -57,6 +57,7 @@ class Application {
   const MiniDaqPlan& plan_;
   const ApplicationPlan& mine_;
   RunControl& control_;
+  const std::uint64_t run_key_;  // of the payload
   ApplicationResult result_;
   std::uint32_t header_crc_ = 0;  // of the record header; the trailer carries it
   ArrivalSchedule schedule_;

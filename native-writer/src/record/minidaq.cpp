@@ -143,7 +143,7 @@ class Run {
 
   // The sum comes last: who reads the last line has it.
   void sample() {
-    const double t = seconds(monotonic_ns() - control_.start_ns);
+    const double t = seconds(since_start_ns());
     const std::vector<std::string> names = options_.targets();
     Counts all;
     for (std::size_t target = 0; target < names.size(); ++target) {

@@ -1,9 +1,6 @@
 #include "report/line_protocol.h"
 
-#include <fcntl.h>
 #include <unistd.h>
-
-#include <cerrno>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -30,9 +27,9 @@ Tags parse_tags(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) {
     const std::size_t equals = argument.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == argument.size() ||
-        argument.find('\n') != std::string::npos || argument.back() == '\\') {
+        argument.find('\n') != std::string::npos || argument[equals - 1] == '\\' || argument.back() == '\\') {
       throw Refusal("--tag '" + argument +
-                    "': write key=value, both non-empty, on one line, not ending in a backslash");
+                    "': write key=value, both non-empty, on one line, neither ending in a backslash");
     }
     const std::string key = argument.substr(0, equals);
     if (key == "command" || key == "phase")
@@ -60,17 +57,9 @@ std::string format_line(const Tags& tags, const Fields& fields, std::int64_t utc
   return line + " " + std::to_string(utc_nanoseconds) + "\n";
 }
 
-LineProtocol::LineProtocol(const std::string& path, Tags tags, const std::string& command)
-    : tags_(std::move(tags)) {
+LineProtocol::LineProtocol(const OutputPath& path, Tags tags, const std::string& command)
+    : tags_(std::move(tags)), path_(path), fd_(path.empty() ? -1 : path.appending()) {
   tags_["command"] = command;
-  if (path.empty()) return;
-  constexpr mode_t kMode = 0644;
-  fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kMode);
-  if (fd_ < 0) throw Refusal("--line-protocol " + path + ": " + errno_text(errno));
-}
-
-LineProtocol::~LineProtocol() {
-  if (fd_ >= 0) close(fd_);
 }
 
 void LineProtocol::write(const std::string& phase, const Fields& fields, const Tags& more) {

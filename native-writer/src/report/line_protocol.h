@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "report/output_path.h"
+
 namespace daqwriter {
 
 using Tags = std::map<std::string, std::string>;
@@ -21,10 +23,7 @@ std::string format_line(const Tags& tags, const Fields& fields, std::int64_t utc
 
 class LineProtocol {
  public:
-  LineProtocol(const std::string& path, Tags tags, const std::string& command);  // "": writes nothing
-  ~LineProtocol();
-  LineProtocol(const LineProtocol&) = delete;
-  LineProtocol& operator=(const LineProtocol&) = delete;
+  LineProtocol(const OutputPath& path, Tags tags, const std::string& command);  // "": writes nothing
 
   // `more`: tags of this record only.
   void write(const std::string& phase, const Fields& fields, const Tags& more = {});
@@ -32,6 +31,7 @@ class LineProtocol {
 
  private:
   Tags tags_;
+  OutputPath path_;  // keeps fd_ open
   int fd_ = -1;
   std::uint64_t failed_ = 0;
 };

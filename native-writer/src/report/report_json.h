@@ -1,4 +1,4 @@
-// Promise: a JSON result appears under its name whole or not at all.
+// Promise: the JSON of all results, as documents and as files.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,18 +7,13 @@
 
 #include "base/feature.h"
 #include "base/histogram.h"
+#include "report/output_path.h"
 
 namespace daqwriter {
 
-// Throws Refusal when `path` ("-": standard output, "": nowhere) could not be written later, or when writing
-// it would change one of `used`, the files and directories that the command reads or writes: called before
-// any work.
-void require_writable_output(const std::string& option, const std::string& path,
-                             const std::vector<std::string>& used = {});
-
-// Temporary file beside it, fsync, rename, fsync of the directory; "-" is standard output, "" nothing. Throws
-// Failure, also when standard output did not take all of it.
-void write_json(const std::string& path, const nlohmann::ordered_json& document);
+// As OutputPath::replace; where that fails the document goes to standard output, so that no measurement is
+// lost. Throws Failure then too, also when standard output did not take all of it.
+void write_json(const OutputPath& path, const nlohmann::ordered_json& document);
 
 // Summary of nanosecond values in microseconds, with the whole histogram.
 nlohmann::ordered_json latency_json(const Histogram& nanoseconds, const std::string& definition);

@@ -6,14 +6,15 @@
 
 #include "base/worker_thread.h"
 #include "report/line_protocol.h"
+#include "report/output_path.h"
 
 namespace daqwriter {
 
 // Where a command leaves its results, and how often it speaks while it runs.
 struct Reporting {
   double interval_s = 0.1;
-  std::string json_path;           // "-": standard output, "": nowhere
-  std::string line_protocol_path;  // "": nowhere
+  OutputPath json_path;           // "-": standard output, "": nowhere
+  OutputPath line_protocol_path;  // "": nowhere
   Tags tags;
 };
 

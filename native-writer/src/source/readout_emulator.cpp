@@ -164,9 +164,8 @@ void ReadoutEmulator::watch_busy(std::int64_t t_ns) {
   busy_count_.store(busy_.count(), std::memory_order_relaxed);
 }
 
-void prepare_rings(const std::vector<std::unique_ptr<LinkRing>>& rings, std::uint64_t seed,
+void prepare_rings(const std::vector<std::unique_ptr<LinkRing>>& rings, std::uint64_t payload_key,
                    const RecordId& record_id, ChecksumKind checksum) {
-  const std::uint64_t key = payload_key(seed, record_id);
   for (std::uint32_t link = 0; link < rings.size(); ++link) {
     const LinkRing& ring = *rings[link];
     SuperchunkHeader header{};
@@ -177,7 +176,7 @@ void prepare_rings(const std::vector<std::unique_ptr<LinkRing>>& rings, std::uin
     header.checksum_kind = static_cast<std::uint32_t>(checksum);
     for (std::uint64_t slot = 0; slot < ring.slots(); ++slot) {
       std::memcpy(ring.slot(slot), &header, sizeof header);
-      fill_payload({ring.slot(slot) + sizeof header, header.payload_bytes}, key, link, slot);
+      fill_payload({ring.slot(slot) + sizeof header, header.payload_bytes}, payload_key, link, slot);
     }
   }
 }

@@ -113,7 +113,7 @@ class ReadoutEmulator {
 };
 
 // Writes payload and the constant header fields into every slot.
-void prepare_rings(const std::vector<std::unique_ptr<LinkRing>>& rings, std::uint64_t seed,
+void prepare_rings(const std::vector<std::unique_ptr<LinkRing>>& rings, std::uint64_t payload_key,
                    const RecordId& record_id, ChecksumKind checksum);
 
 }  // namespace daqwriter

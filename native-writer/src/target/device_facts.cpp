@@ -211,18 +211,42 @@ bool same_data(const Disk& one, const Disk& other) {
   return one.serial && one.serial == other.serial;
 }
 
-std::vector<fs::path> twins_of(const Disk& disk, const std::vector<Disk>& all, const SystemPaths& paths) {
-  std::vector<fs::path> twins;
-  for (const Disk& other : all) {
-    if (other.directory != disk.directory && same_data(disk, other)) twins.push_back(other.directory);
-  }
-  if (disk.backing && disk.backing->node != 0) {
+// One of the devices that show the data of the device in question.
+struct Same {
+  Disk disk;
+  bool below;   // the device itself or one of the layers that it lies over, and no other way to its data
+  bool member;  // of a RAID, LVM or encryption, whose claim it has; the data stands elsewhere on it
+};
+
+// Through any number of layers: a second path, a second loop over its file, the device below a loop, the
+// members of a set, and what is below and beside those. The device itself is the first.
+std::vector<Same> all_with_the_data_of(const Disk& device, const std::vector<Disk>& all,
+                                       const SystemPaths& paths) {
+  std::vector<Same> found = {{device, true, false}};
+  const auto add = [&](const Disk& other, bool below, bool member) {
+    for (Same& known : found) {
+      if (known.disk.directory != other.directory) continue;
+      known.below |= below;
+      return;
+    }
+    found.push_back({other, below, member});
+  };
+  const auto add_below = [&](const fs::path& link, const Same& above, bool member) {
     std::error_code missing;
-    const fs::path below =
-        fs::canonical(paths.sys + "/dev/block/" + number_of(disk.backing->node).text(), missing);
-    if (!below.empty()) twins.push_back(below);
+    const fs::path directory = fs::canonical(link, missing);
+    if (!directory.empty()) add(read_disk(directory, paths), above.below, member);
+  };
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const Same each = found[i];
+    for (const Disk& other : all) {
+      if (same_data(each.disk, other)) add(other, false, each.member);
+    }
+    if (each.disk.backing && each.disk.backing->node != 0)
+      add_below(paths.sys + "/dev/block/" + number_of(each.disk.backing->node).text(), each, each.member);
+    for (const std::string& slave : entries(each.disk.directory / "slaves"))
+      add_below(each.disk.directory / "slaves" / slave, each, true);
   }
-  return twins;
+  return found;
 }
 
 struct Observed {
@@ -231,8 +255,11 @@ struct Observed {
   std::vector<Disk> disks;
 };
 
-// Adds what uses one device or partition.
-void add_uses(const fs::path& part, const Observed& observed, DeviceFacts& facts) {
+// Adds what uses one device or partition, but for the layers of the device itself.
+void add_uses(const fs::path& part, const Observed& observed, const Strings& layers, DeviceFacts& facts) {
+  const auto add_holder = [&](const std::string& name) {
+    if (std::find(layers.begin(), layers.end(), name) == layers.end()) facts.holders.push_back(name);
+  };
   const std::string node = node_of(part, {});
   const auto number = read_text(part / "dev");
   for (const Mount& mount : observed.mounts) {
@@ -242,15 +269,11 @@ void add_uses(const fs::path& part, const Observed& observed, DeviceFacts& facts
   for (std::string line; std::getline(swaps, line);) {
     if (line.starts_with(node + " ") || line.starts_with(node + "\t")) facts.swaps.push_back(node);
   }
-  for (const std::string& holder : entries(part / "holders")) {
-    if (holder != facts.name) facts.holders.push_back(holder);
-  }
+  for (const std::string& holder : entries(part / "holders")) add_holder(holder);
   // A loop device over a drive neither claims it nor is among its holders.
   for (const Disk& loop : observed.disks) {
-    const std::string name = loop.directory.filename();
-    if (loop.backing && loop.backing->node != 0 && number_of(loop.backing->node).text() == number &&
-        name != facts.name)
-      facts.holders.push_back(name);
+    if (loop.backing && loop.backing->node != 0 && number_of(loop.backing->node).text() == number)
+      add_holder(loop.directory.filename());
   }
 }
 
@@ -390,16 +413,18 @@ DeviceFacts read_device_facts(DeviceNumber device, const SystemPaths& paths) {
   facts.serial = itself.serial;
   facts.wwn = itself.wwn;
   const Observed observed{paths, read_mounts(paths), read_disks(paths)};
-  std::vector<fs::path> same = twins_of(itself, observed.disks, paths);
-  for (const fs::path& twin : same) facts.twins.push_back(node_of(twin, paths));
-  same.insert(same.begin(), disk);
-  Strings names;
-  for (const fs::path& each : same) {
-    names.push_back(each.filename());
-    for (const fs::path& part : with_partitions(each)) {
-      add_uses(part, observed, facts);
+  Strings names, layers;
+  const std::vector<Same> same = all_with_the_data_of(itself, observed.disks, paths);
+  for (const Same& each : same) {
+    names.push_back(each.disk.directory.filename());
+    if (each.below) layers.push_back(names.back());
+    if (names.size() > 1 && !each.member) facts.twins.push_back(node_of(each.disk.directory, paths));
+  }
+  for (const Same& each : same) {
+    for (const fs::path& part : with_partitions(each.disk.directory)) {
+      add_uses(part, observed, layers, facts);
       facts.numbers.insert(read_text(part / "dev").value_or(""));
-      if (part != each)
+      if (part != each.disk.directory && !each.member)
         facts.partitions.push_back(
             {part.filename(), read_sectors(part / "start"), read_sectors(part / "size")});
     }

@@ -52,8 +52,9 @@ struct DeviceFacts {
   std::vector<Partition> partitions;
   // Found on the drive itself, by read_contents alone.
   std::optional<std::string> signature;
-  std::vector<std::string> sets;   // "nvme0n1p1 (linux_raid_member)": it belongs to other drives too
-  std::vector<std::string> named;  // "UUID=... in /etc/fstab": this system wants it at its next start
+  std::optional<std::uint64_t> data_at;  // offset of data that no signature describes
+  std::vector<std::string> sets;         // "nvme0n1p1 (linux_raid_member)": it belongs to other drives too
+  std::vector<std::string> named;        // "UUID=... in /etc/fstab": this system wants it at its next start
 };
 
 DeviceFacts read_device_facts(DeviceNumber device, const SystemPaths& paths);
@@ -63,8 +64,8 @@ std::string device_name(DeviceNumber device, const SystemPaths& paths);
 std::optional<int> device_numa_node(DeviceNumber device, const SystemPaths& paths);
 std::optional<unsigned> device_logical_block_bytes(DeviceNumber device, const SystemPaths& paths);
 
-// Signature, sets and named of `facts`. `fd` is open for buffered reading; `path` is for messages. Throws
-// Refusal when it cannot be examined.
+// Signature, data_at, sets and named of `facts`. `fd` is open for buffered reading; `path` is for messages.
+// Throws Refusal when it cannot be examined.
 void read_contents(int fd, const std::string& path, const SystemPaths& paths, DeviceFacts& facts);
 
 // "ext4 filesystem", "linux_raid_member raid", "gpt partition table"; nothing when the device carries none.

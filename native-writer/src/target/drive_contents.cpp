@@ -2,10 +2,12 @@
 // it.
 #include <blkid/blkid.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -110,10 +112,39 @@ bool means(const std::string& device, const DeviceFacts& facts, const std::set<s
          facts.numbers.contains(number_of(status.st_rdev).text());
 }
 
+// Detector data on raw blocks has no signature. A drive that was purged, or never written to, reads as zeros:
+// pieces from its first to its last byte, evenly spaced, tell it from one that holds data.
+constexpr std::uint64_t kPieceBytes = 64 * 1024;
+constexpr std::uint64_t kPieces = 128;
+
+// Bytes from the drive's begin to the first one found that is not zero.
+std::optional<std::uint64_t> first_data(int fd, const std::string& path) {
+  const off_t end = lseek(fd, 0, SEEK_END);
+  if (end < 0) throw Refusal(path + ": cannot be examined for data: " + errno_text(errno));
+  const auto bytes = static_cast<std::uint64_t>(end);
+  const std::uint64_t last = bytes > kPieceBytes ? bytes - kPieceBytes : 0;
+  std::vector<char> piece(kPieceBytes);
+  for (std::uint64_t i = 0; i < kPieces; ++i) {
+    const std::uint64_t at = last / (kPieces - 1) * i + last % (kPieces - 1) * i / (kPieces - 1);
+    ssize_t got = -1;
+    do {
+      got = pread(fd, piece.data(), piece.size(), static_cast<off_t>(at));
+    } while (got < 0 && errno == EINTR);
+    if (got < 0)
+      throw Refusal(path + ": cannot be examined for data at offset " + std::to_string(at) + ": " +
+                    errno_text(errno));
+    const auto read = piece.begin() + got;
+    const auto found = std::find_if(piece.begin(), read, [](char byte) { return byte != 0; });
+    if (found != read) return at + static_cast<std::uint64_t>(found - piece.begin());
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void read_contents(int fd, const std::string& path, const SystemPaths& paths, DeviceFacts& facts) {
   facts.signature = probe_signature(fd, path, facts.partitions);
+  facts.data_at = facts.signature ? std::nullopt : first_data(fd, path);
   facts.sets.clear();
   facts.named.clear();
   std::set<std::string> names;

@@ -54,7 +54,13 @@ std::optional<std::string> interlock_refusal(const DeviceFacts& facts, const Con
            "; take it out of that set and wipe it first, which --destroy does not do";
   if (facts.signature && !names_it(consent.destroy_serial)) {
     return "carries a signature (" + *facts.signature +
-           ") and so perhaps somebody's data; --destroy with the same serial " + "allows its destruction";
+           ") and so perhaps somebody's data; --destroy with the same serial allows its destruction";
+  }
+  if (facts.data_at && !names_it(consent.destroy_serial)) {
+    return "is not empty: it holds data without a known signature, as detectors write it (at offset " +
+           std::to_string(*facts.data_at) +
+           "); --destroy with the same serial allows its destruction, a purge (nvme format, blkdiscard) "
+           "empties it";
   }
   return std::nullopt;
 }

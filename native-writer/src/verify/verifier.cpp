@@ -41,7 +41,7 @@ ExpectedPayload::ExpectedPayload(const RecordHeader& record, std::uint64_t held)
       used_slots_(used_slots(record)),
       all_(record.links * used_slots_ <= held),
       kind_(record.checksum),
-      key_(payload_key(record.seed, record.record_id)),
+      key_(payload_key(record.seed, record.record_id, record.run_key)),
       memory_(kept_payloads(record, held) * payload_bytes_, std::nullopt),
       checksums_(kept_payloads(record, held)) {
   for (std::uint32_t link = 0; all_ && link < record.links; ++link) {

@@ -8,6 +8,8 @@ environment and is in no message.
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
 import http.client
 import json
 import re
@@ -33,6 +35,9 @@ class Address(NamedTuple):
     user: str
     ca_file: str = ""
     insecure: bool = False
+    fingerprint: str = (
+        ""  # SHA-256 of the certificate itself, in small hexadecimal digits: such a one is trusted, whoever signed it
+    )
 
 
 class Session:
@@ -42,9 +47,7 @@ class Session:
         self._until_s = time.monotonic() + limit_s
         token = base64.b64encode(f"{address.user}:{password}".encode()).decode("ascii")
         self._headers = {"Authorization": f"Basic {token}", "Accept": "application/json", "OData-Version": "4.0"}
-        self._connection = http.client.HTTPSConnection(
-            address.host, address.port, timeout=limit_s, context=_context(address)
-        )
+        self._connection = Pinned(address, limit_s) if address.fingerprint else _plain(address, limit_s)
         self._connection.response_class = bounded_response(self._until_s)  # type: ignore[assignment]
 
     def __enter__(self) -> Session:
@@ -65,7 +68,8 @@ class Session:
         except http.client.HTTPException as error:
             raise OSError(f"{path}: no sound HTTP: {type(error).__name__}") from None
         except OSError as error:
-            raise OSError(f"{path}: {error}") from None
+            # What is said goes into bundles, which vendors get: a certificate's fault names the address.
+            raise OSError(f"{path}: {str(error).replace(self._connection.host, '(withheld)')}") from None
         if status != http.HTTPStatus.OK:
             raise OSError(f"{path}: HTTP status {status}")
         return _document(path, body)
@@ -114,6 +118,28 @@ def link(document: Mapping[str, Any], name: str) -> Any:
 def links(value: Any) -> list[Any]:
     """The paths in an array of links."""
     return [one.get("@odata.id") for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
+class Pinned(http.client.HTTPSConnection):
+    """A connection to the one certificate with that fingerprint; nothing is sent to another."""
+
+    def __init__(self, address: Address, limit_s: float) -> None:
+        super().__init__(
+            address.host, address.port, timeout=limit_s, context=_context(address._replace(insecure=True, ca_file=""))
+        )
+        self._fingerprint = address.fingerprint
+
+    def connect(self) -> None:
+        """Raises OSError for another certificate."""
+        super().connect()
+        found = hashlib.sha256(self.sock.getpeercert(binary_form=True) or b"").hexdigest()
+        if not hmac.compare_digest(found, self._fingerprint):
+            self.close()
+            raise OSError(f"its certificate has another fingerprint than the one that is trusted: {found}")
+
+
+def _plain(address: Address, limit_s: float) -> http.client.HTTPSConnection:
+    return http.client.HTTPSConnection(address.host, address.port, timeout=limit_s, context=_context(address))
 
 
 def _context(address: Address) -> ssl.SSLContext:

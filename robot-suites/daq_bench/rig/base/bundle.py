@@ -64,6 +64,7 @@ class Bundle:
 
     def __init__(self, path: Path, run: Run | None = None, now: Callable[[], datetime] = _now) -> None:
         self.path, self._run, self._now = path, run, now
+        self.told: Callable[[str], str] = str  # what a vendor may read of a message
 
     @property
     def run(self) -> Run:
@@ -138,6 +139,7 @@ class Bundle:
         nanoseconds = int(moment.timestamp() * 1e6) * 1000
         if kind == "phase":
             self.end_phase(nanoseconds)
+        text = self.told(text)
         record = Event(_text_of(moment), kind, source, text, data)
         _append(self.events_file, json.dumps(as_document(record), ensure_ascii=False))
         _append(self.workload_file, event_lines.moment_line(self.id, kind, source, text, nanoseconds))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.rig.base.output import EndlessOutputError, taken
 
 # A bench that is killed (SIGKILL, out of memory) takes its load with it: the kernel sends SIGTERM to what it started.
 UNTIL_PARENT_DIES = ("setpriv", "--pdeathsig", "TERM", "--")
@@ -92,15 +93,16 @@ class LocalShell:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
                 start_new_session=True,
                 env={**environment_for_children(), **(env or {})},
             )
         except OSError as error:
             raise BenchError(f"{words[0]} cannot be started: {error.strerror}") from None
         try:
-            stdout, stderr = process.communicate(timeout=timeout_s)
+            stdout, stderr = taken(process, timeout_s)
+        except EndlessOutputError as error:
+            end_group(process)
+            raise BenchError(f"{words[0]} was stopped: {error}. Command: {shlex.join(words)[:500]}") from None
         except subprocess.TimeoutExpired:
             end_group(process)
             raise BenchError(
@@ -114,7 +116,7 @@ class LocalShell:
         return Completed(words, process.returncode, stdout, stderr)
 
 
-def end_group(process: subprocess.Popen[str], grace_s: float = GRACE_S) -> None:
+def end_group(process: subprocess.Popen[bytes] | subprocess.Popen[str], grace_s: float = GRACE_S) -> None:
     """Asks the process group to end (SIGINT: tools clean up), then kills the rest of it after `grace_s`."""
     for number, wait_s in ((signal.SIGINT, grace_s), (signal.SIGTERM, 2.0)):
         if process.poll() is None and _signal_group(process.pid, number):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 PROGRAMS = Path("/opt/daq-storage-bench")
 STATE = Path("/var/lib/daq-storage-bench")
 CALL_S_MAX = 120.0
+ERROR_CHARACTERS_MAX = 2000  # a person reads it
 CONNECTION_VARIABLE = (
     "DAQ_BENCH_CONNECTION"  # for Robot Framework's own process: the bundle holds no connection details
 )
@@ -36,10 +37,16 @@ def answer_of(program: str, completed: Completed) -> Any:
     """Returns the document that a program of `on_candidate` printed. Raises BenchError with its `error`, or when it failed."""
     if completed.returncode != 0:
         said = completed.stderr.strip().splitlines()[-1:] or ["it printed nothing"]
-        raise BenchError(f"{program} failed on the candidate with exit status {completed.returncode}: {said[0]}")
-    document = json.loads(completed.stdout)
+        what = f"{program} failed on the candidate with exit status {completed.returncode}"
+        raise BenchError(f"{what}: {said[0][:ERROR_CHARACTERS_MAX]}")
+    try:
+        document = json.loads(completed.stdout)
+    except (ValueError, RecursionError):
+        raise BenchError(f"{program} gave no answer on the candidate, but {completed.stdout[:200]!r}") from None
+    if not isinstance(document, dict):
+        raise BenchError(f"{program} gave no answer on the candidate, but a {type(document).__name__}")
     if "error" in document:
-        raise BenchError(document["error"])
+        raise BenchError(str(document["error"])[:ERROR_CHARACTERS_MAX])
     return document.get("result", document)
 
 
@@ -221,7 +228,7 @@ class SshMachine(Machine):
         return self.run(["cat", "--", path], timeout_s=60).check(f"reading {path} of {self._connection.name}").stdout
 
     def fetch(self, path: Path, local: Path) -> None:
-        self.link.fetch([*self._as_root(), "cat", "--", str(path)], local, f"{self._connection.name}:{path}")
+        self.link.fetch(self._as_root(), str(path), local, f"{self._connection.name}:{path}")
 
     def remove(self, path: Path) -> None:
         self.run(["rm", "-f", "--", path], timeout_s=60).check(f"removing {path} of {self._connection.name}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import socket
 import subprocess
 import time
@@ -14,10 +13,12 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
+from daq_bench.rig.base.output import dropped, taken
 from daq_bench.rig.candidate.machine import Machine, SshMachine
 from daq_bench.rig.on_candidate import machine_lock as there
 
 GRACE_S = 10.0
+_given_up: set[str] = set()  # marks of this process that it could not take away: they keep it from nothing
 
 
 class MachineLock:
@@ -58,16 +59,29 @@ class MachineLock:
         if self._handle is not None:
             there.write_owner(self._handle, None)
             os.close(self._handle)
-        if self._holder is not None and self._holder.stdin is not None:
-            with suppress(OSError, subprocess.TimeoutExpired):
-                self._holder.communicate(there.RELEASE + b"\n", timeout=GRACE_S)
-            if self._holder.poll() is None:
-                self._holder.kill()
-                self._holder.wait()
+        if self._holder is not None and not self._released():
+            # Provisioning and restoration may reboot the candidate: the connection that held the lock is gone, and our mark is still there.
+            try:
+                assert isinstance(self._machine, SshMachine)
+                self._machine.link.open()
+                self.take()
+                self._released()
+            except BenchError:
+                _given_up.add(self._me["id"])
         self._handle = self._holder = None
 
+    def _released(self) -> bool:
+        """Asks the holder to take our mark away; says whether it did. It has ended in any case."""
+        assert self._holder is not None
+        with suppress(OSError, ValueError):
+            if dropped(self._holder, GRACE_S, there.RELEASE + b"\n"):
+                return self._holder.returncode == 0
+        self._holder.kill()
+        self._holder.wait()
+        return False
+
     def _asked(self, command: str) -> str:
-        gone: list[str] = []
+        gone = sorted(_given_up)
         while True:
             me = {**self._me, "gone": gone}
             answer = self._over_ssh(command, me) if isinstance(self._machine, SshMachine) else self._here(command, me)
@@ -113,18 +127,18 @@ class MachineLock:
     def _over_ssh(self, command: str, me: dict[str, Any]) -> dict[str, Any]:
         assert isinstance(self._machine, SshMachine)
         words = self._machine.program("machine_lock", command, json.dumps(me))
-        holder, line = self._machine.link.hold(shlex.join(words))
+        holder, line = self._machine.link.hold(words)
         try:
-            answer: dict[str, Any] = json.loads(line)
-        except ValueError:
+            answer = _answer(line)
+        except (ValueError, KeyError, TypeError, RecursionError):
             holder.kill()
-            said = holder.communicate()[1].decode("utf-8", "replace").strip().splitlines()[-1:] or ["it said nothing"]
-            raise BenchError(f"candidate {self._candidate!r} cannot be locked: {said[0]}") from None
+            said = taken(holder, GRACE_S)[1].strip().splitlines()[-1:] or ["it said nothing"]
+            raise BenchError(f"candidate {self._candidate!r} cannot be locked: {said[0][:500]}") from None
         if command == "hold" and "result" in answer:
             self._holder = holder
         else:
             holder.kill()
-            holder.communicate()
+            dropped(holder, GRACE_S)
         return answer
 
 
@@ -139,3 +153,19 @@ def machine_locked(machine: Machine, candidate: str, what: str, returns_s: float
     finally:
         machine.lock = None
         lock.give_back()
+
+
+def _answer(line: str) -> dict[str, Any]:
+    """What the candidate's program says: {result}, or {error, owner}. Raises the errors of a line that is neither."""
+    said = json.loads(line)
+    if not isinstance(said, dict):
+        raise TypeError(line)
+    if "result" in said:
+        return {"result": str(said["result"])}
+    owner = said.get("owner")
+    known = (
+        {"id": str(owner["id"]), "node": str(owner["node"]), "pid": int(owner["pid"]), "began": str(owner["began"])}
+        if owner
+        else None
+    )
+    return {"error": str(said["error"])[:1000], "owner": known}

@@ -22,6 +22,8 @@ from daq_bench.rig.base.bundle import to_json, write_text_atomically
 from daq_bench.rig.base.influx import READ_TOKEN, TOKEN, TOKEN_BEFORE
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.shell import LocalShell, Shell
+from daq_bench.rig.base.terminal import printable_lines
+from daq_bench.rig.candidate.disclosure import disclosed_variables, secrets_of, without
 from daq_bench.rig.candidate.machine import Machine, Places
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -39,28 +41,20 @@ class Provisioner:
     log_directory: Path
     variables: dict[str, Any]
     secrets: dict[str, str] = field(default_factory=dict, repr=False)
+    withheld: tuple[str, ...] = field(default=(), repr=False)  # words that its log, which goes into the bundle, has not
     scratch: Path | None = None  # for Ansible's own files, where the disk that usually has them is full
 
     def run(self, playbook: str, tuning_file: str = "tuning.json", check: bool = False, **more: Any) -> str:
         """Runs `playbook` (without .yml) with `more` variables; it writes `tuning_file` among its facts. Returns Ansible's output.
-        All variables are data: Ansible expands no template in them.
+        Its variables, as far as a bundle may hold them, lie beside its log. All variables are data: Ansible expands no template in them.
 
         `check`: changes nothing, reports the changes that it would make.
 
         Raises BenchError with the end of Ansible's output when it fails."""
         name = f"ansible-{playbook}-{Path(tuning_file).stem}"
         variables = self.log_directory / f"{name}-variables.json"
-        write_text_atomically(
-            variables, to_json(unsafe({**self.variables, "bench_facts_tuning_file": tuning_file, **more}))
-        )
-        argv: list[str | Path] = [
-            Path(sys.executable).parent / "ansible-playbook",
-            f"--inventory={self.inventory}",
-            f"--limit={self.candidate}",
-            f"--extra-vars=@{variables}",
-            *(["--check", "--diff"] if check else []),
-            self.repository / "ansible" / "playbooks" / f"{playbook}.yml",
-        ]
+        values = {**self.variables, "bench_facts_tuning_file": tuning_file, **more}
+        write_text_atomically(variables, to_json(unsafe(disclosed_variables(values))))
         log = self.log_directory / f"{name}.log"
         # The inventory is code and may read any variable; the InfluxDB tokens are withheld from it.
         environment = {
@@ -72,8 +66,22 @@ class Provisioner:
             **({} if self.scratch else {"ANSIBLE_LOG_PATH": str(log)}),
             **self.secrets,
         }
-        completed = self.shell.run(argv, timeout_s=PLAYBOOK_S_MAX, env=environment)
-        write_text_atomically(log, completed.stdout + completed.stderr)
+        with tempfile.NamedTemporaryFile(
+            "w", suffix=".json", dir=self.scratch, encoding="utf-8"
+        ) as whole:  # its owner's alone
+            whole.write(to_json(unsafe(values)))
+            whole.flush()
+            argv: list[str | Path] = [
+                Path(sys.executable).parent / "ansible-playbook",
+                f"--inventory={self.inventory}",
+                f"--limit={self.candidate}",
+                f"--extra-vars=@{whole.name}",
+                *(["--check", "--diff"] if check else []),
+                self.repository / "ansible" / "playbooks" / f"{playbook}.yml",
+            ]
+            completed = self.shell.run(argv, timeout_s=PLAYBOOK_S_MAX, env=environment)
+        said = printable_lines(completed.stdout + completed.stderr)
+        write_text_atomically(log, without(said, self.withheld))
         if completed.returncode != 0:
             said = first_error(completed.stdout + completed.stderr)
             raise BenchError(f"playbook {playbook} failed on {self.candidate}: {said} (whole output: {log})")
@@ -157,6 +165,7 @@ def provisioner(
             **({"bench_become": True} if machine.is_local and needs_sudo(shell) else {}),
         },
         secrets={**bmc_secret(layout, candidate), TOKEN_BEFORE: influx_token},
+        withheld=secrets_of(inventory, candidate.name, candidate.document),
     )
 
 

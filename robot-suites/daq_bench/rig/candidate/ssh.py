@@ -6,23 +6,27 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import time
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.rig.base.output import EndlessOutputError, dropped, taken
 from daq_bench.rig.base.shell import GRACE_S, HANG_S_MIN, UNTIL_PARENT_DIES, Completed, environment_for_children
+from daq_bench.rig.candidate.answers import BEGIN, FETCH, FETCH_BYTES_MAX, Answer, AnswerError, Frame, Mirror
 from daq_bench.rig.candidate.connection import Connection
 
 CONNECT_S_MAX = 30.0
 HOLD_S_MAX = 60.0  # Python's start on a slow candidate
+SAID_BYTES_MAX = 2**16  # of a server's banner
 LOST = 255  # ssh's own exit status for a failed connection
 SUPERVISOR = (Path(__file__).resolve().parent.parent / "on_candidate" / "supervise.py").read_text(encoding="utf-8")
 # A dead network is noticed within 15 s; a slow candidate answers in time, since its kernel and sshd only need to wake up.
@@ -66,8 +70,12 @@ class SshLink:
             with socket.socket(socket.AF_UNIX) as knock:
                 knock.connect(str(self.control))
         except OSError:
-            raise BenchError(f"the connection to {self._where()}, was lost: the bench's own ssh has ended") from None
+            raise BenchError(f"the connection to {self._name()} was lost: the bench's own ssh has ended") from None
         return self._ssh("-o", "ControlMaster=no")
+
+    def _name(self) -> str:
+        """For messages of a run, which a bundle keeps: nobody but its laboratory learns the address."""
+        return f"candidate {self.connection.name}"
 
     def _where(self) -> str:
         return f"candidate {self.connection.name} at {self.connection.destination}, port {self.connection.port}"
@@ -90,7 +98,7 @@ class SshLink:
         while not self.up():
             if self._master.poll() is not None or time.monotonic() > deadline:
                 self._said.seek(0)
-                said = self._said.read().decode("utf-8", "replace").strip() or "no answer"
+                said = self._said.read(SAID_BYTES_MAX).decode("utf-8", "replace").strip() or "no answer"
                 self.close()
                 raise UnreachableError(f"{self._where()}, cannot be reached by ssh: {said}")
             time.sleep(0.05)
@@ -126,31 +134,43 @@ class SshLink:
     def _forward(self, on_candidate: int, host: str, port: int) -> int:
         done = self._control("forward", "-R", f"127.0.0.1:{on_candidate}:{host}:{port}")
         if done.returncode != 0:
-            raise BenchError(
-                f"{self._where()}, forwards no port: {done.stderr.strip()} (AllowTcpForwarding of its sshd)"
-            )
+            raise BenchError(f"{self._name()} forwards no port: {done.stderr.strip()} (AllowTcpForwarding of its sshd)")
         return on_candidate or int(done.stdout.strip())
 
     def run(self, words: Sequence[str], timeout_s: float, shown: Sequence[str]) -> Completed:
         """Runs `words` on the candidate under the supervisor. Raises BenchError on a lost connection or after `timeout_s`."""
-        remote = shlex.join([self.connection.python, "-c", SUPERVISOR, *words])
-        process, lifeline = self._start(remote)
+        frame = Frame()
+        process, lifeline = self._start(frame.around([self.connection.python, "-c", SUPERVISOR, *words]))
         try:
-            stdout, stderr = process.communicate(timeout=timeout_s)
+            stdout, stderr = taken(process, timeout_s)
+        except EndlessOutputError as error:
+            self._end(process, lifeline)
+            raise BenchError(f"{shown[0]} on {self._name()} was stopped: {error}") from None
         except subprocess.TimeoutExpired:
             self._end(process, lifeline)
             raise BenchError(
-                f"{shown[0]} did not end within {timeout_s:.0f} s on {self._where()}, and was stopped"
+                f"{shown[0]} did not end within {timeout_s:.0f} s on {self._name()}, and was stopped"
             ) from None
         except BaseException:  # KeyboardInterrupt, or Robot Framework's own signal handler
             self._end(process, lifeline)
             raise
         os.close(lifeline)
         if process.returncode == LOST:
-            raise BenchError(f"the connection to {self._where()}, was lost: {stderr.strip() or 'ssh says no more'}")
-        return Completed(tuple(shown), process.returncode, stdout, stderr)
+            raise BenchError(
+                f"the connection to {self._name()} was lost: {frame.without(stderr).strip() or 'ssh says no more'}"
+            )
+        return self._completed(frame, shown, process.returncode, stdout, stderr)
 
-    def _start(self, remote: str) -> tuple[subprocess.Popen[str], int]:
+    def _completed(self, frame: Frame, shown: Sequence[str], status: int, stdout: str, stderr: str) -> Completed:
+        """What the command itself said. Raises BenchError where it succeeded and its answer is not whole."""
+        try:
+            return Completed(tuple(shown), status, frame.within(stdout), frame.within(stderr))
+        except ValueError as error:
+            if status != 0:  # its shell could not begin, and says why
+                return Completed(tuple(shown), status, "", frame.without(stderr))
+            raise BenchError(f"{shown[0]} on {self._name()} gave no whole answer: {error}") from None
+
+    def _start(self, remote: str) -> tuple[subprocess.Popen[bytes], int]:
         """The ssh client, and the descriptor that keeps the command alive: the kernel closes it when this process is killed."""
         inner, lifeline = os.pipe()
         try:
@@ -159,8 +179,6 @@ class SshLink:
                 stdin=inner,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
                 start_new_session=True,
                 env=environment_for_children(),
             )
@@ -172,78 +190,105 @@ class SshLink:
         return process, lifeline
 
     @staticmethod
-    def _end(process: subprocess.Popen[str], lifeline: int) -> None:
+    def _end(process: subprocess.Popen[bytes], lifeline: int) -> None:
         """Closes the lifeline, gives the command time to clean up on the candidate, then ends the client."""
         os.close(lifeline)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=GRACE_S + 5)
-        if process.poll() is None:
+        if not dropped(process, GRACE_S + 5):
             os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+            process.wait()
 
-    def fetch(self, words: Sequence[str], local: Path, what: str) -> None:
-        """Stores the standard output of `words` in the file `local`, which appears whole or not at all."""
+    def fetch(self, before: Sequence[str], path: str, local: Path, what: str) -> None:
+        """Stores the candidate's file in the file `local`, which appears whole or not at all; `before`: words that make us root.
+
+        Raises BenchError for what is no plain file, has no room here, or does not come in time."""
         temporary = local.with_name(f".{local.name}.part")
+        mark = uuid.uuid4().hex
+        argv = [*UNTIL_PARENT_DIES, *self._through_master(), shlex.join([*before, "sh", "-c", FETCH, mark, path])]
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env=environment_for_children(),
+        )
+        answer = Answer(process)
         try:
-            with temporary.open("wb") as file:
-                argv = [*self._through_master(), shlex.join(words)]
-                done = subprocess.run(
-                    argv,
-                    stdin=subprocess.DEVNULL,
-                    stdout=file,
-                    stderr=subprocess.PIPE,
-                    check=False,
-                    env=environment_for_children(),
+            size = answer.number_after(mark)
+            room = shutil.disk_usage(local.parent).free
+            if size > min(FETCH_BYTES_MAX, room):
+                raise AnswerError(
+                    f"it has {size / 1e9:.1f} GB; {FETCH_BYTES_MAX / 1e9:.1f} GB are the most that is taken, and {local.parent} has "
+                    f"room for {room / 1e9:.1f} GB"
                 )
-            if done.returncode != 0:
-                raise BenchError(f"{what} cannot be fetched: {done.stderr.decode('utf-8', 'replace').strip()}")
+            with temporary.open("wb") as file:
+                answer.copy(size, file)
             temporary.replace(local)
+        except AnswerError as error:
+            said = "" if answer.begun else _last_line(process)
+            raise BenchError(f"{what} cannot be fetched: {said or error}") from None
         finally:
             temporary.unlink(missing_ok=True)
+            _killed(process)
 
     def feed(self, words: Sequence[str], data: bytes, timeout_s: float = HANG_S_MIN) -> Completed:
         """Runs `words` with `data` as standard input. Raises BenchError on a lost connection or after `timeout_s`."""
-        argv = [*self._through_master(), shlex.join(words)]
-        try:
-            done = subprocess.run(
-                argv, input=data, capture_output=True, timeout=timeout_s, check=False, env=environment_for_children()
-            )
-        except subprocess.TimeoutExpired:
-            raise BenchError(f"{self._where()}, did not take {len(data)} bytes within {timeout_s:.0f} s") from None
-        stdout, stderr = (said.decode("utf-8", "replace") for said in (done.stdout, done.stderr))
-        if done.returncode == LOST:
-            raise BenchError(f"the connection to {self._where()}, was lost: {stderr.strip() or 'ssh says no more'}")
-        return Completed(tuple(words), done.returncode, stdout, stderr)
-
-    def stream(self, words: Sequence[str], local: Path) -> subprocess.Popen[bytes]:
-        """Starts `words` and writes its standard output into `local` until the process is ended."""
-        argv = [*UNTIL_PARENT_DIES, *self._through_master(), shlex.join(words)]
-        with local.open("wb") as file:
-            return subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-                env=environment_for_children(),
-            )
-
-    def hold(self, remote: str) -> tuple[subprocess.Popen[bytes], str]:
-        """Starts `remote`, which lives until its standard input closes, and returns it with the first line that it says.
-
-        The kernel closes that input when this process is killed."""
-        argv = [*self._through_master(), remote]
-        holder = subprocess.Popen(
-            argv,
+        frame = Frame()
+        process = subprocess.Popen(
+            [*UNTIL_PARENT_DIES, *self._through_master(), frame.around(words)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
             env=environment_for_children(),
         )
-        assert holder.stdout is not None
-        readable, _, _ = select.select([holder.stdout], [], [], HOLD_S_MAX)
-        return holder, holder.stdout.readline().decode("utf-8", "replace") if readable else ""
+        try:
+            stdout, stderr = taken(process, timeout_s, data)
+        except EndlessOutputError as error:
+            raise BenchError(f"{words[0]} on {self._name()} was stopped: {error}") from None
+        except subprocess.TimeoutExpired:
+            raise BenchError(f"{self._name()} did not take {len(data)} bytes within {timeout_s:.0f} s") from None
+        finally:
+            _killed(process)
+        if process.returncode == LOST:
+            raise BenchError(
+                f"the connection to {self._name()} was lost: {frame.without(stderr).strip() or 'ssh says no more'}"
+            )
+        return self._completed(frame, words, process.returncode, stdout, stderr)
+
+    def stream(self, words: Sequence[str], local: Path) -> Mirror:
+        """Starts `words` and writes its standard output into `local` until the mirror is ended."""
+        mark = uuid.uuid4().hex
+        argv = [*UNTIL_PARENT_DIES, *self._through_master(), shlex.join(["sh", "-c", BEGIN, mark, *words])]
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env=environment_for_children(),
+        )
+        return Mirror(process, mark, local)
+
+    def hold(self, words: Sequence[str]) -> tuple[subprocess.Popen[bytes], str]:
+        """Starts `words`, which live until their standard input closes, and returns the process with the first line that it says.
+
+        The kernel closes that input when this process is killed."""
+        mark = uuid.uuid4().hex
+        holder = subprocess.Popen(
+            [*self._through_master(), shlex.join(["sh", "-c", BEGIN, mark, *words])],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env=environment_for_children(),
+        )
+        try:
+            answer = Answer(holder, HOLD_S_MAX)
+            answer.line_after(mark)
+            return holder, answer.line()
+        except AnswerError:
+            return holder, ""
 
     def close(self) -> None:
         """Ends the master that this process started; commands that still run over it end with it."""
@@ -260,3 +305,24 @@ class SshLink:
         self.control.unlink(missing_ok=True)
         if self._said:
             self._said.close()
+
+
+def _last_line(process: subprocess.Popen[bytes]) -> str:
+    """Returns the last words of a process that failed by itself, nothing of one that still runs."""
+    try:
+        process.wait(1)
+        lines = taken(process, 1)[1].strip().splitlines()
+    except (subprocess.TimeoutExpired, EndlessOutputError, ValueError):
+        return ""
+    return lines[-1][:1000] if lines and process.returncode != 0 else ""
+
+
+def _killed(process: subprocess.Popen[bytes]) -> None:
+    """No client of ours outlives its caller; what it ran on the candidate ends with its connection."""
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream:
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()

@@ -28,6 +28,7 @@ from daq_bench.bench_model.evidence import derived
 from daq_bench.bench_model.verdict.judging import VERDICT, differences, judge_bundle
 from daq_bench.rig.base.bundle import Bundle, to_json
 from daq_bench.rig.base.shell import LocalShell
+from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.checking.agreement import challenge_problems, folder_problems, identity_problems
 from daq_bench.rig.checking.extraction import extract_again
 from daq_bench.rig.checking.own_profiles import DIFFERENT, Own, Profile, altered_parameters, compared, plain_id
@@ -106,11 +107,6 @@ def _shown(check: Check) -> Check:
     check.problems, check.notes = ([printable(text) for text in texts] for texts in (check.problems, check.notes))
     check.lines = [printable(text) for text in check.lines]
     return check
-
-
-def printable(text: str) -> str:
-    """Returns the text without characters that move a terminal's cursor or turn the direction of its lines."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
 
 
 def check_seals(bundle: Bundle, allowed_signers: Path | None = None) -> Check:

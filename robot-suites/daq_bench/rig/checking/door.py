@@ -22,7 +22,8 @@ from daq_bench.bench_model.documents.admission import Admission, Worth
 from daq_bench.bench_model.nights.history_index import Kind, read_kept
 from daq_bench.bench_model.nights.night_columns import NAME, STATE
 from daq_bench.rig.base.bundle import Bundle
-from daq_bench.rig.checking.check_bundle import check_evidence, printable
+from daq_bench.rig.base.terminal import printable
+from daq_bench.rig.checking.check_bundle import check_evidence
 from daq_bench.rig.checking.own_profiles import KINDS, Own, compared
 from daq_bench.rig.checking.signing import State, verified
 

@@ -19,11 +19,12 @@ from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.verdict import verdict as outcomes
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.checking.check_bundle import printable
+from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.cli import bundles, candidate, discovery, nights, planning, profiles, runs, server
 from daq_bench.rig.cli.arguments import Command, require_checkout
+from daq_bench.rig.cli.candidate import FirmwareLeftError
 from daq_bench.rig.cli.completion import NAME, SHELLS, completion
-from daq_bench.rig.cli.exits import EXIT, INTERRUPTED
+from daq_bench.rig.cli.exits import EXIT, FIRMWARE_LEFT, INTERRUPTED
 from daq_bench.rig.cli.programs import PROGRAMS, run_program
 
 LINK_LOOP = "Symlink loop from"  # how pathlib begins the error of a path that leads back to itself, which is no OSError
@@ -101,7 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {printable(in_words(error))}", file=sys.stderr)
         if getattr(options, "json", False):
             print(json.dumps({"error": in_words(error)}))
-        return EXIT[outcomes.ERROR]
+        return FIRMWARE_LEFT if isinstance(error, FirmwareLeftError) else EXIT[outcomes.ERROR]
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED

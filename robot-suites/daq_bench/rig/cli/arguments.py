@@ -11,6 +11,7 @@ from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.base.terminal import printable_lines
 from daq_bench.rig.checking import agreement
 
 
@@ -72,8 +73,9 @@ def name_list(text: str) -> tuple[str, ...]:
     return found
 
 
-def add_jobs(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--jobs", type=count, default=1, metavar="N", help="candidates at the same time (1)")
+def add_jobs(command: argparse.ArgumentParser, default: int = 1) -> None:
+    text = f"candidates at the same time ({default})"
+    command.add_argument("--jobs", type=count, default=default, metavar="N", help=text)
 
 
 def port(text: str) -> int:
@@ -126,7 +128,7 @@ def add_yes(command: argparse.ArgumentParser) -> None:
 
 def say(options: argparse.Namespace, text: str) -> None:
     """For people: standard output is the document's where one was asked for."""
-    print(text, file=sys.stderr if options.json else sys.stdout)
+    print(printable_lines(text), file=sys.stderr if options.json else sys.stdout)
 
 
 def print_document(options: argparse.Namespace, document: object) -> None:

@@ -18,8 +18,9 @@ from daq_bench.bench_model.verdict.judging import judge_bundle
 from daq_bench.rig.base.bundle import Bundle, to_json
 from daq_bench.rig.base.influx import INVENTORY_KEY, Influx, chosen
 from daq_bench.rig.base.settings import Layout, profile_file
+from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.candidate.connection import variables_of
-from daq_bench.rig.checking.check_bundle import check_bundle, printable
+from daq_bench.rig.checking.check_bundle import check_bundle
 from daq_bench.rig.checking.door import Trust, admit
 from daq_bench.rig.checking.own_profiles import Own
 from daq_bench.rig.checking.reporting import report_again

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import sys
 from contextlib import ExitStack
@@ -15,19 +16,24 @@ from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.compared_targets import compared_names
 from daq_bench.rig.base.settings import Layout, Profiles, load_profiles, target_directory
+from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.candidate.connection import connection_of
 from daq_bench.rig.candidate.host import require_target_directory, survey
 from daq_bench.rig.candidate.lock import all_exclusive
 from daq_bench.rig.candidate.machine import Machine, machine_of
 from daq_bench.rig.candidate.machine_lock import MachineLock, machine_locked
 from daq_bench.rig.candidate.provision import drift_in
-from daq_bench.rig.checking.check_bundle import printable
 from daq_bench.rig.cli.arguments import Command, add_json, no_arguments, print_document, say, shown
 from daq_bench.rig.cli.exits import DRIFT
 from daq_bench.rig.cli.profiles import add_profiles, request_of_options
 from daq_bench.rig.run.candidate_session import CandidateSession, connected, reboot_s
 from daq_bench.rig.run.left_behind import Say, remove_scratch, take_back
 from daq_bench.rig.run.preflight import check_drives
+
+LEFT = re.compile(
+    r"(?:^|\| )(?:refused|mismatch) +(\S+) \("
+)  # of the playbook restore: the filter tuning_lines, joined by |
+FIRMWARE = "bios-"  # before an attribute's name
 
 
 def _add_tuning(command: argparse.ArgumentParser) -> None:
@@ -78,7 +84,7 @@ def _ansible(options: argparse.Namespace, profiles: Profiles, layout: Layout, pr
         if there:
             left_behind = stack.enter_context(machine_locked(there, candidate.name, what, reboot_s(candidate)))
             if left_behind:
-                print(left_behind, file=sys.stderr)
+                print(printable(left_behind), file=sys.stderr)
             if command == "provision":
                 check_drives(candidate, survey(there))
             if command == "restore":
@@ -91,7 +97,14 @@ def _ansible(options: argparse.Namespace, profiles: Profiles, layout: Layout, pr
         machine = machine_of(connection_of(profiles.inventory_file, candidate.name), facts / "no-link", layout)
         session = CandidateSession(layout, profiles, machine, directory)
         session.find_raw_drive()
-        said = session.ansible(facts, command).run(command, file, check=pretend, bench_agent_arguments=[])
+        try:
+            said = session.ansible(facts, command).run(command, file, check=pretend, bench_agent_arguments=[])
+        except BenchError as error:
+            if command == "restore" and not kept and (names := firmware_left(str(error))):
+                raise FirmwareLeftError(
+                    f"the firmware of {candidate.name} did not take back {', '.join(names)}: {error}"
+                ) from None
+            raise
     if kept:
         raise BenchError(f"{'; '.join(kept)}. Everything else was put back")
     if pretend:
@@ -106,6 +119,17 @@ def _ansible(options: argparse.Namespace, profiles: Profiles, layout: Layout, pr
     say(options, f"{what} of {of} is done{found}; facts and Ansible's output are in {shown(facts)}")
     target = candidate.target.name
     return {"command": command, "candidate": candidate.name, "target": target, "drift": wrong, "facts": shown(facts)}
+
+
+class FirmwareLeftError(BenchError):
+    """Everything was put back but firmware settings, which the message names; they are remembered for another try."""
+
+
+def firmware_left(said: str) -> list[str]:
+    """Returns the firmware's settings that a restoration names as not put back; none where others are left, too, or the BMC was silent."""
+    _, found, left = said.partition("not restored: ")
+    names = [one[1] for one in LEFT.finditer(left)] if found else []
+    return [name.removeprefix(FIRMWARE) for name in names] if all(name.startswith(FIRMWARE) for name in names) else []
 
 
 def _take_back(machine: Machine, candidate: Candidate, layout: Layout, runs: Path, say: Say) -> list[str]:

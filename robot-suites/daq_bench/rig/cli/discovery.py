@@ -11,7 +11,7 @@ from typing import Any
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.profiles.candidates import PLAIN
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.checking.check_bundle import printable
+from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.cli.arguments import Command, add_inventory, add_json, port, print_document
 from daq_bench.rig.discovery import doctor
 from daq_bench.rig.discovery.discover import Request, discover, written
@@ -36,6 +36,9 @@ def _add_discover(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--bmc-password-file", metavar="FILE", help="file with its password, for its owner alone")
     command.add_argument("--bmc-ca-file", metavar="FILE", help="certificate authority that vouches for it")
+    command.add_argument(
+        "--bmc-fingerprint", metavar="SHA256", help="of its own certificate, which nobody else need have signed"
+    )
     command.add_argument("--bmc-insecure", action="store_true", help="do not verify its certificate")
     command.add_argument("--bmc-redfish-port", type=port, help="TCP port of Redfish (443)")
     command.add_argument("--bmc-ipmi-port", type=port, help="UDP port of IPMI over LAN (623)")
@@ -58,6 +61,7 @@ def bmc_block(options: argparse.Namespace) -> dict[str, Any]:
         "ipmi_port": options.bmc_ipmi_port,
         "redfish_port": options.bmc_redfish_port,
         "redfish_ca_file": options.bmc_ca_file,
+        "redfish_fingerprint": options.bmc_fingerprint,
         "insecure": options.bmc_insecure or None,
         "password_file": options.bmc_password_file,
         "cipher_suite": options.bmc_cipher_suite,

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from daq_bench.bench_model.verdict.verdict import FAIL
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.checking.check_bundle import printable
+from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.cli.arguments import Command, add_jobs, add_run, count, name_list
 from daq_bench.rig.cli.exits import EXIT
 from daq_bench.rig.nightly.baselines import Baselines
@@ -20,6 +20,7 @@ from daq_bench.rig.nightly.night import Nightly, new_folder
 from daq_bench.rig.nightly.plan import load_plan
 
 FOLDER = "nightly"
+JOBS = 4  # a control node gathers telemetry and renders reports for so many without trouble (docs/adr/0031)
 
 
 def _add_nightly(command: argparse.ArgumentParser) -> None:
@@ -42,7 +43,7 @@ def _add_nightly(command: argparse.ArgumentParser) -> None:
         "--keep-passes", type=count, metavar="N", help="DELETE bundles of PASS beyond the newest N of each task"
     )
     command.add_argument("--influx-url", metavar="URL", help="an InfluxDB of your own")
-    add_jobs(command)
+    add_jobs(command, JOBS)
 
 
 def nightly(options: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.nights.outcome import status_of
 from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_model.verdict.verdict import INADMISSIBLE
+from daq_bench.rig.base import terminal
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.influx import Influx, with_tokens
 from daq_bench.rig.base.settings import Layout, Request, load_profiles
@@ -98,7 +99,7 @@ def qualify(options: argparse.Namespace) -> int:
     runs: list[dict[str, Any]] = []
     for number, name in enumerate(names, start=1):
         if len(names) > 1:
-            console.print(f"target {name} ({number} of {len(names)})", highlight=False)
+            terminal.say(console, f"target {name} ({number} of {len(names)})")
         request = replace(
             request_of_options(options, name),
             scale=options.scale,
@@ -194,7 +195,7 @@ def resume(options: argparse.Namespace) -> int:
     request = request_of(Bundle.open(options.run))
     request = replace(request, influx_url=options.influx_url or request.influx_url, yes=options.yes)
     console = Console(stderr=True)
-    console.print(f"resuming {request.resumes}", highlight=False)
+    terminal.say(console, f"resuming {request.resumes}")
     run = _run(options, request, console)
     print_document(options, run)
     status: int = run["exit_status"]

@@ -90,6 +90,7 @@ def _redfish(layout: Layout, bmc: dict[str, Any], password: str, found: Firmware
         bmc["password_env"],
         ca_file,
         bmc.get("insecure", False),
+        bmc.get("redfish_fingerprint", ""),
         bmc.get("redfish_system", ""),
     )
     system = connect(service)

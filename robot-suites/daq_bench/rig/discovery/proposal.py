@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from daq_bench.bench_model.base.units import GB, GIB, MIB, decimal_label
-from daq_bench.rig.checking.check_bundle import printable
+from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.discovery.drives import FoundDrive, plain_text
 from daq_bench.rig.discovery.firmware import Firmware
 

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from daq_bench.bench_model.documents.nights import Job
 from daq_bench.bench_model.nights.outcome import NOT_BEGUN, SKIPPED, Entry
+from daq_bench.rig.base.terminal import say
 from daq_bench.rig.nightly.job import Where, run_job
 from daq_bench.rig.nightly.lanes import Board, Stop, run_lanes, stoppable
 from daq_bench.rig.nightly.meeting import Meeting, held
@@ -30,6 +31,7 @@ class Fleet:
     at_once: int
     stop: Stop
     meeting: Meeting | None = None  # by which their bursts begin together
+    limit_s: float | None = None  # the most that one job may take
 
     def execute(
         self,
@@ -75,13 +77,13 @@ class Fleet:
         log = self.logs / f"{number:02d}-{job.candidate}.log"
         self._say(f"{number} of {len(self.jobs)}: {job.name} (its output: {log})")
         board.begins(place, log)
-        entries = [compared(entry) for entry in run_job(job, self.where, log, self.stop)]
+        entries = [compared(entry) for entry in run_job(job, self.where, log, self.stop, self.limit_s)]
         for entry in entries:
             self._say(f"  {job.name}: {entry.worst}: {entry.reason or 'nothing to report'}")
         return entries
 
     def _say(self, text: str) -> None:
-        self.console.print(text, highlight=False, soft_wrap=True, markup=False)
+        say(self.console, text)
 
 
 def _in_order(done: Mapping[int, list[Entry]]) -> list[Entry]:

@@ -14,12 +14,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError, ProfileError, RefusedError, in_words
-from daq_bench.bench_model.documents.nights import Job
+from daq_bench.bench_model.documents.nights import Job, Word
 from daq_bench.bench_model.nights.night import FINISHED, Night, read_night, read_run
 from daq_bench.bench_model.nights.outcome import ERROR, INTERRUPTED, SKIPPED, STATUS, Entry, outcome_of
 from daq_bench.bench_model.profiles.candidates import load_candidate
@@ -58,10 +58,13 @@ class Ended:
     status: int
     seconds: float
     stopped: str
+    overdue: bool = False  # it was told to because its own time was over, not everybody's
+    killed: bool = False  # it did not put its machine back when it was told to stop
 
 
-def run_job(job: Job, where: Where, log: Path, stop: Callable[[], str]) -> list[Entry]:
-    """Runs the job to its end; one entry per target. `stop` is asked again and again: its text, when not empty, ends the run."""
+def run_job(job: Job, where: Where, log: Path, stop: Callable[[], str], limit_s: float | None = None) -> list[Entry]:
+    """Runs the job to its end; one entry per target. `stop` is asked again and again: its text, when not empty, ends the run. So does
+    `limit_s`, the most that one run may take: an error of this run alone."""
     try:
         with (
             _one_at_a_time,
@@ -75,7 +78,10 @@ def run_job(job: Job, where: Where, log: Path, stop: Callable[[], str]) -> list[
     with _one_at_a_time:
         before = _bundles(where.runs, job.candidate)
     since = datetime.now(UTC)
-    ended = _execute(command(job, where), log, stop, {VARIABLE: where.meeting} if where.meeting else {})
+    more = {VARIABLE: where.meeting} if where.meeting else {}
+    ended = _execute(command(job, where), log, stop, more, limit_s)
+    if ended.killed:
+        ended = replace(ended, stopped=f"{ended.stopped}; {_restored(job, where, log)}")
     with _one_at_a_time:
         made = sorted(path for path in _bundles(where.runs, job.candidate) - before if _is_of(path, job, since))
         found = [_entry(job, path, ended, len(made), trust_of(job, where)) for path in made]
@@ -102,8 +108,20 @@ def command(job: Job, where: Where) -> list[str]:
     return [*UNTIL_PARENT_DIES, sys.executable, "-m", "daq_bench.rig", "qualify", *chosen, *where.more]
 
 
-def _execute(argv: Sequence[str], log: Path, stop: Callable[[], str], more: Mapping[str, str]) -> Ended:
-    since, stopped, told_at = time.monotonic(), "", 0.0
+def restore_command(job: Job, where: Where) -> list[str]:
+    """What puts back what a killed run has left."""
+    options = ["--candidate", job.candidate, "--inventory", str(where.inventory), "--runs", str(where.runs)]
+    return [*UNTIL_PARENT_DIES, sys.executable, "-m", "daq_bench.rig", "restore", *options]
+
+
+def _execute(
+    argv: Sequence[str],
+    log: Path,
+    stop: Callable[[], str],
+    more: Mapping[str, str],
+    limit_s: float | None = None,
+) -> Ended:
+    since, stopped, told_at, overdue, killed = time.monotonic(), "", 0.0, False, False
     with (
         _one_at_a_time,
         log.open("ab") as output,
@@ -116,10 +134,29 @@ def _execute(argv: Sequence[str], log: Path, stop: Callable[[], str], more: Mapp
         if not stopped and (stopped := stop()):
             process.send_signal(signal.SIGTERM)
             told_at = time.monotonic()
-        if stopped and time.monotonic() - told_at > CLEAN_UP_S_MAX:
+        elif not stopped and limit_s is not None and time.monotonic() - since > limit_s:
+            stopped, overdue = f"it was stopped, as it took more than {limit_s / 3600:g} h (run_limit_h)", True
+            process.send_signal(signal.SIGTERM)
+            told_at = time.monotonic()
+        if stopped and not killed and time.monotonic() - told_at > CLEAN_UP_S_MAX:
             os.killpg(process.pid, signal.SIGKILL)
+            killed = True
         time.sleep(POLL_S)
-    return Ended(process.returncode, time.monotonic() - since, stopped)
+    return Ended(process.returncode, time.monotonic() - since, stopped, overdue, killed)
+
+
+def _restored(job: Job, where: Where, log: Path) -> str:
+    """Puts back what a run that had to be killed left, as far as its candidate answers; says how that went."""
+    began = time.monotonic()
+    ended = _execute(
+        restore_command(job, where), log, lambda: "late" if time.monotonic() - began > CLEAN_UP_S_MAX else "", {}
+    )
+    if ended.status == 0:
+        return f"it did not end by itself within {CLEAN_UP_S_MAX / 60:g} min and was killed; a restore after it put the machine back"
+    return (
+        f"it did not end by itself within {CLEAN_UP_S_MAX / 60:g} min and was killed; a restore after it failed (exit status "
+        f"{ended.status}): `daq-bench restore --candidate {job.candidate}` once the machine answers"
+    )
 
 
 def _bundles(runs: Path, candidate: str) -> set[Path]:
@@ -148,14 +185,14 @@ def _unexplained(job: Job, entries: Sequence[Entry], ended: Ended, log: Path) ->
     if ended.status == 0 or ended.status in {STATUS[word] for word in told} or {ERROR, INTERRUPTED} & set(told):
         return []
     if ended.stopped:
-        return [Entry(job, INTERRUPTED, f"stopped before all its targets were measured: {ended.stopped}")]
+        return [Entry(job, _stopped(ended), f"stopped before all its targets were measured: {ended.stopped}")]
     reason = f"its process ended with exit status {ended.status}, of which its bundles say nothing: not all was done that was asked"
     return [Entry(job, ERROR, f"{reason}: {_last_words(log)}")]
 
 
 def _without_bundle(job: Job, ended: Ended, log: Path) -> Entry:
     if ended.stopped:
-        return Entry(job, INTERRUPTED, f"stopped before its run began: {ended.stopped}", seconds=ended.seconds)
+        return Entry(job, _stopped(ended), f"stopped before its run began: {ended.stopped}", seconds=ended.seconds)
     return Entry(job, ERROR, f"no run began (exit status {ended.status}): {_last_words(log)}", seconds=ended.seconds)
 
 
@@ -184,8 +221,16 @@ def _entry(job: Job, path: Path, ended: Ended, of: int, trust: Trust) -> Entry:
         return Entry(job, ERROR, f"{path.name} {door.refusal}", seconds=seconds)
     outcome, reason = outcome_of(night), _reason(night)
     if outcome == INTERRUPTED and ended.stopped:
-        reason = f"{ended.stopped}; the run put the machine back and sealed its bundle as interrupted"
+        outcome, reason = (
+            _stopped(ended),
+            f"{ended.stopped}; the run put the machine back and sealed its bundle as interrupted",
+        )
     return Entry(job, outcome, reason, night, seconds=seconds, marks=door.marks)
+
+
+def _stopped(ended: Ended) -> Word:
+    """A run that everybody's end stopped is done again by a night that goes on; one that took too long would take as long again."""
+    return ERROR if ended.overdue else INTERRUPTED
 
 
 def _reason(night: Night) -> str:

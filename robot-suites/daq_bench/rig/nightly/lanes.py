@@ -25,6 +25,7 @@ from daq_bench.bench_model.base.errors import ProfileError
 from daq_bench.bench_model.documents.nights import Job
 from daq_bench.bench_model.nights.outcome import Entry
 from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.candidate.lock import identities
 
 THIS_MACHINE = "the control node"
@@ -147,7 +148,7 @@ class Board:
                 begun, log = since[place]
                 told = (f"{time.monotonic() - begun:.0f} s", _last_line(log))
             name = Text(self.jobs[place].name, no_wrap=True, overflow="ellipsis")
-            table.add_row(name, state[place], told[0], Text(told[1], no_wrap=True, overflow="ellipsis"))
+            table.add_row(name, state[place], told[0], Text(printable(told[1]), no_wrap=True, overflow="ellipsis"))
         left = Counter(state[place] for place in order[len(chosen) :])
         told_left = ", ".join(f"{number} {name}" for name, number in left.items())
         return Group(table, Text(f"and {told_left}", no_wrap=True, overflow="ellipsis")) if left else Group(table)

@@ -38,6 +38,7 @@ from daq_bench.bench_model.nights.run_history import read_all, without_duplicate
 from daq_bench.bench_model.nights.xunit import xunit
 from daq_bench.rig.base.bundle import now_utc, point_latest, to_json, write_text_atomically
 from daq_bench.rig.base.shell import LocalShell
+from daq_bench.rig.base.terminal import say
 from daq_bench.rig.checking.door import admit
 from daq_bench.rig.nightly.baselines import Baselines, prune
 from daq_bench.rig.nightly.fleet import Fleet
@@ -115,7 +116,15 @@ class Nightly:
         if self._plan.time_limit_s is not None:
             self._stop.deadline = time.monotonic() + self._plan.time_limit_s
         self._red = regressed_runs(self._folder.parent, self._say)
-        fleet = Fleet(self._plan.jobs, self._where, self._folder, self._console, self._at_once, self._stop)
+        fleet = Fleet(
+            self._plan.jobs,
+            self._where,
+            self._folder,
+            self._console,
+            self._at_once,
+            self._stop,
+            limit_s=self._plan.run_limit_s,
+        )
         self._entries = fleet.execute("the night", self._resumed, self._compared, self._goes_on)
         return self._conclude()
 
@@ -217,7 +226,7 @@ class Nightly:
                 self._say(f"warning: {error}")
 
     def _say(self, text: str) -> None:
-        self._console.print(text, highlight=False, soft_wrap=True, markup=False)
+        say(self._console, text)
 
 
 def regressed_runs(nights: Path, say: Callable[[str], None]) -> dict[str, frozenset[str]]:

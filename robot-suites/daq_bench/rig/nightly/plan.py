@@ -25,6 +25,7 @@ class Plan:
 
     jobs: tuple[Job, ...]
     time_limit_s: float | None = None
+    run_limit_s: float | None = None
     keep_passes: int | None = None
     accept_wear: bool = False
 
@@ -70,10 +71,14 @@ def _declared(inventory: Path) -> Plan:
             first = source.line_of((*KEY, "runs", jobs.index(job)))
             at = (*KEY, "runs", place)
             raise source.error(at, f"is the same as the run of line {first}", "Remove one: a night runs each once")
-    hours = document.get("time_limit_h")
     return Plan(
         jobs,
-        None if hours is None else 3600.0 * hours,
+        _seconds(document.get("time_limit_h")),
+        _seconds(document.get("run_limit_h")),
         document.get("keep_passes"),
         document.get("accept_wear", False),
     )
+
+
+def _seconds(hours: float | None) -> float | None:
+    return None if hours is None else 3600.0 * hours

@@ -17,6 +17,7 @@ from daq_bench.bench_model.profiles.candidates import Candidate, load_candidate
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.influx import Influx
 from daq_bench.rig.base.settings import Layout, Profiles, target_directory
+from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.candidate.connection import connection_of
 from daq_bench.rig.candidate.host import Survey, survey
 from daq_bench.rig.candidate.machine import Machine, SshMachine, machine_of, prepare_folders
@@ -62,7 +63,7 @@ def wake(layout: Layout, inventory: Path, candidate: str) -> None:
         f"{candidate} was being restarted by a bench that did not live to see it: looking at its power", file=sys.stderr
     )
     for record in see_to_power(layout, inventory, candidate)["records"]:
-        print(f"{candidate}: {record['detail']}", file=sys.stderr)
+        print(printable(f"{candidate}: {record['detail']}"), file=sys.stderr)
 
 
 def see_to_power(layout: Layout, inventory: Path, candidate: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from daq_bench.bench_model.base.errors import RefusedError
+from daq_bench.rig.base.terminal import printable
 
 REFUSED = "Nothing was written. Agree with YES=1 (--yes), or ask for less (`daq-bench plan` says what a request costs)"
 
@@ -19,7 +20,7 @@ def agree(asked: str, yes: bool, console: Console) -> None:
     if not (console.is_terminal and sys.stdin is not None and sys.stdin.isatty()):
         raise RefusedError(f"{asked}. {REFUSED}")
     try:
-        answer = console.input(f"{escape(asked)}. Go on? \\[y/N] ")
+        answer = console.input(f"{escape(printable(asked))}. Go on? \\[y/N] ")
     except EOFError:
         answer = ""
     if answer.strip().lower() not in ("y", "yes"):

@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.facts import Tuning
 from daq_bench.bench_model.documents.run import FurtherTarget
+from daq_bench.bench_model.profiles.candidates import Candidate, load_candidate
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.hazard_spans import HazardLog
 from daq_bench.rig.base.settings import Layout, target_directory
@@ -34,6 +36,14 @@ from daq_bench.rig.run.record import target_of
 INVENTORY_VARIABLE = (
     "DAQ_BENCH_INVENTORY"  # the users' inventory, for Robot Framework's own process: the bundle has none
 )
+
+
+def with_bmc(candidate: Candidate) -> Candidate:
+    """The bundle's candidate with the way to its BMC, which only the inventory knows."""
+    if "bmc" not in candidate.document:
+        return candidate
+    known = load_candidate(Path(os.environ[INVENTORY_VARIABLE]), candidate.name).document
+    return replace(candidate, document={**candidate.document, "bmc": known.get("bmc", {})})
 
 
 class FurtherTargets:
@@ -83,7 +93,7 @@ class FurtherTargets:
         facts = context.bundle.path / "facts"
         return provisioner(
             self._layout,
-            context.candidate.aimed_at(name),
+            with_bmc(context.candidate).aimed_at(name),
             Path(os.environ[INVENTORY_VARIABLE]),
             context.machine,
             context.places,
@@ -121,7 +131,7 @@ class LiveFacilities:
 
     def fans(self) -> FanDuty:
         context = self._context
-        return fan_duty(Layout(), context.candidate, context.machine, context.bundle)
+        return fan_duty(Layout(), with_bmc(context.candidate), context.machine, context.bundle)
 
     def hazards(self, source: str) -> HazardControl:
         return HazardControl(hazards_of(self._context.candidate), HazardLog(self._context.bundle, source))

@@ -22,6 +22,7 @@ from rich.table import Table
 
 from daq_bench.bench_model.bundle.line_protocol import Point, parse_line
 from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.terminal import printable, say
 from daq_bench.rig.workloads.registry import WORKLOADS
 
 REFRESH_S = 0.25
@@ -143,9 +144,13 @@ class Observer:
         step = self._step()
         shown = Snapshot(self._plan.current(), step, self._plan.elapsed_s(), self._plan.left_s())
         if shown.phase in WORKLOADS:
-            self._add_record(shown)
+            with suppress(
+                ValueError, OverflowError
+            ):  # a record that is none shows nothing; the run's own readers refuse it
+                self._add_record(shown)
             if not shown.rates:
-                self._add_device(shown)
+                with suppress(ValueError, OverflowError):
+                    self._add_device(shown)
         return shown
 
     def _step(self) -> str:
@@ -227,15 +232,17 @@ class ProgressDisplay:
         while not self._stop.wait(REFRESH_S):
             snapshot = self._observer.snapshot()
             if snapshot.phase != shown or time.monotonic() - last >= LOG_EVERY_S:
-                self._console.print(snapshot.line(), highlight=False, markup=False, soft_wrap=True)
+                say(self._console, snapshot.line())
                 shown, last = snapshot.phase, time.monotonic()
 
     def _table(self) -> Table:
         snapshot = self._observer.snapshot()
         table = Table.grid(padding=(0, 2))
-        table.add_row("phase", f"[bold]{snapshot.phase}[/bold]  {escape(snapshot.step)}")
+        table.add_row("phase", f"[bold]{snapshot.phase}[/bold]  {escape(printable(snapshot.step))}")
         table.add_row(
-            "rate", "  ".join(f"{name} {rate / 1e9:.3f} GB/s" for name, rate in snapshot.rates.items()) or "-"
+            "rate",
+            "  ".join(f"{escape(printable(name))} {rate / 1e9:.3f} GB/s" for name, rate in snapshot.rates.items())
+            or "-",
         )
         backlog = "-" if snapshot.backlog_bytes is None else f"{snapshot.backlog_bytes / 1e6:.1f} MB"
         trouble = f"  BUSY {snapshot.busy} times" if snapshot.busy else ""

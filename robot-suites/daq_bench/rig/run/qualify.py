@@ -14,7 +14,9 @@ from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.rig.base.bundle import Bundle, now_utc, write_text_atomically
 from daq_bench.rig.base.influx import INVENTORY_KEY, check, chosen
 from daq_bench.rig.base.settings import Layout, Profiles, Request, load_profiles, target_directory
+from daq_bench.rig.base.terminal import say
 from daq_bench.rig.candidate.connection import variables_of
+from daq_bench.rig.candidate.disclosure import secrets_of, without
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.lock import all_exclusive
 from daq_bench.rig.candidate.machine_lock import machine_locked
@@ -76,6 +78,8 @@ class Qualification:
                 self._say(line)
             agree(plan.consent, self._request.yes, self._console)
             bundle = Bundle.create(self._runs, candidate.name, candidate.target.name, self._profiles.scenario.id)
+            secrets = secrets_of(self._profiles.inventory_file, candidate.name, candidate.document)
+            bundle.told = lambda text: without(text, secrets)
             self._say(f"run {bundle.id}")
             with interrupts_as_exceptions():
                 watch = Watch(session, bundle, self._influx, influx_problem, self._say)
@@ -85,7 +89,7 @@ class Qualification:
                     raise BenchError(_not_written(bundle, candidate.name, error)) from None
 
     def _say(self, text: str) -> None:
-        self._console.print(text, highlight=False, soft_wrap=True)
+        say(self._console, text)
 
     def _run(self, targets: Targets, watch: Watch, bundle: Bundle, found: Survey, plan: Plan) -> Verdict:
         session = targets.first
@@ -110,7 +114,10 @@ class Qualification:
                     bundle.event("interruption" if state == "interrupted" else "error", "qualify", reason)
                 clean_up.close()
             bundle.save_run(
-                state=state, state_reason=reason, finished_utc=now_utc(), further_targets=described_targets(bundle)
+                state=state,
+                state_reason=reason and bundle.told(reason),
+                finished_utc=now_utc(),
+                further_targets=described_targets(bundle),
             )
             if watch.has_begun:  # a run that was never watched has no telemetry to derive anything from
                 derive(bundle)
@@ -130,7 +137,7 @@ class Qualification:
             Exception
         ) as error:  # a fault in the bench itself must not leave a tuned machine or a scratch file behind
             with suppress(OSError):  # of a full disk, on which the next write ends the run
-                write_text_atomically(bundle.path / "error.txt", traceback.format_exc())
+                write_text_atomically(bundle.path / "error.txt", bundle.told(traceback.format_exc()))
             return "error", f"a fault of the bench: {error!r}; its traceback is in error.txt"
         return "finished", None
 

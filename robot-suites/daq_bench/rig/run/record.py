@@ -30,6 +30,7 @@ from daq_bench.bench_model.profiles.published import FOLDER
 from daq_bench.rig.base.bundle import Bundle, now_utc
 from daq_bench.rig.base.settings import Profiles
 from daq_bench.rig.base.shell import Shell
+from daq_bench.rig.candidate.disclosure import disclosed
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.workloads.registry import declared_limits
 
@@ -94,7 +95,7 @@ def target_of(candidate: Candidate, found: Survey, scratch: Path, directory: Pat
 def copy_profiles(bundle: Bundle, profiles: Profiles) -> None:
     """Copies the profiles that the verdict rests on, so that the bundle can be judged anywhere.
 
-    Only this candidate's `bench_candidate` is copied of the inventory: connection details may hold secrets."""
+    Only this candidate's `bench_candidate` is copied of the inventory, without the way to its BMC: vendors get the bundle."""
     folder = bundle.path / "profiles"
     for kind, source in (
         ("scenarios", read_scenario(profiles.scenario.file)),
@@ -104,7 +105,10 @@ def copy_profiles(bundle: Bundle, profiles: Profiles) -> None:
         _copy_profile(source, folder / kind / source.file.name)
     shutil.copyfile(profiles.metrics_file, folder / "metrics.yml")
     shutil.copytree(profiles.metrics_file.parent / FOLDER, folder / FOLDER)
-    entry = {"ansible_connection": profiles.candidate.connection, "bench_candidate": profiles.candidate.document}
+    entry = {
+        "ansible_connection": profiles.candidate.connection,
+        "bench_candidate": disclosed(profiles.candidate.document),
+    }
     hosts = {profiles.candidate.name: entry}
     with (folder / "lab.yml").open("w", encoding="utf-8") as file:
         YAML().dump({"all": {"children": {"candidates": {"hosts": hosts}}}}, file)

@@ -11,6 +11,7 @@ from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.shell import Shell
+from daq_bench.rig.base.terminal import printable_lines
 
 IDENTITY = "identity"
 RUN_S_MAX = 7 * 86400.0  # bounds a forgotten endurance run; each command inside has its own, tighter limit
@@ -45,7 +46,7 @@ def run_suites(
         *suite_files(repository, scenario),
     ]
     completed = shell.run(argv, timeout_s=RUN_S_MAX, env={"PYTHONUNBUFFERED": "1", **environment})
-    (output / "console.txt").write_text(completed.stdout + completed.stderr, encoding="utf-8")
+    (output / "console.txt").write_text(printable_lines(completed.stdout + completed.stderr), encoding="utf-8")
     if completed.returncode != 0:
         raise BenchError(first_failure(output / "output.xml") or completed.check("robot").stdout)
 

@@ -92,6 +92,7 @@ def bmc_agent(
         f"--ipmi-cipher-suite={bmc.get('cipher_suite', 17)}",
         f"--redfish-port={bmc.get('redfish_port', 443)}",
         *([f"--redfish-ca-file={layout.home / bmc['redfish_ca_file']}"] if "redfish_ca_file" in bmc else []),
+        *([f"--redfish-fingerprint={bmc['redfish_fingerprint']}"] if "redfish_fingerprint" in bmc else []),
         *(["--redfish-insecure"] if bmc.get("insecure") else []),
     ]
     # The password is in the agent's environment, and in no argument.

@@ -6,8 +6,6 @@ fetched whole. The bench's own events are carried over to the agent, which is th
 from __future__ import annotations
 
 import contextlib
-import signal
-import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -19,6 +17,8 @@ from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.influx import Influx
 from daq_bench.rig.base.shell import Completed
+from daq_bench.rig.base.terminal import printable_lines
+from daq_bench.rig.candidate.answers import Mirror
 from daq_bench.rig.candidate.machine import Places, SshMachine
 from daq_bench.rig.telemetry.agent import DRAIN_S, PERIOD_S
 
@@ -66,7 +66,7 @@ class RemoteAgent:
     def __init__(self, machine: SshMachine, places: Places, bundle: Bundle) -> None:
         self._machine, self._places, self._bundle = machine, places, bundle
         self._carrier = EventCarrier(machine, bundle.workload_file, places.workload_file)
-        self._mirror: subprocess.Popen[bytes] | None = None
+        self._mirror: Mirror | None = None
 
     @property
     def _spool(self) -> Path:
@@ -113,17 +113,11 @@ class RemoteAgent:
     def _fetch(self) -> None:
         for name in SPOOL_FILES:
             self._machine.fetch(self._places.telemetry / name, self._spool / name)
-        (self._spool / "agent.log").write_text(self._log(), encoding="utf-8")
+        (self._spool / "agent.log").write_text(printable_lines(self._log()), encoding="utf-8")
 
     def _end_mirror(self) -> None:
-        if self._mirror is None:
-            return
-        self._mirror.send_signal(signal.SIGTERM)
-        try:
-            self._mirror.wait(5)
-        except subprocess.TimeoutExpired:
-            self._mirror.kill()
-            self._mirror.wait()
+        if self._mirror is not None:
+            self._mirror.end()
         self._mirror = None
 
     def kill(self) -> None:

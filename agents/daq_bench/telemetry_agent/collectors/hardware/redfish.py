@@ -43,7 +43,7 @@ class Redfish:
         except OSError as error:
             if self._answered:
                 raise
-            raise Unsupported(f"Redfish of {self._address.host} port {self._address.port}: {error}") from None
+            raise Unsupported(f"the BMC's Redfish service: {error}") from None
         if not self._answered and not any(_inlets(texts)[0]):
             raise Unsupported("; ".join([f"Redfish states no temperature of {' or '.join(AIR)}", *faults]))
         self._answered = True
