@@ -27,7 +27,7 @@ from daq_bench.simulation.run import simulate
 from daq_bench.simulation.truth import truth_of
 
 CHUNK = 4  # seeds that a process takes at a time
-NO_ROW_RESTS_ON = ("document.py", "mutants.py", "sample.py", "__main__.py")
+NO_ROW_RESTS_ON = ("document.py", "market_document.py", "mutants.py", "sample.py", "__main__.py")
 SOURCES = (
     "inventory",
     "robot-suites/daq_bench/rig",
@@ -40,6 +40,7 @@ CANARY = Hazard(
 HEAT_CANARY = Hazard("throttle_from_start", 0, 0.0, 0.0, 60.0, 0)  # W
 FAULT, HEAT_FAULT = "40 flipped bits in a stored record", "60 W of foreign heat into one drive"
 CANARY_SEED = 5
+CANARY_OF_MARKET = 2  # one drive of 7.68 TB that is well above the demand by its data sheet
 Show = Callable[[int, int], None]
 
 
@@ -59,10 +60,20 @@ class Row:
     invented: bool
     reason: str
     cpu_s: float
+    capacity_bytes: int = 0  # of the target
+    target_kind: str = "filesystem"
+    array: str = "single"
+    drives: int = 1
+    medium: str = ""
+    model: str = ""
 
     @property
     def is_right(self) -> bool:
         return self.outcome in self.right
+
+    @property
+    def may_pass(self) -> bool:
+        return "PASS" in self.right
 
     @property
     def wrong_pass(self) -> bool:
@@ -103,6 +114,12 @@ def judged(spec: Spec, work: Path, scenario: str = "record") -> Row:
         invented=not run.agrees,
         reason=run.reasons[0] if run.reasons else "",
         cpu_s=round(time.process_time() - began, 3),
+        capacity_bytes=spec.capacity_bytes,
+        target_kind="raw-device" if spec.raw else "filesystem",
+        array=spec.array,
+        drives=len(spec.drives),
+        medium=spec.medium,
+        model=spec.drives[0].model,
     )
 
 
@@ -195,7 +212,8 @@ def _lines(file: Path) -> Iterator[dict[str, object]]:
 def canary(work: Path, scenario: str = "record") -> Row:
     """A fault that nobody can overlook. Raises BenchError where it is not found: then the campaign sees nothing."""
     hazard, fault = (HEAT_CANARY, HEAT_FAULT) if scenario == "thermal" else (CANARY, FAULT)
-    row = judged(replace(spec_of(CANARY_SEED, scenario), hazards=(hazard,)), work, scenario)
+    seed = CANARY_OF_MARKET if scenario == "market" else CANARY_SEED
+    row = judged(replace(spec_of(seed, scenario), hazards=(hazard,)), work, scenario)
     if row.outcome != "FAIL" or not row.named:
         raise BenchError(f"the canary was not found: {fault} ended in {row.outcome} ({row.reason})")
     return row

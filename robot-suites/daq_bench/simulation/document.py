@@ -20,7 +20,8 @@ SEEDS_SHOWN = 12
 HEAD = """# Self-qualification
 
 This page is for who asks how often the bench itself errs. `make self-qualify` wrote it; the rows behind it are in
-`build/self-qualification/`. Change nothing here by hand. The thermal soak has [a page of its own](self-qualification-thermal.md).
+`build/self-qualification/`. Change nothing here by hand. The [thermal soak](self-qualification-thermal.md) and the
+[servers that are sold](self-qualification-market.md) have pages of their own.
 
 A seed draws a server (its drives' pace against the demand, cache, garbage collection, heat, buffer) and the hazards that befall it, none
 of which the bench is told. A physical model writes what daqwriter, fio, smartctl, nvme, ipmitool and the telemetry agent would have
@@ -122,10 +123,10 @@ def text_of(found: Measured) -> str:
     parts = [
         SOAK_HEAD if soak else HEAD,
         _counted(found),
-        "## Outcomes against the truth\n\n" + _confusion(rows),
+        "## Outcomes against the truth\n\n" + confusion(rows),
         "## By hazard\n\n" + _by_hazard(rows, kinds_of(found.scenario)),
         "## Without any hazard, by pace\n\n" + _by_pace(rows),
-        "## Runs that erred\n\n" + _errors(rows),
+        "## Runs that erred\n\n" + errors(rows),
         "## Mutants of the bench\n\n" + _mutants(found),
         SOAK_MODEL if soak else MODEL.format(scenario=found.scenario),
     ]
@@ -149,20 +150,21 @@ def _counted(found: Measured) -> str:
             lambda row: row.invented,
         ),
     ]
-    table = _table(("what", "count", "of", "share", "95 % interval"), (_share(*line) for line in lines))
+    counts = table(("what", "count", "of", "share", "95 % interval"), (share(*line) for line in lines))
     wrong = sum(row.wrong_pass for row in bad)
     upper = 1 - passing_share_at_least(len(bad) - wrong, len(bad))
     last = found.first + len(rows) - 1
     cpu = sum(row.cpu_s for row in rows) / len(rows)
     return (
         f"## What was counted\n\n{len(rows)} runs, seeds {found.first} to {last}, of the scenario `{found.scenario}`; "
-        f"{cpu:.2f} s of CPU for each.\n\n{table}\nIntervals are Clopper and Pearson's. **Wrong PASS: {wrong} of {len(bad)} runs that must "
-        f"not pass; with 95 % confidence\nat most {100 * upper:.2g} % of such runs.** The canary ({HEAT_FAULT if soak else FAULT}) was "
+        f"{cpu:.2f} s of CPU for each.\n\n{counts}\nIntervals are Clopper and Pearson's. "
+        f"**Wrong PASS: {wrong} of {len(bad)} runs that must not pass; with 95 % confidence\nat most {100 * upper:.2g} % of such runs.** "
+        f"The canary ({HEAT_FAULT if soak else FAULT}) was "
         f"found: {found.canary.outcome}.\n"
     )
 
 
-def _share(what: str, of: Sequence[Row], holds: Callable[[Row], bool]) -> tuple[str, ...]:
+def share(what: str, of: Sequence[Row], holds: Callable[[Row], bool]) -> tuple[str, ...]:
     count = sum(map(holds, of))
     if not of:
         return what, "0", "0", "", ""
@@ -170,13 +172,12 @@ def _share(what: str, of: Sequence[Row], holds: Callable[[Row], bool]) -> tuple[
     return what, str(count), str(len(of)), f"{100 * count / len(of):.2f} %", f"{100 * low:.2f} to {100 * high:.2f} %"
 
 
-def _confusion(rows: Sequence[Row]) -> str:
+def confusion(rows: Sequence[Row]) -> str:
     truths = sorted({" or ".join(row.right) for row in rows}, key=lambda text: (text.count("or"), text))
     counted = Counter((" or ".join(row.right), row.outcome) for row in rows)
     body = ((truth, *(_count(counted[truth, outcome]) for outcome in OUTCOMES)) for truth in truths)
     return (
-        _table(("right is", *OUTCOMES), body)
-        + "\nREFUSED: by preflight, before anything was changed (exit status 2).\n"
+        table(("right is", *OUTCOMES), body) + "\nREFUSED: by preflight, before anything was changed (exit status 2).\n"
     )
 
 
@@ -193,9 +194,9 @@ def _by_hazard(rows: Sequence[Row], kinds: Sequence[str]) -> str:
                 f"{STRENGTHS[kind][0]:g} to {STRENGTHS[kind][1]:g}",
                 *(_count(len(part)) for part in (drawn, acted, bad)),
                 str(sum(row.wrong_pass for row in bad)),
-                _of(sum(row.is_right for row in acted), len(acted)),
-                _of(sum(row.named for row in bad), len(bad)),
-                _of(sum(row.outcome == "PASS" for row in harmless), len(harmless)),
+                of(sum(row.is_right for row in acted), len(acted)),
+                of(sum(row.named for row in bad), len(bad)),
+                of(sum(row.outcome == "PASS" for row in harmless), len(harmless)),
             )
         )
     heads = (
@@ -212,7 +213,7 @@ def _by_hazard(rows: Sequence[Row], kinds: Sequence[str]) -> str:
     return (
         "Drawn, and acted: a hazard whose moment a run does not reach does nothing. Several may befall one run, and a slow "
         "server\nmay have one too, so that the rows overlap. Units stand in `robot-suites/daq_bench/simulation/physics/hazards.py`.\n\n"
-        + _table(heads, body)
+        + table(heads, body)
     )
 
 
@@ -226,17 +227,17 @@ def _by_pace(rows: Sequence[Row]) -> str:
                 pace,
                 str(len(own)),
                 str(len(good)),
-                _of(sum(row.outcome == "PASS" for row in good), len(good)),
-                _of(sum(row.is_right for row in own), len(own)),
+                of(sum(row.outcome == "PASS" for row in good), len(good)),
+                of(sum(row.is_right for row in own), len(own)),
                 str(sum(row.wrong_pass for row in own)),
             )
         )
-    return _table(
+    return table(
         ("array's pace against the demand", "runs", "good", "of them passed", "right outcome", "wrong PASS"), body
     )
 
 
-def _errors(rows: Sequence[Row]) -> str:
+def errors(rows: Sequence[Row]) -> str:
     lists = [
         ("Wrong PASS", [row for row in rows if row.wrong_pass]),
         ("Good candidate that did not pass", [row for row in rows if row.refused_good]),
@@ -264,7 +265,7 @@ def _mutants(found: Measured) -> str:
         f"Each criterion of the bench is dropped or shifted in turn and judges {found.cases} runs that must not pass, made for this: each "
         "hazard at its\nhardest on an ample server, and servers a little below and above the demand. The suite's stop at a failed identity "
         "test is taken away,\nso that the judge is left to object. A mutant is seen when it lets one of them pass.\n\n"
-        + _table(("mutant", "what it looks after", "wrong PASS", "runs with", "held by", "without those"), rows)
+        + table(("mutant", "what it looks after", "wrong PASS", "runs with", "held by", "without those"), rows)
         + f"\nNeither seen nor explained: {_wrapped(blind)}.\n\n{SOAK_HELD if found.scenario == 'thermal' else HELD}"
     )
 
@@ -290,7 +291,7 @@ def _wrapped(names: Sequence[str]) -> str:
     return "\n".join([*map(str.rstrip, lines), line.rstrip(", ")]) if names else "none"
 
 
-def _of(count: int, total: int) -> str:
+def of(count: int, total: int) -> str:
     return f"{count} of {total}" if total else ""
 
 
@@ -298,6 +299,6 @@ def _count(number: int) -> str:
     return str(number) if number else ""
 
 
-def _table(heads: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+def table(heads: Sequence[str], body: Iterable[Sequence[str]]) -> str:
     rows = [heads, ["---"] * len(heads), *body]
     return "".join("| " + " | ".join(row) + " |\n" for row in rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,10 @@ GONE = {
     "network_cut": "ssh: connection to simulated lost: Connection timed out",
     "power_cut": "ssh: connection to simulated lost: Connection reset by peer",
 }
+FREE_SHARE = {
+    "xfs": 0.985,
+    "ext4": 0.93,
+}  # of the capacity, once it is made; ext4 keeps a twentieth for root, and its inodes
 CPU, HOSTNAME = "SIM EPYC 7302 16-Core Processor", "simulated"
 START_S = 0.3  # of a tool
 OBSERVED = ("a rest", "the hazards that were commanded")
@@ -119,6 +123,10 @@ class SimulatedMachine(Machine):
                 raise BenchError(text)
 
     def _daqwriter(self, words: list[str]) -> tuple[int, str, str]:
+        if words[1] == "guard":  # it lets every command pass: the drive is the one that was bought for this
+            inner = words[words.index("--") + 1 :]
+            answer: tuple[int, str, str] = getattr(self, f"_{Path(inner[0]).name}")(inner)
+            return answer
         status, said = self._wrote(words)
         if self.workload_file is not None:
             with self.workload_file.open("a", encoding="utf-8") as file:
@@ -172,13 +180,36 @@ class SimulatedMachine(Machine):
         return 0, f"{DIRECTORY}\n", ""
 
     def _df(self, words: list[str]) -> tuple[int, str, str]:
-        size = self._array()["size_bytes"]
-        return 0, f"   Used      Avail\n{size // 1000} {int(0.985 * size)}\n", ""
+        return 0, f"   Used      Avail\n{self.server.spec.capacity_bytes // 1000} {self._free_bytes()}\n", ""
+
+    def _free_bytes(self) -> int:
+        """What a file system just made lets one write."""
+        spec = self.server.spec
+        return spec.capacity_bytes if spec.raw else int(FREE_SHARE[spec.filesystem] * spec.capacity_bytes)
 
     def _fstrim(self, words: list[str]) -> tuple[int, str, str]:
+        if not self.server.spec.discards:
+            return 1, "", f"fstrim: {DIRECTORY}: the discard operation is not supported\n"
+        size = self._purge()
+        return 0, f"{DIRECTORY}: {size / 2**30:.1f} GiB ({size} bytes) trimmed\n", ""
+
+    def _purge(self) -> int:
+        size = self._free_bytes()
         for drive in self.server.drives:
             drive.purge()
-        return 0, f"{DIRECTORY}: 953.7 GiB (1023000000000 bytes) trimmed\n", ""
+        self.server.array_discarded += size
+        return size
+
+    def _python3(self, words: list[str]) -> tuple[int, str, str]:
+        """The only program that a load starts there by itself: `raw_device purge SERIAL PATH METHOD`, through the guard."""
+        if words[1] != "-c" or words[3] != "purge" or words[6] != "discard":
+            raise BenchError(f"the modelled server knows no such program: {words[3:]}")
+        size = self._purge()
+        told = {"tool": "BLKDISCARD", "size_bytes": size, "zero_share": self.server.spec.zero_share, "samples": 64}
+        return 0, json.dumps({"result": told}), ""
+
+    def _blockdev(self, words: list[str]) -> tuple[int, str, str]:
+        return 0, f"{self.server.spec.capacity_bytes}\n", ""
 
     def call(self, program: str, *arguments: str | Path, timeout_s: float = CALL_S_MAX) -> Any:
         self._demand_reachable()
@@ -217,7 +248,8 @@ class SimulatedMachine(Machine):
     def _counters(self) -> list[int]:
         """The fields of the array's /sys/block/NAME/stat."""
         sectors = int(self.server.array_written) // 512
-        return [0, 0, 0, 0, sectors // 2048, 0, sectors, *(0,) * 8]
+        discarded = int(self.server.array_discarded) // 512
+        return [0, 0, 0, 0, sectors // 2048, 0, sectors, *(0,) * 6, discarded, 0]
 
     def fetch(self, path: Path, local: Path) -> None:
         self._demand_reachable()
@@ -242,7 +274,7 @@ class SimulatedMachine(Machine):
         extra = (
             []
             if len(nodes) == 1
-            else [{**nodes[0], "name": name, "kname": name, "path": f"/dev/{name}", "type": "raid0"}]
+            else [{**nodes[0], "name": name, "kname": name, "path": f"/dev/{name}", "type": self.server.spec.array}]
         )
         extra = [{**one, "description": array} for one in extra]
         return {
@@ -251,7 +283,11 @@ class SimulatedMachine(Machine):
                 "cpu_model": CPU, "cpus": 32, "memory_bytes": self.server.spec.memory_bytes, "numa_nodes": 2,
             },
             "devices": [*nodes, *extra],
-            "target": {"filesystem": "xfs", "free_bytes": int(0.985 * array["size_bytes"]), "device": array},
+            "target": {
+                "filesystem": None if self.server.spec.raw else self.server.spec.filesystem,
+                "free_bytes": self._free_bytes(),
+                "device": array,
+            },
             "clock_s": self.server.clock_s,
         }  # fmt: skip
 
@@ -281,16 +317,16 @@ class SimulatedMachine(Machine):
             server.note(kind)
             server.harms[kind] = f"{spec.name} is not the declared drive"
             if kind == "counterfeit_serial":
-                return DriveSpec(**{**asdict(spec), "model": "NOSUCH SSD"})
-            return DriveSpec(**{**asdict(spec), "serial": f"{spec.serial[:-1]}Z"})
+                return replace(spec, model="NOSUCH SSD")
+            return replace(spec, serial=f"{spec.serial[:-1]}Z")
         return spec
 
     @staticmethod
     def _described(spec: DriveSpec) -> dict[str, Any]:
         return {
             "name": spec.name, "model": spec.model, "serial": spec.serial, "firmware": spec.firmware, "wwn": spec.wwn,
-            "size_bytes": spec.size_bytes, "numa_node": 0, "rotational": False, "transport": "nvme",
-            "pcie_link": "32.0 GT/s PCIe x4", "raid_level": None, "members": [],
+            "size_bytes": spec.size_bytes, "numa_node": 0, "rotational": False, "transport": spec.transport,
+            "pcie_link": spec.link or None, "raid_level": None, "members": [],
         }  # fmt: skip
 
     def _array(self) -> dict[str, Any]:
@@ -299,8 +335,8 @@ class SimulatedMachine(Machine):
             return self._described(self.told(0))
         return {
             "name": self.server.array_name, "model": None, "serial": None, "firmware": None, "wwn": None,
-            "size_bytes": sum(one.size_bytes for one in drives), "numa_node": None, "rotational": False, "transport": None,
-            "pcie_link": None, "raid_level": "raid0", "members": self._members(),
+            "size_bytes": self.server.spec.capacity_bytes, "numa_node": None, "rotational": False, "transport": None,
+            "pcie_link": None, "raid_level": self.server.spec.array, "members": self._members(),
         }  # fmt: skip
 
     def _members(self) -> list[str]:

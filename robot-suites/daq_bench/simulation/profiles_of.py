@@ -26,11 +26,13 @@ SCENARIOS = {
     "record": str(OWN / "scenarios" / "simulated-record.yml"),
     "thermal": str(OWN / "scenarios" / "simulated-thermal.yml"),
     "snb-100s": "snb-100s",
+    "market": "snb-100s",
 }
 REQUIREMENTS = {
     "record": str(OWN / "requirements" / "simulated-record.yml"),
     "thermal": str(OWN / "requirements" / "simulated-thermal.yml"),
     "snb-100s": "dune-snb",
+    "market": "dune-snb",
 }
 
 
@@ -74,9 +76,12 @@ def write_lab(spec: Spec, lab: Path) -> None:
 def entry_of(spec: Spec) -> dict[str, Any]:
     """The inventory's entry, as who bought this server would write it."""
     serials = [one.serial for one in spec.drives]
-    storage: dict[str, Any] = {"drives": serials, "destroy": True, "purge": "discard", "filesystem": "xfs"}
+    storage: dict[str, Any] = {"drives": serials, "destroy": True, "purge": "discard", "filesystem": spec.filesystem}
     if len(serials) > 1:
-        storage["raid"] = {"level": 0, "chunk": "512KiB"}
+        storage["raid"] = {"level": spec.raid, "chunk": "512KiB"}
+    target: dict[str, Any] = {"kind": "filesystem", "directory": str(DIRECTORY), "storage": storage}
+    if spec.raw:
+        target = {"kind": "raw-device", "drive_serial": serials[0], "destroy": True}
     return {
         "description": "A server that exists only as a model",
         "identity": {
@@ -86,7 +91,7 @@ def entry_of(spec: Spec) -> dict[str, Any]:
             "memory_min": "60GiB",
             "drives": [{"serial": one.serial, "model": one.model, "firmware": one.firmware} for one in spec.drives],
         },
-        "target": {"kind": "filesystem", "directory": str(DIRECTORY), "storage": storage},
+        "target": target,
         "transient_buffer": spec.transient_buffer,
         "tuning": dict(TUNING),
     }

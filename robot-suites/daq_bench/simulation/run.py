@@ -28,6 +28,7 @@ from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey, check_identity, differences, planned_checks, survey
+from daq_bench.rig.candidate.machine import PROGRAMS
 from daq_bench.rig.checking.extraction import failed_target, measured
 from daq_bench.rig.run import preflight
 from daq_bench.rig.run.conclusion import derive
@@ -165,6 +166,7 @@ class _Qualification:
         self.machine = SimulatedMachine(server)
         self.profiles = profiles_of(kit, lab)
         self.clock = ClockLog()
+        self.directory = DIRECTORY  # or the raw drive
 
     def now(self) -> datetime:
         """The control node's clock."""
@@ -172,7 +174,7 @@ class _Qualification:
 
     def _survey(self, when: str) -> Survey:
         before = self.server.now_s
-        found = survey(self.machine, DIRECTORY)
+        found = survey(self.machine, self.directory)
         self.server.now_s += 0.1
         self.clock.note(when, found, before, self.server.now_s)
         return found
@@ -180,8 +182,16 @@ class _Qualification:
     def preflight(self) -> Survey:
         """As rig.run.targets. Raises RefusedError."""
         candidate, scenario = self.kit.candidate, self.kit.scenario
+        if candidate.target.is_raw:
+            self.directory = preflight.raw_path(candidate, survey(self.machine))
         found = self._survey("before the run")
-        preflight.check_capacity(scenario, candidate, found, DIRECTORY)
+        if candidate.target.is_raw:
+            preflight.check_candidate(candidate, found, self.profiles.inventory_file)
+            target = preflight.check_target(candidate, found, self.directory)
+            preflight.check_space(scenario, self.directory, target.free_bytes, reserve=0)
+            preflight.check_raw(candidate, self.machine, self.directory, PROGRAMS / "daqwriter", is_there=False)
+        else:
+            preflight.check_capacity(scenario, candidate, found, DIRECTORY)
         preflight.check_drives(candidate, found)
         preflight.check_candidate(candidate, found, self.profiles.inventory_file)
         preflight.check_memory(candidate, scenario, found.host.memory_bytes or 0)
@@ -190,7 +200,9 @@ class _Qualification:
 
     def measure(self, bundle: Bundle, found: Survey, lab_text: str) -> None:
         """Leaves the bundle as a run leaves it before anything is derived."""
-        told = first_run(bundle, self.profiles, found, DIRECTORY / f".run-{bundle.id}", DIRECTORY)
+        is_raw = self.kit.candidate.target.is_raw
+        scratch = self.directory if is_raw else self.directory / f".run-{bundle.id}"
+        told = first_run(bundle, self.profiles, found, scratch, self.directory)
         told = structs.replace(told, started_utc=_utc(self.now()), simulated=True)
         bundle.begin(structs.replace(told, scaled_down=scaled_down(told, self.kit.requirement.conditions)))
         self.kit.copy_into(bundle, lab_text)
@@ -218,8 +230,11 @@ class _Qualification:
         firmware = FirmwareLog(Layout(), self.kit.candidate, machine)
         firmware.note("before the load")
         bundle.write(FIRMWARE_FILE, firmware.document())
-        self._survey("before the load")
+        seen = self._survey("before the load")
         agent.start()
+        if server.scenario == "market" and seen.target and not server.spec.raw:
+            reserve = preflight.reserve_of(self.kit.candidate, seen.target.free_bytes)
+            preflight.check_space(self.kit.scenario, self.directory, seen.target.free_bytes, reserve)
         server.idle(BEFORE_LOAD_S)
         context = SimulatedContext(bundle, machine, None, self.kit)
         self._identity(context)
@@ -249,7 +264,7 @@ class _Qualification:
     def _identity(self, context: RunContext) -> None:
         """As robot-suites/libraries/IdentityKeywords.py."""
         context.phase("identity", "comparing the candidate with the inventory", 1, 1, 1.0)
-        checks = check_identity(context.candidate, survey(self.machine, DIRECTORY))
+        checks = check_identity(context.candidate, survey(self.machine, self.directory))
         planned = planned_checks(context.candidate)
         context.bundle.write("results/identity.json", Identity(1, planned, checks))
         if self.stops and (wrong := differences(checks)):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daq_bench.bench_model.base.units import parse_size
+from daq_bench.simulation.machine import FREE_SHARE
 from daq_bench.simulation.physics.drawing import DEMAND
 from daq_bench.simulation.physics.server import STUCK, Server
 
@@ -39,6 +40,16 @@ SOAK_SHORT = 0.1  # share of it whose lack the workload itself takes for a fault
 RECORD_S = 100.0  # the record that a soak is held against
 LOSS_EDGE = 0.003  # of the demand: about the loss of nothing at all the sampling of the counters decides
 INVALIDATING = ("sysctl_reset", "firmware_changed", "governor_reset")  # as harms: the model notes them when they last
+INSIDE = 1.05  # a server is good where it lies 5 % inside every bound
+RECORD_BYTES = DEMAND * RECORD_S
+KEPT_FREE_BYTES = 1e9
+LARGE_BLOCK_BYTES, CONFIRMED_S = (
+    8 * 2**20,
+    60.0,
+)  # of a scan's points those decide whose blocks are so large, and that last
+UNDECIDED = 0.05  # so near below the bound nobody need be certain
+RING_SHARE = 0.8  # of the rings' room, from which on the dataflow is BUSY
+RINGS_BYTES = 10 * 512 * 2**20
 SYMPTOM = r"SNB-0[1-5]|TH-04|a record would have lost"
 # The words that must be said of each cause, by anybody whom the report quotes.
 NAMED: dict[str, str] = {
@@ -73,6 +84,8 @@ NAMED: dict[str, str] = {
     "unrecorded": r"did not record",
     "mixed_up": r"drives and those whose temperature was watched differ",
     "members_unknown": r"drives under the target folder|Which drives carry",
+    "too small": r"too small",
+    "slow blocks": r"SNB-07",
     "lost": SYMPTOM,
     "busy": SYMPTOM,
     "buffer": SYMPTOM,
@@ -107,6 +120,8 @@ class Truth:
 def truth_of(server: Server) -> Truth:
     """The truth of a run that has ended."""
     harms = server.harms
+    if server.scenario == "market" and (room := _room(server)):
+        return Truth(room, (("too small", NAMED["too small"]),))
     if harms.keys() & {"swapped_drive", "counterfeit_serial"}:
         return _only(REFUSED, next(kind for kind in ("swapped_drive", "counterfeit_serial") if kind in harms))
     for kind in ("swapped_after_preflight", "members_unknown"):
@@ -120,6 +135,16 @@ def truth_of(server: Server) -> Truth:
     if "short_soak" in harms:
         return _short_soak(server)
     return _of_evidence(server)
+
+
+def _room(server: Server) -> frozenset[str]:
+    """The outcomes of a target that cannot hold a record; none where it can. What a file system keeps for itself shows once it is made."""
+    spec, record = server.spec, RECORD_BYTES * server.scale
+    if spec.capacity_bytes < record + (0 if spec.raw else KEPT_FREE_BYTES):
+        return frozenset({REFUSED})
+    if not spec.raw and FREE_SHARE[spec.filesystem] * spec.capacity_bytes < record + KEPT_FREE_BYTES:
+        return frozenset({REFUSED, ERROR})
+    return frozenset()
 
 
 def _short_soak(server: Server) -> Truth:
@@ -146,6 +171,10 @@ def _of_evidence(server: Server) -> Truth:
         return Truth(frozenset({INADMISSIBLE}), tuple((kind, NAMED[kind]) for kind in invalid))
     if server.scenario == "thermal" and not harmed and soaks_record_loses(server, 1 - LOSS_EDGE):
         base = {PASS, FAIL}
+    if server.scenario == "market" and not harmed and not is_well_inside(server):
+        base = {PASS, INADMISSIBLE}
+    if harmed == ["slow blocks"] and _scanned_share(server) > 1 - UNDECIDED:
+        base = {FAIL, INADMISSIBLE}
     if not harmed and HIDDEN_K[0] < server.hidden_k < HIDDEN_K[1]:
         doubtful = True
     if limits := _limited(server):  # what fails, fails all the same
@@ -179,12 +208,34 @@ def candidates_harm(server: Server) -> list[str]:
     if server.least_headroom_k < HEADROOM_K_MIN:
         lies = server.fired & set(STUCK)
         found.append("hot, and its sensor lies" if lies else "hot")
+    if _scanned_share(server) < 1 and server.scenario == "market":
+        found.append(_why_slow(server, "slow blocks"))
     slow: list[str] = [kind for kind in ("lost", "busy") if kind in harms]
     if server.most_owed > parse_size(server.spec.transient_buffer):
         slow.append("buffer")
     if slow:
         found.append(_why_slow(server, slow[0]))
-    return found
+    return list(dict.fromkeys(found))
+
+
+def _scanned_share(server: Server) -> float:
+    """The worst confirmation of a large block size against the demand; far above it where none was made."""
+    rates = [rate for block, seconds, rate in server.scanned if block >= LARGE_BLOCK_BYTES and seconds >= CONFIRMED_S]
+    return min(rates, default=2 * DEMAND) / (DEMAND * server.scale)
+
+
+def is_well_inside(server: Server) -> bool:
+    """Says whether a run without harm lies 5 % inside every bound: what the drives took in each second of each record would have kept
+    a demand 5 % larger out of BUSY, in a buffer 5 % smaller; so would each confirmation; and no drive came nearer to its limit."""
+    buffer = parse_size(server.spec.transient_buffer) / INSIDE
+    for paces in server.paces.values():
+        held = most = 0.0
+        for pace in paces[: round(RECORD_S)]:
+            held = max(0.0, held + INSIDE * DEMAND - pace)
+            most = max(most, held)
+        if most > min(buffer, RING_SHARE * RINGS_BYTES / INSIDE):
+            return False
+    return _scanned_share(server) >= INSIDE and server.least_headroom_k >= INSIDE * HEADROOM_K_MIN
 
 
 def _soaks_harm(server: Server) -> list[str]:
@@ -214,7 +265,7 @@ def soaks_record_loses(server: Server, factor: float = 1.0) -> bool:
 
 def _why_slow(server: Server, symptom: str) -> str:
     """The hazard that took the pace of a server which had enough of it; else the symptom alone."""
-    if server.spec.pace in ("at", "below"):
+    if server.spec.pace in ("at", "below") or (server.scenario == "market" and not _had_enough(server)):
         return symptom
     acted = [hazard for hazard in server.spec.hazards if hazard.kind in server.fired and hazard.strength > 0]
     kinds = {hazard.kind for hazard in acted}
@@ -223,6 +274,14 @@ def _why_slow(server: Server, symptom: str) -> str:
     if kinds & set(HEATING):
         return "throttle"
     return next((kind for kind in ("fan_failure", "other_load") if kind in kinds), symptom)
+
+
+def _had_enough(server: Server) -> bool:
+    """Says whether a server of the market would have been fast enough if nothing had befallen it."""
+    spec = server.spec
+    drive = min(one.steady_rate for one in spec.drives) * spec.data_drives
+    limits = (spec.ceiling * spec.data_drives / len(spec.drives), spec.parity_rate)
+    return min(drive, *(limit or drive for limit in limits)) >= INSIDE * DEMAND
 
 
 def _invalidated(server: Server) -> tuple[list[str], bool]:

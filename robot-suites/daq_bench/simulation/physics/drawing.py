@@ -27,9 +27,11 @@ SOAK_THIRD_S = 550.0  # what befalls a record befalls a third of a soak
 MODELS = ("SIM X100", "SIM PM9", "SIM CM6", "SIM 9400")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Spec:
-    """The server as it was bought. `pace`: its class; the array is a stripe over all its drives."""
+    """The server as it was bought. `pace`: its class. `raw`: the target is its only drive, without a file system; `raid`: the level of its
+    set, a stripe where nothing else is said. `ceiling`: B/s that the way to its drives takes, `parity_rate` what md's parity takes; 0: no
+    limit. `discards`: its set passes a trim on; `zero_share`: of a raw drive's places read as zeros afterwards."""
 
     seed: int
     name: str
@@ -39,13 +41,48 @@ class Spec:
     memory_bytes: int
     base_w: float
     hazards: tuple[Hazard, ...]
+    medium: str = ""  # what its drives are made of
+    raw: bool = False
+    raid: int = 0
+    filesystem: str = "xfs"
+    ceiling: float = 0.0
+    parity_rate: float = 0.0
+    zero_share: float = 1.0
+    discards: bool = True
+
+    @property
+    def level(self) -> int | None:
+        """Of md RAID; None for a single drive."""
+        return self.raid if len(self.drives) > 1 else None
+
+    @property
+    def array(self) -> str:
+        return "single" if self.level is None else f"raid{self.level}"
+
+    @property
+    def data_drives(self) -> float:
+        return data_drives(self.level, len(self.drives))
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Of the target, before any file system."""
+        return int(self.drives[0].size_bytes * self.data_drives)
 
     def has(self, kind: str) -> Hazard | None:
         return next((one for one in self.hazards if one.kind == kind), None)
 
 
+def data_drives(level: int | None, drives: int) -> float:
+    """The drives' worth of data in a set."""
+    return {None: 1.0, 0: drives, 5: drives - 1, 6: drives - 2, 10: drives / 2}[level]
+
+
 def spec_of(seed: int, scenario: str = "record") -> Spec:
     """The server and the hazards of a seed."""
+    if scenario == "market":
+        from daq_bench.simulation.physics.market import bought  # which draws with what stands here
+
+        return bought(seed)
     spec = _of_record(seed)
     return _of_soak(spec) if scenario == "thermal" else spec
 

@@ -37,10 +37,15 @@ class DriveSpec:
     critical_degc: int
     tmt1_degc: int  # 0: it never throttles by itself below its critical temperature
     tmt2_degc: int
+    transport: str = "nvme"
+    link: str = "32.0 GT/s PCIe x4"
 
     @property
     def steady_rate(self) -> float:
         return self.cell_rate / self.write_amplification
+
+    def made(self) -> Drive:
+        return Drive(self)
 
 
 @dataclass
@@ -96,15 +101,19 @@ class Drive:
             self.level = 2
         elif spec.tmt1_degc and self.cells_degc >= spec.tmt1_degc:
             self.level = max(self.level, 1)
-        if self.level == 2 and self.cells_degc < spec.tmt2_degc - HYSTERESIS_K:
+        if self.level == 2 and self.cells_degc < spec.tmt2_degc - self._release_k:
             self.level = 1
-        if self.level == 1 and self.cells_degc < spec.tmt1_degc - HYSTERESIS_K:
+        if self.level == 1 and self.cells_degc < spec.tmt1_degc - self._release_k:
             self.level = 0
         if self.level > before:
             self.transitions[self.level - 1] += 1
         if self.level:
             self.throttled_s[self.level - 1] += 1
         self.warning_s += self.cells_degc >= spec.warning_degc
+
+    @property
+    def _release_k(self) -> float:
+        return HYSTERESIS_K
 
     @property
     def composite_degc(self) -> int:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from daq_bench.simulation.physics.drawing import Spec
-from daq_bench.simulation.physics.drive import Drive
 from daq_bench.simulation.physics.hazards import Hazard
 
 START_S = 1_790_000_000.0  # an arbitrary second of 2026
@@ -37,6 +36,11 @@ class Server:
     # Lowest and highest degC of each drive whose sensor is stuck, while it was watched.
     behind_stuck: dict[int, tuple[int, int]] = field(default_factory=dict)
     not_offered_share: float = 0.0  # of the superchunks that were due, in the worst record
+    # Of each record, what the array could take of it in each second, B.
+    paces: dict[int, list[float]] = field(default_factory=dict)
+    scanned: list[tuple[int, float, float]] = field(default_factory=list)  # of each timed scan: block, seconds, B/s
+    array_discarded: float = 0.0
+    in_bulk: bool = False  # the target is being preconditioned
     most_owed: float = 0.0  # B that had arrived and were not on the array, of the worst record
     soaked: list[float] = field(default_factory=list)  # B that the soak wrote in each second
     soaked_headroom_k: list[int] = field(default_factory=list)  # of the hottest drive, in each of them
@@ -55,7 +59,7 @@ class Server:
         if offset:
             self.clock_offset_s = offset.strength
             self.note("clock_offset")
-        self.drives = [Drive(one) for one in self.spec.drives]
+        self.drives = [one.made() for one in self.spec.drives]
 
     # The hazards, as they act at this moment
 
@@ -123,7 +127,9 @@ class Server:
     def pace(self) -> float:
         """Returns what the array can take of the bench in the coming second, B: a stripe is as fast as its slowest member."""
         slowest = min(self._drive_pace(number) for number in range(len(self.drives)))
-        pace = slowest * len(self.drives)
+        pace = slowest * self.spec.data_drives
+        for limit in (self.spec.ceiling * self.spec.data_drives / len(self.drives), self.spec.parity_rate):
+            pace = min(pace, limit or pace)
         for hazard in self.active("wrong_numa_node"):
             self.note(hazard.kind)
             pace *= 1 - hazard.strength
@@ -135,7 +141,7 @@ class Server:
         for hazard in self.active("other_load"):
             if self.record:
                 self.note(hazard.kind)
-                total += hazard.strength * len(self.drives) * self.spec.drives[0].steady_rate
+                total += hazard.strength * self.spec.data_drives * self.spec.drives[0].steady_rate
         return total
 
     def _drive_pace(self, number: int) -> float:
@@ -155,7 +161,7 @@ class Server:
         self.now_s += 1.0
         self._step_clock()
         foreign = self.foreign_bytes()
-        each, each_read = (written + foreign) / len(self.drives), read / len(self.drives)
+        each, each_read = (written + foreign) / self.spec.data_drives, read / len(self.drives)
         air = self._air_factor()
         for number, drive in enumerate(self.drives):
             drive.second(each if drive.present else 0.0, each_read, self._foreign_w(number), air)
@@ -194,7 +200,8 @@ class Server:
     @property
     def watts(self) -> float:
         specs = self.spec.drives
-        drives = sum(one.idle_w + one.w_per_gb_per_s * self.rate / len(specs) / 1e9 for one in specs)
+        each = self.rate / self.spec.data_drives
+        drives = sum(one.idle_w + one.w_per_gb_per_s * each / 1e9 for one in specs)
         return self.spec.base_w + drives + 40 * (self.rate > 0)
 
     @property

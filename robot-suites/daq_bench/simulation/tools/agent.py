@@ -28,6 +28,7 @@ from daq_bench.telemetry_agent.summary import FINISHED, point_counts
 SECTOR_BYTES = 512
 STUCK_DEGC = 38
 PUSH_S = 5
+BULK_S = 4  # between samples while a target of the market is preconditioned, whose hours have no other shape than the drives'
 Texts = Mapping[str, str]
 
 
@@ -121,7 +122,7 @@ class SimulatedAgent:
             self._steps.append({"utc": _utc(server.clock_s), "step_s": step})
             self._offset_s = server.clock_offset_s
         for one in self._sampled:
-            if self._tick % int(one.period_s) == 0:
+            if self._tick % max(int(one.period_s), BULK_S * server.in_bulk) == 0:
                 self._put(one.sample(server.now_s, silent))
         if self._tick % PUSH_S == 0:
             self._push()
@@ -163,8 +164,8 @@ class SimulatedAgent:
     def _temperatures(self) -> list[Point]:
         found = []
         for number, drive in enumerate(self.server.drives):
-            if not drive.present or self._is_silent(number):
-                continue
+            if not drive.present or self._is_silent(number) or drive.spec.transport != "nvme":
+                continue  # the kernel reads no temperature of a SAS drive
             tags = (
                 ("chip", "nvme"), ("device", drive.spec.name), ("label", "Composite"), ("sensor", f"hwmon{number}/temp1"),
             )  # fmt: skip
@@ -197,10 +198,9 @@ class SimulatedAgent:
             if not drive.present or self._is_silent(number):
                 continue
             degc = self._told_degc(number)
-            texts = {
-                SMARTCTL: json.dumps(smartctl.document(drive.spec, drive, degc)),
-                HEALTH: smartctl.health_page(drive, degc),
-            }
+            texts = {SMARTCTL: json.dumps(smartctl.document(drive.spec, drive, degc))}
+            if drive.spec.transport == "nvme":
+                texts[HEALTH] = smartctl.health_page(drive, degc)
             found += drive_points(drive.spec.name, texts, int(self.server.clock_s * 1e9))
         return found
 

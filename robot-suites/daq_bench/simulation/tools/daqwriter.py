@@ -109,6 +109,7 @@ class Recording:
         waiting = self.arrived - self.lost - self.durable
         keeps = 1.0 - self.random.random() * 0.01  # of its pace: a stripe is never wholly in step
         lag = min(self.base, due) if phase == "record" else 0.0
+        server.paces.setdefault(server.record, []).append(pace * keeps)
         takes = min(pace * keeps, max(0.0, waiting + due - lag))
         self.arrived += due
         room = self.ring + self.base
@@ -184,12 +185,14 @@ class Recording:
         busy_s = float(sum(one["duration_s"] for one in self.episodes))
         share = [lost // self.links + (number < lost % self.links) for number in range(self.links)]
         counts = {"offered": offered, "stored": stored, "lost": lost}
+        raw = self.server.spec.raw
         return {
             "schema_version": 1, "tool": "daqwriter", "command": "minidaq", "version": "0.1.0", "engine": "libaio",
             "engine_note": None, "status": status, "error": self.error, "errno": "EIO" if self.error else None,
             "started_utc": datetime.fromtimestamp(self.started_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "parameters": {
-                "target": self.told["target"], "target_kind": "scratch-file", "filesystem": "xfs", "mode": "continuous", "paced": True,
+                "target": self.told["target"], "target_kind": "raw-device" if raw else "scratch-file",
+                "filesystem": None if raw else self.server.spec.filesystem, "mode": "continuous", "paced": True,
                 "data_path": "copy", "applications": 1, "links": self.links, "superchunk_bytes": self.size,
                 "superchunk_rate_hz": self.rate_hz, "scale": self.scale, "offered_bytes_per_s": self.demand,
                 "duration_s": self.duration_s, "ring_bytes_per_link": int(self.told["ring-size"]),

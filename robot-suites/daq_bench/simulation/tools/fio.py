@@ -14,6 +14,7 @@ from daq_bench.simulation.tools.daqwriter import options_of
 VERSION = "fio-3.33"
 WINDOW_MS = 250
 PLATEAU_BYTES = 4 * 2**20  # blocks of this size and more reach the array's pace
+BULK_BYTES_MIN = 100e9
 Windows = list[tuple[int, int]]  # (end in ms, KiB/s)
 
 
@@ -106,6 +107,7 @@ def run(server: Server, argv: list[str]) -> tuple[str, str]:
         taken = sum(rates) / len(rates)
         total += taken
         server.second(taken, 0.0)
+    server.scanned.append((block, runtime, total / round(runtime)))
     log = "".join(f"{end}, {rate}, 1, 0, 0\n" for end, rate in windows)
     return _json(told, block, int(total // block * block), round(runtime * 1000), random), log
 
@@ -118,8 +120,10 @@ def _pace(server: Server, block: int) -> float:
 
 def _so_many(server: Server, size: int) -> tuple[int, int]:
     left, seconds = float(size), 0
+    bulk = server.scenario == "market" and size > BULK_BYTES_MIN
     while left > 0:
         taken = min(left, max(server.pace(), 1e6))
+        server.in_bulk = bulk and seconds > 0 and taken < left
         server.second(taken, 0.0)
         left -= taken
         seconds += 1

@@ -11,6 +11,8 @@ UNIT_BYTES = 512_000  # of the data units
 
 
 def document(spec: DriveSpec, drive: Drive, degc: int) -> dict[str, Any]:
+    if spec.transport == "sas":
+        return _of_sas(spec, drive, degc)
     return {
         "json_format_version": [1, 0],
         "smartctl": {"version": [7, 4], "argv": ["smartctl", "-j", "-a", f"/dev/{spec.name}"], "exit_status": 0},
@@ -39,6 +41,28 @@ def document(spec: DriveSpec, drive: Drive, degc: int) -> dict[str, Any]:
         },
         "temperature": {"current": degc},
         "power_on_time": {"hours": HOURS},
+    }
+
+
+def _of_sas(spec: DriveSpec, drive: Drive, degc: int) -> dict[str, Any]:
+    """A SAS drive states the temperature at which it trips, and none of which it warns."""
+    return {
+        "json_format_version": [1, 0],
+        "smartctl": {"version": [7, 4], "argv": ["smartctl", "-j", "-a", f"/dev/{spec.name}"], "exit_status": 0},
+        "device": {"name": f"/dev/{spec.name}", "info_name": f"/dev/{spec.name}", "type": "scsi", "protocol": "SCSI"},
+        "scsi_vendor": "SIM",
+        "scsi_model_name": spec.model,
+        "serial_number": spec.serial,
+        "scsi_revision": spec.firmware,
+        "smart_status": {"passed": True},
+        "temperature": {"current": degc, "drive_trip": spec.critical_degc},
+        "power_on_time": {"hours": HOURS},
+        "scsi_grown_defect_list": 0,
+        "scsi_percentage_used_endurance_indicator": 1,
+        "scsi_error_counter_log": {
+            way: {"gigabytes_processed": f"{size / 1e9:.3f}", "total_uncorrected_errors": 0}
+            for way, size in (("read", drive.read_bytes), ("write", drive.written_bytes))
+        },
     }
 
 

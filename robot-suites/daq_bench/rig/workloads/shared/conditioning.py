@@ -24,8 +24,9 @@ from daq_bench.rig.workloads.shared.site import DISCARDED_SECTORS, WRITTEN_SECTO
 
 PASSES = 2  # of the standard
 SPAN_SHARE_MIN = 0.9  # [P] what a file can take of a drive: the file system keeps something for itself
-FILE_BYTES_MAX = 8 * 10**12  # ext4 holds no larger file than 16 TiB
 BLOCK_BYTES = 128 * 2**10
+# ext4 holds no larger file than 16 TiB. In whole groups of blocks, so that what is due of the files is what is due of the span.
+FILE_BYTES_MAX = 8 * 10**12 // (64 * BLOCK_BYTES) * (64 * BLOCK_BYTES)
 IO_DEPTH = 32
 SLOWEST_BYTES_PER_S = 20e6  # slower than any drive that one would qualify: bounds the wait
 TRIM_S_MAX = 1800.0

@@ -1,0 +1,211 @@
+"""docs/self-qualification-market.md: which of the good servers that are sold pass, by capacity, kind and drive; what else ended how.
+
+It holds no date."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from daq_bench.bench_model.lot.sampling import passing_share, passing_share_at_least
+from daq_bench.simulation.campaign import FAULT, Row
+from daq_bench.simulation.document import SEEDS_SHOWN, confusion, errors, share, table
+from daq_bench.simulation.physics.market import CATALOGUE, MEDIA, SAS, Model
+
+TB = 1e12
+CAPACITIES = ((0, 2), (2, 8), (8, 32), (32, 250))  # TB of the target
+DEMANDED, DEMANDED_LEAST = 95, 93  # % of good servers; lower end of the interval
+
+HEAD = """# Self-qualification: what is sold
+
+This page is for who asks whether good hardware obtains a PASS. It is a part of [self-qualification](self-qualification.md), which says how
+a run is simulated. `make self-qualify SIMULATED=market` wrote it; the rows behind it are in `build/self-qualification/`. Change nothing
+here by hand.
+
+The scenario is `snb-100s` as shipped, judged by `dune-snb`: three records on the fresh target, preconditioning over all that it lets one
+write, three more records, the block scan, its six confirmations. The servers are drawn from the [catalogue](#the-catalogue) below: drives
+of 0.48 to 30.72 TB; one, or sets of up to 24 drives and 250 TB in md RAID 0, 5, 6 or 10; XFS or ext4, or the raw drive where it is a
+single one. Three of four buyers took only what by its data sheet is 5 % above the demand. Four of ten runs have hidden faults.
+
+A server is *good* where it lies 5 % inside every bound: what its drives took in each second of each record would have kept a demand 5 %
+larger out of BUSY, in a buffer 5 % smaller; each confirmation wrote 5 % more than the demand; no drive came nearer to its warning
+temperature than the bound and 5 %. That is asked of the model (`robot-suites/daq_bench/simulation/truth.py`), not of the verdict's code.
+"""
+
+LEFT_OUT = """## What the model leaves out
+
+All that [self-qualification](self-qualification.md) lists, and besides:
+
+- While the target is preconditioned, the modelled telemetry agent samples every 4 s and not every second, which saves hours of CPU.
+- The read-back runs at 14 GB/s on every server. Preconditioning's blocks of 128 KiB cost the drive no more than larger ones.
+- Of md RAID: a stripe as fast as its slowest member, parity's rate, no discard on RAID 5 and 6. No resynchronisation, no bitmap, no chunk;
+  no drive is pulled from a set that would go on without it.
+- Of a drive: a dynamic cache, folding, collecting that saws, heat and two steps of throttling. No rare stalls of seconds but as hazards, no
+  wear-out, no volatile cache, no dual-port paths, no power states.
+- Other processes are the hazard `other_load`, which writes; they take no CPU time, and no telemetry of processes names them.
+- Hard disks and SATA are not drawn: a single one has a thirtieth of the demand.
+- How often laboratories buy which drive and which level is not known: the shares are chosen so that each class is counted.
+- The scenarios `thermal`, `steady-state`, `saturation`, `endurance` and `raid-vs-3dxp` are not run on this population.
+
+## A flaw that is known
+
+Drives with a dynamic cache become too hot in it: their watts are taken at the rate behind the cache, and not at the one in it. It showed
+on drives that are slow behind it (P1, P3, T500), and fail for that as well: one P3 became hotter than the agent believes a sensor to be, so
+that its run was INADMISSIBLE and not the FAIL that was due. Found while the runs were counted, and left as it was.
+
+## What was changed after results were seen
+
+The catalogue, the ranges and the weights were written down before the first run. Seeds 0 to 39 were then tried out, and are no evidence.
+What they showed:
+
+- of the bench: every file system above 8 TB ended in INADMISSIBLE. Preconditioning fills such a one with several files, of which each
+  lost a part of a block, so that less was written than was due of the whole. Mended in the bench, with a test;
+- of the model: the agent's pauses about preconditioning exceeded its own limit of a gap, and a run whose file system turned out too small
+  had no agent to end. Both mended;
+- of the drawing: no drive is pulled any more from a set with redundancy, since the model would have stopped where a real set goes on. None
+  of these seeds had drawn it.
+
+Nothing of the population, of the truth or of the bench has changed between the first run that is counted here and the last.
+"""
+
+
+def text_of(rows: Sequence[Row], first: int, canary: Row) -> str:
+    """The whole page."""
+    nvme = [row for row in rows if row.medium != SAS]
+    parts = [
+        HEAD,
+        _counted(rows, first, canary),
+        f"## Good servers that passed\n\nDemanded are {DEMANDED} % of each class, with the interval's lower end at "
+        f"{DEMANDED_LEAST} % or above: "
+        '52 good servers\nof a class, all of which pass, show that. "shown" says where these runs do. '
+        "SAS drives stand in the last table alone.\n\n",
+        _classes(
+            "capacity of the target, TB", nvme, [(f"{low} to {high}", _holds(low, high)) for low, high in CAPACITIES]
+        ),
+        "\n" + _classes("target", nvme, [(name, _is_kind(name)) for name in KINDS]),
+        "\n" + _classes("drives", rows, [(medium, _is_of(medium)) for medium in MEDIA]),
+        "\n## Good servers that did not pass\n\n" + _refused(rows),
+        "\n## Outcomes against the truth\n\n" + confusion(rows),
+        "\n## Runs that erred\n\n" + errors(rows),
+        "\n## The catalogue\n\n" + _catalogue(),
+        "\n" + LEFT_OUT,
+    ]
+    return "".join(parts)
+
+
+KINDS = ("single, file system", "single, raw drive", "raid0", "raid10", "raid5", "raid6")
+
+
+def kind_of(row: Row) -> str:
+    if row.array != "single":
+        return row.array
+    return KINDS[row.target_kind == "raw-device"]
+
+
+def _is_kind(name: str) -> Callable[[Row], bool]:
+    return lambda row: kind_of(row) == name
+
+
+def _is_of(medium: str) -> Callable[[Row], bool]:
+    return lambda row: row.medium == medium
+
+
+def _holds(low: float, high: float) -> Callable[[Row], bool]:
+    return lambda row: low * TB <= row.capacity_bytes < high * TB
+
+
+def _counted(rows: Sequence[Row], first: int, canary: Row) -> str:
+    good = [row for row in rows if row.is_good]
+    bad = [row for row in rows if not row.may_pass]
+    caused = [row for row in bad if row.causes]
+    lines = [
+        ("good server passes", good, lambda row: row.outcome == "PASS"),
+        (
+            "good server passes, without SAS",
+            [row for row in good if row.medium != SAS],
+            lambda row: row.outcome == "PASS",
+        ),
+        ("false alarm (a good server fails)", good, lambda row: row.false_alarm),
+        ("wrong PASS (the run must not pass and does)", bad, lambda row: row.wrong_pass),
+        ("right outcome", rows, lambda row: row.is_right),
+        ("cause named, of the runs that have one", caused, lambda row: row.named),
+        ("counts of superchunks or points differ from the model's", rows, lambda row: row.invented),
+    ]
+    wrong = sum(row.wrong_pass for row in bad)
+    upper = 1 - passing_share_at_least(len(bad) - wrong, len(bad)) if bad else 1.0
+    cpu = sum(row.cpu_s for row in rows) / len(rows)
+    return (
+        f"\n## What was counted\n\n{len(rows)} runs, seeds {first} to {first + len(rows) - 1}; {cpu:.1f} s of CPU for each.\n\n"
+        + table(("what", "count", "of", "share", "95 % interval"), (share(*line) for line in lines))
+        + f"\nIntervals are Clopper and Pearson's. **Wrong PASS: {wrong} of {len(bad)} runs that must not pass; "
+        f"with 95 % confidence\nat most {100 * upper:.2g} % of such runs.** The canary ({FAULT}) was found: {canary.outcome}.\n\n"
+    )
+
+
+def _classes(head: str, rows: Sequence[Row], classes: Iterable[tuple[str, Callable[[Row], bool]]]) -> str:
+    body = []
+    for name, belongs in classes:
+        own = [row for row in rows if belongs(row)]
+        good = [row for row in own if row.is_good]
+        passed = sum(row.outcome == "PASS" for row in good)
+        low, high = passing_share(passed, len(good)) if good else (0.0, 1.0)
+        told = f"{100 * passed / len(good):.1f} %" if good else ""
+        shown = "yes" if good and 100 * low >= DEMANDED_LEAST else "no"
+        wrong = sum(row.wrong_pass for row in own)
+        interval = f"{100 * low:.1f} to {100 * high:.1f} %"
+        body.append((name, str(len(own)), str(len(good)), str(passed), told, interval, shown, str(wrong)))
+    heads = (head, "runs", "good", "passed", "share", "95 % interval", "shown", "wrong PASS")
+    return table(heads, body)
+
+
+def _refused(rows: Sequence[Row]) -> str:
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.refused_good:
+            found[f"{row.outcome}: {_kind_of_reason(row.reason)}"].append(row)
+    if not found:
+        return "None.\n"
+    return "".join(_listed(text, found[text]) for text in sorted(found, key=lambda text: -len(found[text])))
+
+
+def _listed(text: str, rows: Sequence[Row]) -> str:
+    seeds = ", ".join(str(row.seed) for row in rows[:SEEDS_SHOWN])
+    more = f" and {len(rows) - SEEDS_SHOWN} more" if len(rows) > SEEDS_SHOWN else ""
+    media = ", ".join(sorted({row.medium for row in rows}))
+    return f"- {len(rows)} x {text}\n  ({media}; seeds {seeds}{more})\n"
+
+
+def _kind_of_reason(reason: str) -> str:
+    """The sentence without this run's own figures and names, short enough for a line."""
+    text = re.sub(
+        r"\b(nvme\d+n\d+|sd[a-z]+|md\d+)(, (nvme\d+n\d+|sd[a-z]+))*", "D", re.sub(r"SIM[0-9A-F]{8}", "S", reason)
+    )
+    text = re.sub(r"\d[\d.]*", "N", text)
+    return text if len(text) <= 110 else f"{text[:107]}..."
+
+
+def _catalogue() -> str:
+    heads = ("model", "cells", "TB", "PCIe", "GB/s", "W", "source")
+    return (
+        'Rates are those of sequential writing by the source; "~": none is known, and the rate is drawn from\n75 to 120 % of it '
+        "instead of 95 to 103 %. What else is drawn, and from where, stands in\n"
+        "`robot-suites/daq_bench/simulation/physics/market.py`. The demand is 9.243 GB/s.\n\n"
+        + table(heads, map(_line, CATALOGUE))
+    )
+
+
+def _line(one: Model) -> tuple[str, ...]:
+    rates = " ".join(f"{rate:g}" for rate in one.gbs) + ("" if one.sourced else " ~")
+    if one.cached:
+        rates = f"{one.cached[0]:g} in {one.cached[1]:.0%}, then {rates}, folding {one.cached[2]:g}"
+    bus = f"{one.gen}x4" if one.gen else "SAS-3"
+    return (
+        one.name,
+        one.medium,
+        " ".join(f"{tb:g}" for tb in one.tb),
+        bus,
+        rates,
+        f"{one.watts[0]:g}/{one.watts[1]:g}",
+        one.source,
+    )
