@@ -296,7 +296,10 @@ def test_no_drive_in_use_has_0_degrees(tmp_path: Path, monkeypatch: pytest.Monke
     points = points_of(collector, reading)
     assert [point.fields for point in points] == [{"grown_defects": 2}]
     assert "sda: smartctl: temperature.current is 0 degrees C, which is no reading of what is in use" in reading.faults
-    assert smartctl_json.limits({"scsi_temperature": {"drive_trip": 68}}) == {"critical_degc": 68.0}
+    assert smartctl_json.limits({"scsi_temperature": {"drive_trip": 68}}) == {
+        "warning_degc": 68.0,
+        "critical_degc": 68.0,
+    }
 
 
 def test_disks_behind_a_controller_are_asked_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from daq_bench.bench_model.lot.sampling import passing_share, passing_share_at_least
 from daq_bench.simulation.campaign import FAULT, Row
 from daq_bench.simulation.document import SEEDS_SHOWN, confusion, errors, share, table
-from daq_bench.simulation.physics.market import CATALOGUE, MEDIA, SAS, Model
+from daq_bench.simulation.physics.market import CATALOGUE, MEDIA, Model
 
 TB = 1e12
 CAPACITIES = ((0, 2), (2, 8), (8, 32), (32, 250))  # TB of the target
@@ -59,6 +59,9 @@ that its run was INADMISSIBLE and not the FAIL that was due. Found while the run
 The catalogue, the ranges and the weights were written down before the first run. Seeds 0 to 39 were then tried out, and are no evidence.
 What they showed:
 
+- of the bench: a good server with SAS drives ended in INADMISSIBLE. The bench took the one limit that these drives state, SCSI's reference
+  temperature, for a critical one alone; by SPC-4 it is the most at which the drive works continuously. It is the warning limit now, with a
+  test. All runs counted here were made anew behind that: 11 of 90 good servers had been refused for it;
 - of the bench: every file system above 8 TB ended in INADMISSIBLE. Preconditioning fills such a one with several files, of which each
   lost a part of a block, so that less was written than was due of the whole. Mended in the bench, with a test;
 - of the model: the agent's pauses about preconditioning exceeded its own limit of a gap, and a run whose file system turned out too small
@@ -72,18 +75,16 @@ Nothing of the population, of the truth or of the bench has changed between the 
 
 def text_of(rows: Sequence[Row], first: int, canary: Row) -> str:
     """The whole page."""
-    nvme = [row for row in rows if row.medium != SAS]
     parts = [
         HEAD,
         _counted(rows, first, canary),
         f"## Good servers that passed\n\nDemanded are {DEMANDED} % of each class, with the interval's lower end at "
         f"{DEMANDED_LEAST} % or above: "
-        '52 good servers\nof a class, all of which pass, show that. "shown" says where these runs do. '
-        "SAS drives stand in the last table alone.\n\n",
+        '52 good servers\nof a class, all of which pass, show that. "shown" says where these runs do.\n\n',
         _classes(
-            "capacity of the target, TB", nvme, [(f"{low} to {high}", _holds(low, high)) for low, high in CAPACITIES]
+            "capacity of the target, TB", rows, [(f"{low} to {high}", _holds(low, high)) for low, high in CAPACITIES]
         ),
-        "\n" + _classes("target", nvme, [(name, _is_kind(name)) for name in KINDS]),
+        "\n" + _classes("target", rows, [(name, _is_kind(name)) for name in KINDS]),
         "\n" + _classes("drives", rows, [(medium, _is_of(medium)) for medium in MEDIA]),
         "\n## Good servers that did not pass\n\n" + _refused(rows),
         "\n## Outcomes against the truth\n\n" + confusion(rows),
@@ -121,11 +122,6 @@ def _counted(rows: Sequence[Row], first: int, canary: Row) -> str:
     caused = [row for row in bad if row.causes]
     lines = [
         ("good server passes", good, lambda row: row.outcome == "PASS"),
-        (
-            "good server passes, without SAS",
-            [row for row in good if row.medium != SAS],
-            lambda row: row.outcome == "PASS",
-        ),
         ("false alarm (a good server fails)", good, lambda row: row.false_alarm),
         ("wrong PASS (the run must not pass and does)", bad, lambda row: row.wrong_pass),
         ("right outcome", rows, lambda row: row.is_right),

@@ -214,10 +214,14 @@ def limits(document: Mapping[str, Any], faults: list[str] | None = None) -> dict
     faults = [] if faults is None else faults
     stated: list[tuple[str, object, str]] = []
     with _Sound(faults):
-        # SAS: the reference temperature of the temperature log page, whose place depends on smartctl's version.
+        # SAS: the reference temperature of the temperature log page (0Dh), whose place depends on smartctl's version. It is the most at
+        # which the drive works continuously within its maker's limits (SPC-4; Seagate, SCSI Commands Reference Manual, Rev. J, 5.2.23):
+        # what NVMe calls its warning. SAS states no other limit, so that it stands for the critical one as well.
         for table in ("temperature", "scsi_temperature"):
             name = f"{table}.drive_trip"
-            stated.append(("critical_degc", _table(document, table).get("drive_trip"), name))
+            stated += [
+                (field, _table(document, table).get("drive_trip"), name) for field in ("warning_degc", "critical_degc")
+            ]
     with _Sound(faults):
         name = "device statistics: Specified Maximum Operating Temperature"
         stated.append(("warning_degc", _statistics(document).get(TEMPERATURE_MAX), name))

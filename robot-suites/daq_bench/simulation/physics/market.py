@@ -187,7 +187,7 @@ def _drive(random: Random, model: Model, tb: float) -> SoldSpec:
         to_air_k_per_w=1.0,
         cells_j_per_k=random.uniform(20, 60),  # ~
         case_j_per_k=random.uniform(40, 160),  # ~
-        warning_degc=critical if model.gen == 0 else warning,  # SAS states the temperature at which it trips alone
+        warning_degc=critical if model.gen == 0 else warning,  # SAS states one limit
         critical_degc=critical,
         tmt1_degc=warning - random.choice((0, 2, 4)) if throttles else 0,
         tmt2_degc=warning + 2 if throttles else 0,

@@ -45,7 +45,7 @@ def document(spec: DriveSpec, drive: Drive, degc: int) -> dict[str, Any]:
 
 
 def _of_sas(spec: DriveSpec, drive: Drive, degc: int) -> dict[str, Any]:
-    """A SAS drive states the temperature at which it trips, and none of which it warns."""
+    """A SAS drive states one limit: the temperature up to which it works continuously."""
     return {
         "json_format_version": [1, 0],
         "smartctl": {"version": [7, 4], "argv": ["smartctl", "-j", "-a", f"/dev/{spec.name}"], "exit_status": 0},
