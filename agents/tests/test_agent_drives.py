@@ -296,10 +296,11 @@ def test_no_drive_in_use_has_0_degrees(tmp_path: Path, monkeypatch: pytest.Monke
     points = points_of(collector, reading)
     assert [point.fields for point in points] == [{"grown_defects": 2}]
     assert "sda: smartctl: temperature.current is 0 degrees C, which is no reading of what is in use" in reading.faults
-    assert smartctl_json.limits({"scsi_temperature": {"drive_trip": 68}}) == {
-        "warning_degc": 68.0,
-        "critical_degc": 68.0,
-    }
+    sas = {"scsi_temperature": {"drive_trip": 68}}
+    assert smartctl_json.limits(sas) == {"critical_degc": 68.0}
+    assert smartctl_json.limits_of_load(sas) == {"warning_degc": 68.0, "critical_degc": 68.0}
+    critical_alone = {"nvme_composite_temperature_threshold": {"critical": 85}}
+    assert smartctl_json.limits_of_load(critical_alone) == {"critical_degc": 85.0}
 
 
 def test_disks_behind_a_controller_are_asked_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,7 +140,7 @@ def drive_points(name: str, texts: Mapping[str, str], time_ns: int) -> list[Poin
     """The points of one drive's answer. The drive's own pages win over what smartctl makes of them."""
     document: dict[str, Any] = json.loads(texts.get(SMARTCTL, "{}"))
     fields = smartctl_json.health_fields(document)
-    degrees, limits = smartctl_json.temperatures(document), smartctl_json.limits(document)
+    degrees, limits = smartctl_json.temperatures(document), smartctl_json.limits_of_load(document)
     identity = smartctl_json.identity(document)
     if HEALTH in texts and not nvme_pages.is_blank(page := bytes.fromhex(texts[HEALTH])):
         fields.update(nvme_pages.health_fields(page))

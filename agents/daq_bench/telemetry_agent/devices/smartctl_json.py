@@ -64,6 +64,7 @@ NAND_NAMES = ("NAND", "Flash", "Total_NAND")
 # ATA8-ACS device statistics: (page, offset) -> field; sectors are logical ones.
 STATISTICS = {(1, 24): "data_written_bytes", (1, 40): "data_read_bytes", (7, 8): "percentage_used_percent"}
 SECTOR_STATISTICS = ((1, 24), (1, 40))
+REFERENCE_TABLES = ("temperature", "scsi_temperature")
 TEMPERATURE, TEMPERATURE_MAX = (5, 8), (5, 88)
 AGREE_FRACTION, AGREE_BYTES = 0.05, 2**30  # of two counts of one drive's data; the coarsest unit is a GiB
 SAS_COUNTS = {"total_errors_corrected": "corrected_errors", "total_uncorrected_errors": "uncorrected_errors"}
@@ -209,19 +210,26 @@ def _environmental(document: Mapping[str, Any]) -> object:
     return None
 
 
+def limits_of_load(document: Mapping[str, Any]) -> dict[str, FieldValue]:
+    """Returns `limits` as a load is held against them: the one that a SAS drive states is its warning limit as well.
+
+    It is the reference temperature (log page 0Dh): the most at which the drive works continuously within its maker's limits (SPC-4;
+    Seagate, SCSI Commands Reference Manual, Rev. J, 5.2.23), as NVMe says it of the warning temperature. smartctl calls it a trip."""
+    found = limits(document)
+    if "critical_degc" in found and any(_table(document, table).get("drive_trip") for table in REFERENCE_TABLES):
+        return {"warning_degc": found["critical_degc"], **found}
+    return found
+
+
 def limits(document: Mapping[str, Any], faults: list[str] | None = None) -> dict[str, FieldValue]:
     """Returns the limits that the drive itself states for its main sensor: warning_degc, critical_degc. 0 states nothing."""
     faults = [] if faults is None else faults
     stated: list[tuple[str, object, str]] = []
     with _Sound(faults):
-        # SAS: the reference temperature of the temperature log page (0Dh), whose place depends on smartctl's version. It is the most at
-        # which the drive works continuously within its maker's limits (SPC-4; Seagate, SCSI Commands Reference Manual, Rev. J, 5.2.23):
-        # what NVMe calls its warning. SAS states no other limit, so that it stands for the critical one as well.
-        for table in ("temperature", "scsi_temperature"):
+        # SAS: the reference temperature of the temperature log page, whose place depends on smartctl's version.
+        for table in REFERENCE_TABLES:
             name = f"{table}.drive_trip"
-            stated += [
-                (field, _table(document, table).get("drive_trip"), name) for field in ("warning_degc", "critical_degc")
-            ]
+            stated.append(("critical_degc", _table(document, table).get("drive_trip"), name))
     with _Sound(faults):
         name = "device statistics: Specified Maximum Operating Temperature"
         stated.append(("warning_degc", _statistics(document).get(TEMPERATURE_MAX), name))
