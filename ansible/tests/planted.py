@@ -13,7 +13,16 @@ from daq_bench.bench_model.profiles.yaml_source import load_schema
 
 SCHEMA = load_schema("candidate")
 FieldPath = tuple[str | int, ...]
-SAMPLES = ("s1", "1GiB", "EUR", "2026-01-01", "2-7", "NAME", "10.0.0.1")  # one for each pattern of the schema
+SAMPLES = (
+    "s1",
+    "1GiB",
+    "EUR",
+    "2026-01-01",
+    "2-7",
+    "NAME",
+    "10.0.0.1",
+    "00" * 32,
+)  # one for each pattern of the schema
 
 
 @dataclass(frozen=True)

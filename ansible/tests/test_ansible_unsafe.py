@@ -174,6 +174,7 @@ def test_ansible_expands_no_free_text_of_an_entry(bench: Bench, planted: Planted
         (tuning, "nic", "tuning.nic[0]"),
         (raid, "chunk", "targets.x100.storage.raid.chunk"),
         (tuning, "cpu_isolated", "tuning.cpu_isolated"),
+        (document["bmc"], "redfish_fingerprint", "bmc.address"),  # a pinned certificate needs no CA's file
         (document["bmc"], "redfish_ca_file", "bmc.redfish_ca_file"),
         (document, "bmc", "bmc.address"),
     ):
