@@ -240,7 +240,7 @@ TEST_F(ReportingTest, AResultThatItsFileDoesNotTakeGoesToStandardOutput) {
   const std::string folder = directory.path("folder"), out = directory.path("out");
   fs::create_directory(folder);
   EXPECT_EQ(
-      exit_code_in_shell("minidaq --links 2 --ring-size 8MiB --duration 1 --scale 0.01 --target " + record +
+      exit_code_in_shell("minidaq --links 2 --ring-size 8MiB --duration 5 --scale 0.01 --target " + record +
                          " --json " + folder + "/json --line-protocol " + directory.path("lines") + " >" +
                          out + " 2>" + directory.path("said") + " & until test -s " +
                          directory.path("lines") + "; do sleep 0.01; done; rmdir " + folder + "; wait $!"),

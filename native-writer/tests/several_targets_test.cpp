@@ -630,6 +630,16 @@ TEST_F(SeveralDrives, DrivesAndAFileEachWithPartsForTheirApplications) {
   }
 }
 
+// Each trial finds the data of the one before. Afterwards they are somebody's, as any other.
+TEST_F(SeveralDrives, ASearchOnAnEmptyDriveOverwritesItsOwnTrials) {
+  const Arguments consent = {"--allow-serial", "L1", "--search", "--search-resolution", "0.5"};
+  const auto searched = run_daqwriter(minidaq(path(0), consent));
+  EXPECT_EQ(searched.exit_code, 0) << searched.error_text;
+  const auto again = run_daqwriter(minidaq(path(0), consent));
+  EXPECT_EQ(again.exit_code, 2);
+  expect_said(again.error_text, "is not empty");
+}
+
 TEST_F(SeveralDrives, EveryOnePassesTheInterlockByItself) {
   expect_refused_and_untouched(joined({path(0), path(1), add(directory.path("b4"), "L5").path()}),
                                "is another drive than");

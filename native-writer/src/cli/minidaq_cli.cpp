@@ -115,7 +115,8 @@ ExitCode search(const MiniDaqAsked& t, const std::atomic<int>& stop_signal) {
   unpaced.trigger_rate_hz = 0;
   unpaced.keep = false;
   unpaced.line_protocol_path = {};
-  const auto record = [&](const MiniDaqOptions& options) {
+  const auto record = [&](MiniDaqOptions options) {
+    options.consent.own_data = true;  // the plan above found the drive empty, or may destroy what is there
     return record_or_fail(options, plan_minidaq(options, &stop), stop_signal);
   };
   // The first guess: nine tenths of what the writer takes when it is never kept waiting.

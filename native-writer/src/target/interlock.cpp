@@ -56,7 +56,7 @@ std::optional<std::string> interlock_refusal(const DeviceFacts& facts, const Con
     return "carries a signature (" + *facts.signature +
            ") and so perhaps somebody's data; --destroy with the same serial allows its destruction";
   }
-  if (facts.data_at && !names_it(consent.destroy_serial)) {
+  if (facts.data_at && !consent.own_data && !names_it(consent.destroy_serial)) {
     return "is not empty: it holds data without a known signature, as detectors write it (at offset " +
            std::to_string(*facts.data_at) +
            "); --destroy with the same serial allows its destruction, a purge (nvme format, blkdiscard) "

@@ -38,6 +38,7 @@ struct Consent {
   Serials allow_serial;        // the drives whose raw blocks may be written
   Serials destroy_serial;      // ... and whose old signatures may be destroyed
   bool memory_target = false;  // tests only
+  bool own_data = false;       // what no signature describes is of this command's own trial before
 };
 
 // The reason why this device must not be written, or nothing. Pure.
