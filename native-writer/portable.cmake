@@ -24,7 +24,7 @@ target_compile_definitions(daqwriter_portable PRIVATE $<TARGET_PROPERTY:daqwrite
 target_compile_options(daqwriter_portable PRIVATE $<TARGET_PROPERTY:daqwriter_core,INTERFACE_COMPILE_OPTIONS>)
 target_link_libraries(daqwriter_portable PRIVATE
   $<TARGET_FILE:daqwriter_core> nlohmann_json::nlohmann_json CLI11::CLI11 Threads::Threads ${portable_libraries})
-target_link_options(daqwriter_portable PRIVATE -static-libstdc++ -static-libgcc)
+for_old_glibc(daqwriter_portable)
 set_target_properties(daqwriter_portable PROPERTIES LINK_DEPENDS $<TARGET_FILE:daqwriter_core>)
 if(NOT LIB_isal_static)
   file(REAL_PATH ${LIB_isal} isal_file)

@@ -15,8 +15,10 @@ MAGIC = b"\x7fELF"
 MACHINES = {62: "x86_64", 183: "aarch64", 243: "riscv64", 21: "ppc64le", 22: "s390x"}
 PT_LOAD, PT_DYNAMIC = 1, 2
 DT_NEEDED, DT_STRTAB, DT_RPATH, DT_RUNPATH, DT_VERNEED, DT_VERNEEDNUM = 1, 5, 15, 29, 0x6FFFFFFE, 0x6FFFFFFF
-# The libraries that glibc itself brings; everything else is a library that a machine may lack.
+# The libraries that glibc itself brings, and libgcc_s, which its packages need everywhere; everything else is a library that a machine
+# may lack.
 GLIBC = (
+    "libgcc_s.so",
     "libc.so",
     "libm.so",
     "libpthread.so",
