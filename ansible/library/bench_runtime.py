@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""List what the candidate offers to a program: processor, C library, shared libraries."""
+"""List what the candidate offers to a program: processor, C library, Python, shared libraries."""
 
 from __future__ import annotations
 
@@ -20,53 +20,27 @@ EXAMPLES = r"""
 RETURN = r"""
 runtime:
   description: >-
-    C(machine), C(glibc) (empty where the C library is another) and C(libraries) that the loader knows.
+    C(machine), C(glibc) (empty where the C library is another), C(python) and C(libraries) that the loader knows.
   returned: always
   type: dict
 """
 
-import os
-import platform
-import re
-from typing import Any
+import subprocess
 
 from ansible.module_utils.basic import AnsibleModule
-
-ADMIN_DIRECTORIES = ["/usr/sbin", "/sbin"]  # not on an ordinary user's PATH
-
-
-def glibc_version() -> str:
-    """Return the C library's version; empty where it is not glibc, which has no such name."""
-    try:
-        text = os.confstr("CS_GNU_LIBC_VERSION") or ""
-    except ValueError:
-        return ""
-    return text[len("glibc ") :] if text.startswith("glibc ") else ""
-
-
-def loader_cache(output: str) -> list[str]:
-    """Return the names in the output of `ldconfig -p`."""
-    return sorted(set(re.findall(r"^\s+(\S+) \(", output, re.MULTILINE)))
-
-
-def output_of(module: AnsibleModule, program: str, *arguments: str) -> str:
-    """Run a tool of the system; empty where there is none."""
-    path = module.get_bin_path(program, opt_dirs=ADMIN_DIRECTORIES)
-    if path is None:
-        return ""
-    _status, output, _error = module.run_command([path, *arguments], check_rc=True)
-    return str(output)
+from ansible.module_utils.bench_fit import runtime
 
 
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec={}, supports_check_mode=True)
-    runtime: dict[str, Any] = {
-        "machine": platform.machine(),
-        "glibc": glibc_version(),
-        "libraries": loader_cache(output_of(module, "ldconfig", "-p")),
-    }
-    module.exit_json(changed=False, runtime=runtime)
+    try:
+        offered = runtime()
+    except (OSError, subprocess.SubprocessError) as error:
+        module.fail_json(
+            msg=f"the loader's list of libraries cannot be read: {error}. Repair ldconfig on the candidate"
+        )
+    module.exit_json(changed=False, runtime=offered)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ import os
 import struct
 from typing import Any
 
+from ansible.module_utils.bench_fit import version_key
+
 MAGIC = b"\x7fELF"
 # e_machine, as `uname -m` names it.
 MACHINES = {62: "x86_64", 183: "aarch64", 243: "riscv64", 21: "ppc64le", 22: "s390x"}
@@ -34,11 +36,6 @@ GLIBC = (
 def is_glibc(name: str) -> bool:
     """Say whether a library belongs to the C library itself."""
     return name.startswith(GLIBC)
-
-
-def version_key(text: str) -> tuple[int, ...]:
-    """Return a dotted version for comparing."""
-    return tuple(int(part) for part in text.split("."))
 
 
 class Elf:
@@ -103,6 +100,14 @@ class Elf:
 
 
 def needs_of(path: str) -> dict[str, Any]:
+    """Do as _needs_of. Raises ValueError for a file that ends too early or is damaged otherwise."""
+    try:
+        return _needs_of(path)
+    except (struct.error, IndexError) as error:
+        raise ValueError(str(error)) from None
+
+
+def _needs_of(path: str) -> dict[str, Any]:
     """Describe what a program needs, the libraries that it carries beside it included.
 
     `machine` is empty for what is no ELF file (a script), which then needs nothing that is known here. `carried` are the

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import http.server
+import re
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -10,12 +12,12 @@ from pathlib import Path
 
 import bench_apt_folder
 import bench_influxdb1
-import bench_runtime
 import pytest
-from ansible.module_utils import bench_elf, bench_influx
-from bench_programs import program_obstacles
+from ansible.module_utils import bench_elf, bench_fit, bench_influx
 
-RUNTIME = {"machine": "x86_64", "glibc": "2.36", "libraries": ["libz.so.1"]}
+ANSIBLE = Path(__file__).resolve().parents[1]
+REPOSITORY = ANSIBLE.parent
+RUNTIME = {"machine": "x86_64", "glibc": "2.36", "libraries": ["libz.so.1"], "python": "3.9.2"}
 NEEDS = {"machine": "x86_64", "glibc_min": "2.34", "libraries": ["libz.so.1"], "carried": []}
 
 
@@ -53,38 +55,90 @@ def test_what_is_no_program_is_told_apart(tmp_path: Path) -> None:
     torn.write_bytes(b"\x7fELF\x01\x01")
     with pytest.raises(ValueError, match="not a 64-bit little-endian ELF file"):
         bench_elf.needs_of(str(torn))
+    whole = Path("/bin/sh").read_bytes()
+    for length in (6, 40, 100, 700, 4000):
+        torn.write_bytes(whole[:length])
+        with pytest.raises(ValueError):
+            bench_elf.needs_of(str(torn))
 
 
 @pytest.mark.parametrize(
     ("needs", "runtime", "message"),
     [
-        ({"machine": "aarch64"}, {}, "built for aarch64 and the candidate is x86_64"),
-        ({"glibc_min": "2.38"}, {}, "needs glibc 2.38 and the candidate has 2.36"),
-        ({"glibc_min": "2.9"}, {"glibc": ""}, "needs glibc 2.9 and the candidate has another C library"),
+        (
+            {"machine": "aarch64"},
+            {},
+            "built for aarch64 and the candidate is x86_64. Use a control node of the candidate's kind",
+        ),
+        (
+            {"glibc_min": "2.38"},
+            {},
+            "needs glibc 2.38 and the candidate has 2.36. Install a newer system there: Debian 11,",
+        ),
+        (
+            {"glibc_min": "2.9"},
+            {"glibc": ""},
+            "needs glibc 2.9 and the candidate has another C library (musl?). Install a system with glibc there",
+        ),
         (
             {"libraries": ["libaio.so.1", "libz.so.1"]},
             {},
             "the candidate lacks libaio.so.1. Build it with make native-portable",
         ),
+        (
+            {},
+            {"python": "3.6.8"},
+            "its Python is 3.6.8, and Ansible and the agent need 3.9 or newer. Install one there",
+        ),
+        ({}, {"python": "2.7.18"}, "its Python is 2.7.18"),
     ],
 )
 def test_each_obstacle_is_named_with_its_remedy(
     needs: dict[str, object], runtime: dict[str, object], message: str
 ) -> None:
-    """Versions compare as numbers, not as text."""
-    (obstacle,) = program_obstacles({**NEEDS, **needs}, {**RUNTIME, **runtime})
+    """Versions compare as numbers, not as text: 3.10 is newer than 3.9."""
+    (obstacle,) = bench_fit.obstacles({"daqwriter": {**NEEDS, **needs}}, {**RUNTIME, **runtime})
+    assert obstacle.startswith(("daqwriter: ", "its Python is "))
     assert message in obstacle
 
 
+def test_what_several_programs_need_is_said_once() -> None:
+    """An EL 8: glibc 2.28 and Python 3.6."""
+    said = bench_fit.obstacles(
+        {"daqwriter": {**NEEDS, "glibc_min": "2.30"}, "hotstore": {**NEEDS, "glibc_min": "2.30"}},
+        {**RUNTIME, "glibc": "2.28", "python": "3.6.8"},
+    )
+    assert [one.partition(":")[0] for one in said] == [
+        "daqwriter, hotstore",
+        "its Python is 3.6.8, and Ansible and the agent need 3.9 or newer. Install one there, and name it in ansible_python_interpreter",
+    ]
+
+
 def test_a_fitting_program_meets_no_obstacle() -> None:
-    """2.9 is older than 2.36; a script meets none either."""
-    assert program_obstacles({**NEEDS, "glibc_min": "2.9"}, RUNTIME) == []
-    assert program_obstacles({**NEEDS, "machine": "", "libraries": ["x"]}, RUNTIME) == []
+    """2.9 is older than 2.36; a script meets none either; 3.10 is newer than 3.9."""
+    fitting = [{**NEEDS, "glibc_min": "2.9"}, {**NEEDS, "machine": "", "libraries": ["x"]}]
+    assert bench_fit.obstacles({str(at): one for at, one in enumerate(fitting)}, {**RUNTIME, "python": "3.10.0"}) == []
+
+
+def test_the_rule_is_that_of_the_build() -> None:
+    """Before they are built, the programs count as needing the glibc that the build aims at."""
+    aimed = re.search(
+        r"^set\(OLD_GLIBC (\S+)\)", (REPOSITORY / "native-writer/old_glibc.cmake").read_text(), re.MULTILINE
+    )
+    assert aimed is not None and aimed[1] == bench_fit.unbuilt()["glibc_min"]
+
+
+def test_what_an_old_python_reads_of_the_bench_is_no_syntax_error_to_it() -> None:
+    """EL 8 and SLES 15 have 3.6: what is sent there to ask for its version is read by its own grammar."""
+    text = (ANSIBLE / "module_utils/bench_fit.py").read_text()
+    ast.parse(text, feature_version=(3, 6))
+    assert "from __future__" not in text  # annotations: unknown before 3.7
 
 
 def test_what_the_system_says_is_parsed() -> None:
     """The input is as ldconfig prints it."""
-    assert bench_runtime.loader_cache("2 libs found\n\tlibz.so.1 (libc6,x86-64) => /lib/libz.so.1\n") == ["libz.so.1"]
+    assert bench_fit.loader_cache("2 libs found\n\tlibz.so.1 (libc6,x86-64) => /lib/libz.so.1\n") == ["libz.so.1"]
+    assert "libc.so.6" in bench_fit.runtime()["libraries"]
 
 
 SIMULATED = """0 upgraded, 2 newly installed, 0 to remove and 0 not upgraded.

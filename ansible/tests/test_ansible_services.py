@@ -130,7 +130,8 @@ def test_a_program_that_cannot_run_there_is_refused_before_it_is_copied(candidat
     run = candidate.run(bench_tools_daqwriter_source=str(foreign))
     assert run.code != 0
     assert (
-        "it is built for aarch64 and the candidate is x86_64. Build it on a machine of the candidate's kind" in run.text
+        "virtual cannot be a candidate: daqwriter: built for aarch64 and the candidate is x86_64. Use a control node of the candidate's kind"
+        in run.text
     )
 
     made = library(tmp_path / "lacking")

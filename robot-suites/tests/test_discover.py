@@ -93,7 +93,7 @@ def found(*accounts: dict[str, Any], firmware: Firmware | None = None, **changes
             "aio_max_nr": "65536",
             "root": True,
         },
-        **{"hypervisor": False, "systemd": True, "python": "3.11.2", "python_is_new_enough": True, "missing_tools": []},
+        **{"hypervisor": False, "systemd": True, "python": "3.11.2", "missing_tools": []},
     }
     whole = Found("snb", {"ansible_host": "snb"}, host, able, [], judged(accounts), {}, firmware, {})
     return replace(whole, **changes)

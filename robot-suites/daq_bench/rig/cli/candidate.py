@@ -148,7 +148,7 @@ def _reached(stack: ExitStack, command: str, profiles: Profiles, layout: Layout)
     """The candidate's machine; None where only `restore` goes on without it, since the BMC may be all that answers."""
     name = profiles.candidate.name
     try:
-        return stack.enter_context(connected(profiles.inventory_file, name, layout))
+        return stack.enter_context(connected(profiles.inventory_file, name, layout, to_change=command == "provision"))
     except BenchError as error:
         if command != "restore":
             raise

@@ -17,6 +17,7 @@ from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.yaml_source import read_yaml
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.connection import LOCAL, connection_of
+from daq_bench.rig.candidate.fitness import check_fit
 from daq_bench.rig.candidate.machine import Machine, SshMachine, machine_of
 from daq_bench.rig.candidate.ssh import UnreachableError
 from daq_bench.rig.discovery.drives import judged
@@ -48,6 +49,7 @@ def discover(request: Request, layout: Layout) -> str:
         if as_root(machine, name) and isinstance(machine, SshMachine):
             variables["bench_become"] = True
             machine = machine_of(_connection(variables, name), machine.link.control, layout)
+        check_fit(machine, layout, name)
         tools = known_tools(layout)
         seen = machine.call("discovery", *(tool for tool, package in tools.items() if package), timeout_s=300)
     bmc = request.bmc or {}

@@ -16,6 +16,7 @@ from daq_bench.bench_model.base.units import GB, GIB, decimal_label
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.connection import connection_of
+from daq_bench.rig.candidate.fitness import unfit
 from daq_bench.rig.candidate.machine import SshMachine, machine_of
 from daq_bench.rig.candidate.ssh import UnreachableError
 from daq_bench.rig.discovery.discover import as_root, known_tools
@@ -108,6 +109,12 @@ def control_node(layout: Layout) -> Iterator[Finding]:
     )
 
 
+def halves(text: str) -> tuple[str, str]:
+    """What is wrong, and the remedy: the last sentences of an obstacle."""
+    wrong, _, remedy = text.partition(". ")
+    return wrong, remedy
+
+
 def candidate(layout: Layout, inventory: Path, name: str) -> Iterator[Finding]:
     """The candidate of an inventory: the way to it, root, Python, programs, its drives. Raises BenchError for a wrong inventory."""
     entry = load_candidate(inventory, name)
@@ -118,6 +125,10 @@ def candidate(layout: Layout, inventory: Path, name: str) -> Iterator[Finding]:
             if isinstance(machine, SshMachine):
                 machine.link.open()
             sudo = as_root(machine, name)
+            obstacles = unfit(machine, layout)
+            if obstacles:
+                yield from (Finding(CANDIDATE, f"{name}, its system", *halves(text)) for text in obstacles)
+                return
             tools = known_tools(layout)
             seen = machine.call("discovery", *tools, timeout_s=300)
         except UnreachableError as error:
@@ -134,10 +145,8 @@ def candidate(layout: Layout, inventory: Path, name: str) -> Iterator[Finding]:
         CANDIDATE, "root", "by sudo" if sudo else "yes", "write bench_become: true into its entry" if sudo else ""
     )
     able = seen["abilities"]
-    python = (
-        "" if able["python_is_new_enough"] else "install Python 3.9 or newer, and name it in ansible_python_interpreter"
-    )
-    yield Finding(CANDIDATE, "Python", able["python"], python)
+    yield Finding(CANDIDATE, "Python", able["python"])
+    yield Finding(CANDIDATE, "its system", "can run the bench's programs")
     if not machine.is_local:
         remedy = "" if able["systemd"] else "the agent is a service of systemd: use a system that runs it"
         yield Finding(CANDIDATE, "systemd", "runs" if able["systemd"] else "does not run", remedy)

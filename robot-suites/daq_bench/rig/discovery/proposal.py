@@ -263,10 +263,6 @@ def _obstacles(found: Found) -> Iterator[tuple[int, str]]:
         )
     if not able["systemd"]:
         said.append("it does not run systemd: the telemetry agent and isolated CPUs need it, unless it is this machine")
-    if not able["python_is_new_enough"]:
-        said.append(
-            f"its Python is {able['python']}; Ansible and the agent need 3.9 or newer: name a newer one in ansible_python_interpreter"
-        )
     if not able["ipmi_device"]:
         said.append(
             "it has no IPMI device (modprobe ipmi_si ipmi_devintf): sensors come through the BMC's address, or not at all"

@@ -19,6 +19,7 @@ from daq_bench.rig.base.influx import Influx
 from daq_bench.rig.base.settings import Layout, Profiles, target_directory
 from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.candidate.connection import connection_of
+from daq_bench.rig.candidate.fitness import check_fit
 from daq_bench.rig.candidate.host import Survey, survey
 from daq_bench.rig.candidate.machine import Machine, SshMachine, machine_of, prepare_folders
 from daq_bench.rig.candidate.provision import Provisioner, provisioner
@@ -34,8 +35,9 @@ ANSWER_S_MAX, ASK_EVERY_S = 60.0, 5.0
 
 
 @contextmanager
-def connected(inventory: Path, candidate: str, layout: Layout) -> Iterator[Machine]:
-    """The candidate's machine; an SSH link is closed at the end. Raises BenchError when it cannot be reached.
+def connected(inventory: Path, candidate: str, layout: Layout, *, to_change: bool = False) -> Iterator[Machine]:
+    """The candidate's machine; an SSH link is closed at the end. Raises BenchError when it cannot be reached, RefusedError for one that
+    is `to_change` and cannot be a candidate.
 
     One that a killed bench left without power is switched on first."""
     connection = connection_of(inventory, candidate)
@@ -50,6 +52,8 @@ def connected(inventory: Path, candidate: str, layout: Layout) -> Iterator[Machi
         except BenchError as error:
             raise BenchError(f"{error}{_said_of_power(layout, inventory, candidate)}") from None
         try:
+            if to_change:
+                check_fit(machine, layout, candidate)
             yield machine
         finally:
             machine.link.close()

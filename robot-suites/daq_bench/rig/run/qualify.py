@@ -17,6 +17,7 @@ from daq_bench.rig.base.settings import Layout, Profiles, Request, load_profiles
 from daq_bench.rig.base.terminal import say
 from daq_bench.rig.candidate.connection import variables_of
 from daq_bench.rig.candidate.disclosure import secrets_of, without
+from daq_bench.rig.candidate.fitness import check_fit
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.lock import all_exclusive
 from daq_bench.rig.candidate.machine_lock import machine_locked
@@ -62,7 +63,8 @@ class Qualification:
         what = f"daq-bench qualify --scenario {self._profiles.scenario.id} in {self._layout.repository}"
         with (
             all_exclusive(candidate, what),
-            connected(self._profiles.inventory_file, candidate.name, self._layout) as machine,
+            connected(self._profiles.inventory_file, candidate.name, self._layout, to_change=True) as machine,
+            fit(machine, self._layout, candidate.name),
             machine_locked(machine, candidate.name, what, reboot_s(candidate)) as left_behind,
         ):
             if left_behind:

@@ -31,7 +31,6 @@ DRIVE_S_MAX = 60.0  # [P] a healthy drive answers in milliseconds; one that spin
 NO_DRIVES = ("rom", "loop")
 TABLES = ("gpt", "dos", "PMBR", "mac", "sun", "sgi", "bsd", "atari")  # libblkid's names of partition tables
 FILESYSTEMS = ("ext4", "xfs")  # those that the bench writes files on
-PYTHON_MIN = (3, 9)
 
 
 def drive_facts(machine: Machine, drive: Any) -> dict[str, Any]:
@@ -162,7 +161,6 @@ def abilities(machine: Machine, tools: list[str]) -> dict[str, Any]:
         "hypervisor": "hypervisor" in flags.split(),
         "systemd": Path("/run/systemd/system").is_dir(),
         "python": ".".join(map(str, sys.version_info[:3])),
-        "python_is_new_enough": sys.version_info[:2] >= PYTHON_MIN,
         "root": os.geteuid() == 0,
         "missing_tools": [tool for tool in tools if machine.find(tool) is None],
     }
