@@ -18,6 +18,8 @@ function(for_old_glibc target)
   endif()
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:old_glibc_shims>)
   target_link_options(${target} PRIVATE -L${old_glibc_directory} -Wl,--wrap=__libc_start_main
+    # What this system's libgcc_s asks of its own glibc is no concern of the program's.
+    -Wl,--allow-shlib-undefined
     # Before libc, in which an older glibc has functions of the same names that do nothing.
     -Wl,--push-state,--no-as-needed,${old_glibc_directory}/libpthread.so.0,${old_glibc_directory}/libdl.so.2,--pop-state)
 endfunction()

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdarg>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -101,8 +103,32 @@ const char* sigabbrev_np(int number) noexcept {
   extern type old_##name(const char*, char**, int) __asm__(#name);          \
   type __isoc23_##name(const char* text, char** end, int base);             \
   type __isoc23_##name(const char* text, char** end, int base) { return old_##name(text, end, base); }
+SHIM_NUMBER(std::intmax_t, strtoimax)
+SHIM_NUMBER(std::uintmax_t, strtoumax)
 SHIM_NUMBER(long, strtol)
 SHIM_NUMBER(long long, strtoll)
 SHIM_NUMBER(unsigned long, strtoul)
 SHIM_NUMBER(unsigned long long, strtoull)
+extern int __isoc99_vsscanf(const char*, const char*, std::va_list);
+extern int __isoc99_vfscanf(std::FILE*, const char*, std::va_list);
+int __isoc23_vsscanf(const char* text, const char* format, std::va_list values);
+int __isoc23_vsscanf(const char* text, const char* format, std::va_list values) { return __isoc99_vsscanf(text, format, values); }
+int __isoc23_vfscanf(std::FILE* file, const char* format, std::va_list values);
+int __isoc23_vfscanf(std::FILE* file, const char* format, std::va_list values) { return __isoc99_vfscanf(file, format, values); }
+int __isoc23_sscanf(const char* text, const char* format, ...);
+int __isoc23_sscanf(const char* text, const char* format, ...) {
+  std::va_list values;
+  va_start(values, format);
+  const int count = __isoc99_vsscanf(text, format, values);
+  va_end(values);
+  return count;
+}
+int __isoc23_fscanf(std::FILE* file, const char* format, ...);
+int __isoc23_fscanf(std::FILE* file, const char* format, ...) {
+  std::va_list values;
+  va_start(values, format);
+  const int count = __isoc99_vfscanf(file, format, values);
+  va_end(values);
+  return count;
+}
 }
