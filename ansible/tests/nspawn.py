@@ -40,10 +40,10 @@ def missing_requirement() -> str:
     return f"{', '.join(absent)} not installed (make packages-virtual)" if absent else ""
 
 
-def cached_root(packages: tuple[str, ...] = ()) -> Path:
-    """Return the root tree with the base packages and the given ones, building it if this user has none yet."""
+def cached_root(packages: tuple[str, ...] = (), suite: str = "") -> Path:
+    """Return the root tree with the base packages and the given ones, building it if this user has none yet. `suite`: Debian's; ours else."""
     wanted = sorted({*BASE_PACKAGES, *packages})
-    suite = platform.freedesktop_os_release()["VERSION_CODENAME"]
+    suite = suite or platform.freedesktop_os_release()["VERSION_CODENAME"]
     name = hashlib.sha256(" ".join([suite, platform.machine(), *wanted]).encode()).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "daq-storage-bench/nspawn"
     cache.mkdir(parents=True, exist_ok=True)
@@ -80,11 +80,16 @@ class Container:
     """One container over a cached root. `directory` holds its writable layer, keys and log."""
 
     def __init__(
-        self, directory: Path, packages: tuple[str, ...] = (), address: str = LOOPBACK, options: tuple[str, ...] = ()
+        self,
+        directory: Path,
+        packages: tuple[str, ...] = (),
+        address: str = LOOPBACK,
+        options: tuple[str, ...] = (),
+        suite: str = "",
     ) -> None:
         """Choose the places; nothing is started. `options` are systemd-nspawn's, beside those that each container gets."""
         self.directory, self.packages = directory, packages
-        self.address, self.options = address, options
+        self.address, self.options, self.suite = address, options, suite
         (self.port,) = free_ports(1)
         self.root = directory / "root"
         self._layers = directory / "layers"
@@ -115,7 +120,7 @@ class Container:
         _run("mount", "-t", "tmpfs", "-o", "mode=0755", "bench-nspawn", str(self._layers))
         for name in ("upper", "work"):
             (self._layers / name).mkdir()
-        options = f"lowerdir={cached_root(self.packages)},upperdir={self._layers}/upper,workdir={self._layers}/work"
+        options = f"lowerdir={cached_root(self.packages, self.suite)},upperdir={self._layers}/upper,workdir={self._layers}/work"
         _run("mount", "-t", "overlay", "-o", options, "bench-nspawn", str(self.root))
 
     def _set_up_ssh(self) -> None:
@@ -193,9 +198,9 @@ def _run(*command: str) -> None:
 
 
 @contextmanager
-def container(directory: Path, packages: tuple[str, ...] = ()) -> Iterator[Container]:
+def container(directory: Path, packages: tuple[str, ...] = (), suite: str = "") -> Iterator[Container]:
     """Run a container for as long as the block lasts."""
-    made = Container(directory, packages)
+    made = Container(directory, packages, suite=suite)
     try:
         made.start()
         yield made

@@ -1,0 +1,214 @@
+"""A candidate with AlmaLinux 9's os-release, real dnf and rpm and small packages of EL's names, reached by SSH; and Debian 11 with glibc 2.31.
+
+The container's own files are Debian's: no package of AlmaLinux is to be had here. So nothing is said of EL's scriptlets, SELinux or kernel."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nspawn import Container, container, missing_requirement
+from playbook_runs import PlaybookRun
+from test_ansible_services import INSTALL, Candidate
+from test_ansible_systems import ALMALINUX, run
+
+pytestmark = [pytest.mark.systems, pytest.mark.skipif(bool(missing_requirement()), reason=missing_requirement())]
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FAMILY = ["almalinux", "rhel", "centos", "fedora"]
+TOOLS = {  # EL's package of each tool that the bench installs
+    "fio": "fio", "ipmitool": "ipmitool", "lsblk": "util-linux", "mdadm": "mdadm", "mkfs.xfs": "xfsprogs", "numactl": "numactl",
+    "nvme": "nvme-cli", "python3": "python3", "smartctl": "smartmontools",
+}  # fmt: skip
+
+
+def make_rpms(folder: Path, *specs: str) -> Path:
+    """Build a repository of packages; each of `specs` is NAME-VERSION[: tags] and brings a command of its tool's name."""
+    commands = {package: tool for tool, package in TOOLS.items()}
+    for spec in specs:
+        named, _, tags = spec.partition(": ")
+        name, _, version = named.rpartition("-")
+        command = f"/opt/el9/bin/{commands.get(name, name)}"
+        text = (
+            f"Name: {name}\nVersion: {version}\nRelease: 1\nSummary: {name}\nLicense: Apache-2.0\nBuildArch: noarch\nAutoReqProv: no\n{tags}\n"
+            f"%description\n%install\nmkdir -p %{{buildroot}}/opt/el9/bin\n"
+            f"printf '#!/bin/sh\\necho {name} {version}.0\\n' > %{{buildroot}}{command}\n"
+            f"%files\n%attr(0755,root,root) {command}\n"
+        )
+        (folder / f"{name}.spec").write_text(text)
+        run(
+            "rpmbuild",
+            "-bb",
+            "--quiet",
+            f"--define=_topdir {folder}/build",
+            f"--define=_rpmdir {folder}/made",
+            folder / f"{name}.spec",
+        )
+    made = folder / "repository"
+    shutil.move(folder / "made/noarch", made)
+    run("createrepo_c", "--quiet", made)
+    return made
+
+
+class El9(Candidate):
+    """The container, with rpm's database of a machine that has but a few packages."""
+
+    def __init__(self, host: Container, directory: Path) -> None:
+        """Make it an AlmaLinux as far as its release, dnf and rpm say."""
+        super().__init__(host, directory)
+        self.variables["bench_tools_os_family"] = FAMILY
+        (host.root / "etc/os-release").unlink()  # a link into /usr
+        (host.root / "etc/os-release").write_text(ALMALINUX)
+        self.must("rpm --initdb && rm -rf /etc/yum.repos.d && mkdir -p /etc/yum.repos.d /opt/el9/bin")
+        # Where EL has its commands; what Debian itself has of them is put out of the way.
+        self.must("rm -f /usr/bin/fio /sbin/mdadm /usr/sbin/smartctl; ln -s /opt/el9/bin /usr/local/sbin.el9")
+        self.must("rm -rf /usr/local/sbin && ln -s /opt/el9/bin /usr/local/sbin")
+
+    def must(self, command: str) -> str:
+        """Run a command that has to succeed."""
+        done = self.host.ssh(command, 120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def repository(self, made: Path | None) -> None:
+        """Switch on one repository of the candidate, or none."""
+        text = ""
+        if made is not None:
+            shutil.copytree(made, self.host.root / "srv/appstream", dirs_exist_ok=True)
+            text = "[appstream]\nname=appstream\nbaseurl=file:///srv/appstream\ngpgcheck=0\n"
+        (self.host.root / "etc/yum.repos.d/own.repo").write_text(text)
+        self.must("dnf clean all")
+
+    def tools(self, **more: Any) -> PlaybookRun:
+        """Run the role bench_tools."""
+        return self.run(roles=("bench_tools",), **more)
+
+    @property
+    def packages(self) -> set[str]:
+        """What rpm says is installed."""
+        return set(self.must("rpm --query --all --queryformat '%{NAME}-%{VERSION}\\n'").split())
+
+
+@pytest.fixture
+def el9(tmp_path: Path) -> Iterator[El9]:
+    """Give a test a candidate of its own."""
+    with container(tmp_path / "host", ("dnf", "rpm", "util-linux")) as host:
+        yield El9(host, tmp_path)
+
+
+def installed(el9: El9, folder: Path, *specs: str) -> None:
+    """Let the candidate have packages from the beginning."""
+    folder.mkdir()
+    made = make_rpms(folder, *specs)
+    shutil.copytree(made, el9.host.root / "srv/first")
+    el9.must("rpm --install /srv/first/*.rpm && rm -r /srv/first")
+
+
+NAMES = [f"{name}-3" for name in TOOLS.values() if name not in ("python3", "util-linux")]
+
+
+def test_missing_tools_come_from_the_candidates_repositories_and_replace_nothing(el9: El9, tmp_path: Path) -> None:
+    """bench_install_packages on EL 9: by EL's names, without weak dependencies; a newer package of what is there stays where it is."""
+    installed(el9, tmp_path / "first", "glibc-1", "bash-completion-1")
+    before = el9.packages
+    (tmp_path / "made").mkdir()
+    made = make_rpms(
+        tmp_path / "made",
+        *(name for name in NAMES if not name.startswith(("fio", "nvme"))),
+        *(
+            "fio-3: Requires: libbench\nRecommends: unrelated",
+            "libbench-3",
+            "unrelated-3",
+            "glibc-2",
+            "nvme-cli-3: Requires: glibc",
+        ),
+        "bench-completion-3: Obsoletes: bash-completion",
+    )
+    el9.repository(None)
+    lacks = el9.tools()
+    assert lacks.code != 0
+    assert (
+        "virtual lacks fio: install fio, or set bench_install_packages: true, or put the .rpm files with their repodata"
+        in lacks.text
+    )
+    refused = el9.tools(bench_tools_install_packages=True)
+    assert refused.code != 0
+    assert "dnf cannot install " in refused.text and "(CRB, EPEL)" in refused.text and "fio" in refused.text
+    assert el9.packages == before
+
+    el9.repository(made)
+    check = el9.run("--check", roles=("bench_tools",), bench_tools_install_packages=True)
+    assert check.code == 0, check.output
+    assert el9.packages == before
+    first = el9.tools(bench_tools_install_packages=True)
+    assert first.code == 0, first.output
+    assert el9.packages == before | {*NAMES, "libbench-3"}
+    second = el9.tools(bench_tools_install_packages=True)
+    assert (second.code, second.changed) == (0, 0), second.output
+    restored = el9.run(part="restore", roles=("bench_tools",))
+    assert restored.code == 0, restored.output
+    assert el9.packages == before | {*NAMES, "libbench-3"}  # packages stay
+
+
+def test_a_candidate_without_a_network_gets_them_from_a_folder_of_rpms(el9: El9, tmp_path: Path) -> None:
+    """The candidate's own repository, which would bring something else, is not asked; what cannot be had without a replacement is named."""
+    installed(el9, tmp_path / "first", "glibc-1")
+    for name in ("own", "folder"):
+        (tmp_path / name).mkdir()
+    el9.repository(make_rpms(tmp_path / "own", "fio-9"))
+    folder = make_rpms(
+        tmp_path / "folder",
+        "fio-3: Requires: libbench",
+        "libbench-3",
+        "glibc-2",
+        "nvme-cli-3: Requires: glibc >= 2",
+        "mdadm-3: Requires: absent",
+    )
+    before = el9.packages
+    nowhere = el9.tools(bench_tools_packages_dir=str(tmp_path))
+    assert nowhere.code != 0
+    assert f"bench_packages_dir is {tmp_path}, which has no repodata/repomd.xml on the control node" in nowhere.text
+    first = el9.tools(bench_tools_packages_dir=str(folder))
+    assert first.code == 0, first.output
+    assert el9.packages == before | {"fio-3", "libbench-3"}
+    assert el9.host.ssh("ls -d /opt/daq-storage-bench/packages /tmp/bench-dnf-*").stdout == ""
+    asked = el9.tools(bench_tools_packages_dir=str(folder), bench_tools_required=["fio", "mdadm", "nvme"])
+    assert asked.code != 0
+    assert "virtual lacks mdadm, nvme" in asked.text or "virtual lacks nvme, mdadm" in asked.text
+    assert "dnf says of " in asked.text and "nothing provides absent needed by mdadm" in asked.text
+    assert el9.packages == before | {"fio-3", "libbench-3"}
+
+
+PROGRAMS = {
+    "daqwriter": REPOSITORY / "build/native-writer/portable/daqwriter",
+    "hotstore": REPOSITORY / "build/hot_store/hotstore",
+    "netprobe": REPOSITORY / "build/network_probe/netprobe",
+}
+
+
+def test_the_built_programs_run_on_debian_11(tmp_path: Path) -> None:
+    """glibc 2.31 and Python 3.9: the role brings them; they record, read back, keep a store and answer over a network."""
+    absent = [str(file) for file in PROGRAMS.values() if not file.is_file()]
+    assert not absent, f"{', '.join(absent)}: `make native` builds them"
+    with container(tmp_path / "host", suite="bullseye") as host:
+        sources = {f"bench_tools_{name}_source": str(file) for name, file in PROGRAMS.items()}
+        done = Candidate(host, tmp_path).run(roles=("bench_tools",), bench_tools_required=["python3"], **sources)
+        assert done.code == 0, done.output
+
+        def must(command: str) -> str:
+            done = host.ssh(f"cd {INSTALL} && {command}", 120)
+            assert done.returncode == 0, done.stdout + done.stderr
+            return done.stdout + done.stderr
+
+        assert must("getconf GNU_LIBC_VERSION") == "glibc 2.31\n"
+        assert must("python3 --version").startswith("Python 3.9.")
+        must("./daqwriter minidaq --target=/var/tmp/r --duration=0.5 --links=2 --scale=0.05 --allow-memory-target")
+        assert "verify intact" in must("./daqwriter verify --target=/var/tmp/r")
+        must("./hotstore bench --dir=/var/tmp/store --seconds=1 --warm-up=0 --capacity=64MiB --backlog=8MiB")
+        said = host.ssh(f"{INSTALL}/daqwriter verify --target=/no-such-file")
+        assert said.returncode == 1 and "No such file or directory (ENOENT)" in said.stderr
+        assert "serve" in must("./netprobe --help")
