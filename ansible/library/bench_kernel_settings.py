@@ -61,7 +61,7 @@ options:
       paths:
         description:
           - Glob patterns of the files, relative to the root. All files of one setting get one value.
-          - Below V(systemd), C(property:UNIT:NAME) (until the next reboot) and C(service:NAME) (V(running), V(stopped)).
+          - Below V(systemd), C(property:UNIT:NAME) (until the next reboot), C(service:NAME) and C(unit:NAME) (V(running), V(stopped)).
         type: list
         elements: str
         required: true

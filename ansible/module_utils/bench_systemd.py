@@ -1,7 +1,8 @@
-"""Settings that systemd keeps, addressed like files: `systemd:property:UNIT:NAME` and `systemd:service:NAME`.
+"""Settings that systemd keeps, addressed like files: `systemd:property:UNIT:NAME`, `systemd:service:NAME` and `systemd:unit:NAME`.
 
 A property is set until the next reboot only (`systemctl set-property --runtime`); a service's value is `running` or
-`stopped`, read from the processes themselves, so that one started by other means counts too.
+`stopped`, read from the processes themselves, so that one started by other means counts too. A unit's value is the same as systemd
+says it of `NAME.service`, which may have done its work and run no process any more; one that is not there is stopped.
 Runs on the candidate: Python 3.9, standard library only.
 """
 
@@ -49,7 +50,7 @@ def systemctl(*arguments: str) -> str:
 
 def exists(address: str) -> bool:
     """Says whether this machine has the setting. A service that is not there is not running, so that it can be asked."""
-    if address.split(":")[1] == "service":
+    if address.split(":")[1] in ("service", "unit"):
         return True
     if not os.path.isdir(BOOTED_BY_SYSTEMD) or not os.path.exists(CONTROLLERS):
         return False
@@ -74,6 +75,11 @@ def read(address: str) -> str:
     _prefix, kind, *names = address.split(":")
     if kind == "service":
         return "running" if runs(names[0]) else "stopped"
+    if kind == "unit":
+        if not os.path.isdir(BOOTED_BY_SYSTEMD):
+            return "stopped"
+        state = systemctl("show", "--property", "ActiveState", "--value", f"{names[0]}.service")
+        return "stopped" if state in ("inactive", "failed", "deactivating") else "running"
     unit, name = names
     value = systemctl("show", "--property", name, "--value", unit)
     return (format_cpus(parse_cpus(value)) or ALL_CPUS) if name.endswith("CPUs") else value
@@ -82,7 +88,7 @@ def read(address: str) -> str:
 def write(address: str, value: str) -> None:
     """Set the value; OSError is systemd's refusal."""
     _prefix, kind, *names = address.split(":")
-    if kind == "service":
+    if kind in ("service", "unit"):
         systemctl("stop" if value == "stopped" else "start", f"{names[0]}.service")
         return
     unit, name = names

@@ -183,6 +183,39 @@ def test_a_candidate_without_a_network_gets_them_from_a_folder_of_rpms(el9: El9,
     assert el9.packages == before | {"fio-3", "libbench-3"}
 
 
+UNITS = {
+    "tuned": "Type=simple\nExecStart=/bin/sleep infinity",
+    "tlp": "Type=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true",
+    "power-profiles-daemon": "Type=simple\nExecStart=/bin/sleep infinity",
+}
+
+
+def test_tuned_is_stopped_while_the_bench_tunes_and_started_again(el9: El9) -> None:
+    """By a real systemd. What is started at boot stays so, and what did not run does not run afterwards."""
+    for name, text in UNITS.items():
+        unit = f"[Service]\n{text}\n[Install]\nWantedBy=multi-user.target\n"
+        (el9.host.root / f"etc/systemd/system/{name}.service").write_text(unit)
+    el9.must("systemctl daemon-reload && systemctl enable --now tuned tlp && systemctl enable power-profiles-daemon")
+
+    def states() -> str:
+        return el9.host.ssh(f"systemctl is-active {' '.join(UNITS)}; systemctl is-enabled {' '.join(UNITS)}").stdout
+
+    before = states()
+    assert before.split() == ["active", "active", "inactive", "enabled", "enabled", "enabled"]
+    asked = {"bench_state_dir": "/var/lib/daq-storage-bench/state", "roles": ("cpu",)}
+    left = el9.run(cpu_governor="keep", **asked)
+    assert left.code == 0, left.output
+    assert states() == before
+    tuned = el9.run(cpu_governor="performance", **asked)
+    assert tuned.code == 0, tuned.output
+    assert states().split() == ["inactive", "inactive", "inactive", "enabled", "enabled", "enabled"]
+    again = el9.run(cpu_governor="performance", **asked)
+    assert (again.code, again.changed) == (0, 0), again.output
+    restored = el9.run(part="restore", **asked)
+    assert restored.code == 0, restored.output
+    assert states() == before
+
+
 PROGRAMS = {
     "daqwriter": REPOSITORY / "build/native-writer/portable/daqwriter",
     "hotstore": REPOSITORY / "build/hot_store/hotstore",

@@ -273,6 +273,44 @@ def test_a_service_is_told_by_its_process_and_a_stop_that_fails_is_refused(
     assert systemd.read_text() == "stop irqbalance.service\n"
 
 
+def test_a_daemon_that_would_undo_the_tuning_is_stopped_and_started_again(systemd: Path, tmp_path: Path) -> None:
+    """tlp has no process, tuned is not there, and what was stopped already stays so; nothing is enabled or disabled."""
+    daemons = Setting(
+        "power-daemons", "x", [f"systemd:unit:{name}" for name in ("tlp", "tuned", "power-profiles-daemon")],
+        value="stopped", asked="stopped",
+    )  # fmt: skip
+    store = tmp_path / "store"
+    script = tmp_path / "bin/systemctl"
+    script.write_text(
+        script.read_text().replace('stop) echo "Unit $2 not loaded." >&2; exit 5;;', f'stop) echo inactive > {store}/$2.ActiveState;;\n'
+        f"start) echo active > {store}/$2.ActiveState;;")
+    )  # fmt: skip
+    (store / "tlp.service.ActiveState").write_text("active\n")
+    (store / "tuned.service.ActiveState").write_text("inactive\n")
+    (store / "power-profiles-daemon.service.ActiveState").write_text("failed\n")
+    state = State(str(tmp_path / "state.json"), "boot")
+    applied = module.apply_settings("cpu_daemons", [daemons], state, pretend=False)
+    assert applied.records[0]["before"] == "running x1, stopped x2"
+    assert (applied.records[0]["status"], applied.records[0]["read_back"]) == ("applied", "stopped")
+    again = module.apply_settings("cpu_daemons", [daemons], state, pretend=False)
+    assert (again.changed, again.records[0]["status"]) == (False, "unchanged")
+    restored = module.restore_settings("cpu_daemons", state, pretend=False)
+    assert restored.records[0]["status"] == "applied"
+    assert (store / "tlp.service.ActiveState").read_text() == "active\n"
+    told = [line for line in systemd.read_text().splitlines() if not line.startswith("show ")]
+    assert told == ["stop tlp.service", "start tlp.service"]
+    assert state.settings == {}
+
+
+def test_where_systemd_does_not_run_no_daemon_does(
+    systemd: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container without it: nothing to stop, and nothing that would keep a run from its verdict."""
+    monkeypatch.setattr(bench_systemd, "BOOTED_BY_SYSTEMD", str(tmp_path / "nothing"))
+    record = record_of(Setting("power-daemons", "x", ["systemd:unit:tuned"], value="stopped", asked="stopped"))
+    assert (record["status"], record["read_back"], systemd.read_text()) == ("unchanged", "stopped", "")
+
+
 def pci_tree(root: Path, links: list[tuple[str, str, str, str]]) -> Path:
     """Lay out PCI devices from the root port down, each with its links, and return the last one's block device."""
     folder = root / "devices/pci0000:40"
