@@ -257,7 +257,7 @@ slow: python-test ##3 write .ci/slow.txt, the tests that make check leaves out
 test-influx2: setup packages-test influxd2 ##3 tests that need a real InfluxDB 2, which is built first (Go and Rust)
 	@INFLUX2=only $(VENV_PYTHON) .ci/checks.py
 
-test-systems: packages-test python-test ##3 try the set-up on the systems of docs/supported-systems.md (root)
+test-systems: packages-test packages-virtual python-test native agent influxd ##3 try the set-up on the systems of docs/supported-systems.md (root)
 	@LC_ALL=C.UTF-8 $(BIN)/pytest -q -m systems ansible/tests
 
 soak: setup ##3 telemetry under outages of InfluxDB: nothing may be lost (MINUTES=10)
@@ -310,7 +310,7 @@ lint-shell:
 
 lint-native:
 	@python3 native-writer/tests/rooms.py
-	@clang-format --dry-run -Werror native-writer/src/*/*.h native-writer/src/*/*.cpp native-writer/tests/*.h native-writer/tests/*.cpp native-writer/tests/fuzz/*.h native-writer/tests/fuzz/*.cpp agents/hot_store/src/*.h agents/hot_store/src/*.cpp agents/hot_store/tests/*.h agents/hot_store/tests/*.cpp agents/network_probe/src/*.h agents/network_probe/src/*.cpp agents/network_probe/tests/*.cpp
+	@clang-format --dry-run -Werror native-writer/src/*/*.h native-writer/src/*/*.cpp native-writer/tests/*.h native-writer/tests/*.cpp native-writer/tests/fuzz/*.h native-writer/tests/fuzz/*.cpp native-writer/old_glibc/*.cpp agents/hot_store/src/*.h agents/hot_store/src/*.cpp agents/hot_store/tests/*.h agents/hot_store/tests/*.cpp agents/network_probe/src/*.h agents/network_probe/src/*.cpp agents/network_probe/tests/*.cpp
 
 container: ##3 build the control node's image with buildah (docs/container.md)
 	@buildah build --tag=daq-storage-bench:latest $(if $(call given,IMAGE),--build-arg=BASE=$(call quoted,$(call given,IMAGE))) \

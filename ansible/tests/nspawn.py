@@ -41,7 +41,7 @@ def missing_requirement() -> str:
 
 
 def cached_root(packages: tuple[str, ...] = (), suite: str = "") -> Path:
-    """Return the root tree with the base packages and the given ones, building it if this user has none yet. `suite`: Debian's; ours else."""
+    """Return the root tree with the base packages and the given ones, building it if this user has none yet. `suite`: Debian's, or ours."""
     wanted = sorted({*BASE_PACKAGES, *packages})
     suite = suite or platform.freedesktop_os_release()["VERSION_CODENAME"]
     name = hashlib.sha256(" ".join([suite, platform.machine(), *wanted]).encode()).hexdigest()[:16]

@@ -1,24 +1,47 @@
-"""A candidate with AlmaLinux 9's os-release, real dnf and rpm and small packages of EL's names, reached by SSH; and Debian 11 with glibc 2.31.
+"""A candidate with AlmaLinux 9's os-release, real dnf and rpm and small packages of EL's names, by SSH; and Debian 11 with glibc 2.31.
 
-The container's own files are Debian's: no package of AlmaLinux is to be had here. So nothing is said of EL's scriptlets, SELinux or kernel."""
+The container's own files are Debian's: no package of AlmaLinux is to be had here. So nothing is said of EL's scriptlets, SELinux and
+kernel."""
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from nspawn import Container, container, missing_requirement
 from playbook_runs import PlaybookRun
+from ruamel.yaml import YAML
 from test_ansible_services import INSTALL, Candidate
 from test_ansible_systems import ALMALINUX, run
+
+from daq_bench.crash_trials.campaign import forget
+from daq_bench.crash_trials.candidate import light_candidates
+from daq_bench.crash_trials.trial import REQUIREMENT, SCENARIO
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.telemetry.influx_server import LocalInflux
 
 pytestmark = [pytest.mark.systems, pytest.mark.skipif(bool(missing_requirement()), reason=missing_requirement())]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+DEBIANS = (
+    "dnf",
+    "rpm",
+    "util-linux",
+    "xfsprogs",
+    "smartmontools",
+    "mdadm",
+    "nvme-cli",
+    "ipmitool",
+)  # where the programs have to work
+PORT = 18790
 FAMILY = ["almalinux", "rhel", "centos", "fedora"]
 TOOLS = {  # EL's package of each tool that the bench installs
     "fio": "fio", "ipmitool": "ipmitool", "lsblk": "util-linux", "mdadm": "mdadm", "mkfs.xfs": "xfsprogs", "numactl": "numactl",
@@ -34,7 +57,8 @@ def make_rpms(folder: Path, *specs: str) -> Path:
         name, _, version = named.rpartition("-")
         command = f"/opt/el9/bin/{commands.get(name, name)}"
         text = (
-            f"Name: {name}\nVersion: {version}\nRelease: 1\nSummary: {name}\nLicense: Apache-2.0\nBuildArch: noarch\nAutoReqProv: no\n{tags}\n"
+            f"Name: {name}\nVersion: {version}\nRelease: 1\nSummary: {name}\nLicense: Apache-2.0\n"
+            f"BuildArch: noarch\nAutoReqProv: no\n{tags}\n"
             f"%description\n%install\nmkdir -p %{{buildroot}}/opt/el9/bin\n"
             f"printf '#!/bin/sh\\necho {name} {version}.0\\n' > %{{buildroot}}{command}\n"
             f"%files\n%attr(0755,root,root) {command}\n"
@@ -54,6 +78,27 @@ def make_rpms(folder: Path, *specs: str) -> Path:
     return made
 
 
+def set_repository(host: Container, made: Path | None) -> None:
+    """Switch on one repository of the candidate, or none."""
+    text = ""
+    if made is not None:
+        shutil.copytree(made, host.root / "srv/appstream", dirs_exist_ok=True)
+        text = "[appstream]\nname=appstream\nbaseurl=file:///srv/appstream\ngpgcheck=0\n"
+    (host.root / "etc/yum.repos.d/own.repo").write_text(text)
+    assert host.ssh("dnf clean all").returncode == 0
+
+
+def become_el9(host: Container, made: Path | None = None) -> None:
+    """Make it an AlmaLinux as far as its release, dnf and rpm say, with one repository."""
+    (host.root / "etc/os-release").unlink()  # a link into /usr
+    (host.root / "etc/os-release").write_text(f'{ALMALINUX}PRETTY_NAME="AlmaLinux 9.6 (Sage Margay)"\n')
+    # What our packages bring is on PATH.
+    ours = "rm -rf /usr/local/sbin /usr/local/bin && ln -s /opt/el9/bin /usr/local/sbin && ln -s /opt/el9/bin /usr/local/bin"
+    done = host.ssh(f"rpm --initdb && rm -rf /etc/yum.repos.d && mkdir -p /etc/yum.repos.d /opt/el9/bin && {ours}")
+    assert done.returncode == 0, done.stderr
+    set_repository(host, made)
+
+
 class El9(Candidate):
     """The container, with rpm's database of a machine that has but a few packages."""
 
@@ -61,12 +106,7 @@ class El9(Candidate):
         """Make it an AlmaLinux as far as its release, dnf and rpm say."""
         super().__init__(host, directory)
         self.variables["bench_tools_os_family"] = FAMILY
-        (host.root / "etc/os-release").unlink()  # a link into /usr
-        (host.root / "etc/os-release").write_text(ALMALINUX)
-        self.must("rpm --initdb && rm -rf /etc/yum.repos.d && mkdir -p /etc/yum.repos.d /opt/el9/bin")
-        # Where EL has its commands; what Debian itself has of them is put out of the way.
-        self.must("rm -f /usr/bin/fio /sbin/mdadm /usr/sbin/smartctl; ln -s /opt/el9/bin /usr/local/sbin.el9")
-        self.must("rm -rf /usr/local/sbin && ln -s /opt/el9/bin /usr/local/sbin")
+        become_el9(host)
 
     def must(self, command: str) -> str:
         """Run a command that has to succeed."""
@@ -76,12 +116,7 @@ class El9(Candidate):
 
     def repository(self, made: Path | None) -> None:
         """Switch on one repository of the candidate, or none."""
-        text = ""
-        if made is not None:
-            shutil.copytree(made, self.host.root / "srv/appstream", dirs_exist_ok=True)
-            text = "[appstream]\nname=appstream\nbaseurl=file:///srv/appstream\ngpgcheck=0\n"
-        (self.host.root / "etc/yum.repos.d/own.repo").write_text(text)
-        self.must("dnf clean all")
+        set_repository(self.host, made)
 
     def tools(self, **more: Any) -> PlaybookRun:
         """Run the role bench_tools."""
@@ -216,6 +251,54 @@ def test_tuned_is_stopped_while_the_bench_tunes_and_started_again(el9: El9) -> N
     assert states() == before
 
 
+def test_a_whole_qualification_of_an_el9_candidate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From discovery to the verdict: dnf brings fio and numactl, the programs run, everything is put back. smartctl and the like are
+    Debian's; the drive is a loop device."""
+    monkeypatch.setattr("daq_bench.crash_trials.candidate.PACKAGES", DEBIANS)
+    (tmp_path / "made").mkdir()
+    made = make_rpms(tmp_path / "made", "fio-3", "numactl-3")
+    folder = Layout().build / "tests" / f"el9-{os.getpid()}"  # on a drive
+    folder.mkdir(parents=True)
+    influx = LocalInflux(Layout().influxd, folder / "influxdb")
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder)
+        stack.callback(influx.stop)
+        (light,) = stack.enter_context(light_candidates(folder, 1))
+        stack.callback(forget, light)
+        become_el9(light.container, made)
+        before = light.settings()
+        entry = light.entry()
+        entry["bench_install_packages"] = True
+        lab = folder / "lab.yml"
+        YAML(typ="safe").dump({"all": {"children": {"candidates": {"hosts": {light.name: entry}}}}}, lab)
+        words = (
+            "--inventory",
+            str(lab),
+            "--runs",
+            str(folder / "runs"),
+            "--scenario",
+            str(SCENARIO),
+            "--requirement",
+            str(REQUIREMENT),
+        )
+        argv = [sys.executable, "-m", "daq_bench.rig", "qualify", "--yes", "--candidate", light.name, *words]
+        done = subprocess.run(
+            [*argv, "--influx-url", influx.start(PORT)], env={**os.environ, "DAQ_BENCH_LOCK_DIR": str(folder)},
+            text=True, capture_output=True, timeout=1500, check=False,
+        )  # fmt: skip
+        (bundle,) = (
+            one for one in (folder / "runs").iterdir() if (one / "run.json").is_file() and not one.is_symlink()
+        )
+        account = json.loads((bundle / "run.json").read_text())
+        assert account["state"] == "finished", done.stdout + done.stderr
+        assert (bundle / "verdict.json").is_file()
+        assert account["candidate"]["os"].startswith("AlmaLinux 9")
+        assert json.loads((bundle / "facts/versions.json").read_text())["fio"] == "3.0"
+        assert light.settings() == before
+        assert "fio-3-1.noarch" in light.command("rpm --query fio numactl")
+        assert light.command("ls /opt/daq-storage-bench 2>/dev/null | wc -l") == "0\n"
+
+
 PROGRAMS = {
     "daqwriter": REPOSITORY / "build/native-writer/portable/daqwriter",
     "hotstore": REPOSITORY / "build/hot_store/hotstore",
@@ -243,5 +326,5 @@ def test_the_built_programs_run_on_debian_11(tmp_path: Path) -> None:
         assert "verify intact" in must("./daqwriter verify --target=/var/tmp/r")
         must("./hotstore bench --dir=/var/tmp/store --seconds=1 --warm-up=0 --capacity=64MiB --backlog=8MiB")
         said = host.ssh(f"{INSTALL}/daqwriter verify --target=/no-such-file")
-        assert said.returncode == 1 and "No such file or directory (ENOENT)" in said.stderr
+        assert said.returncode == 2 and "No such file or directory (ENOENT)" in said.stderr
         assert "serve" in must("./netprobe --help")

@@ -1,5 +1,6 @@
-// Functions that glibc has only since a version newer than the oldest one that the programs for candidates run on (old_glibc.cmake),
-// made of what the older one has. Linked into those programs alone; each stands in for glibc's own there, on a newer glibc too.
+// Functions that glibc has only since a version newer than the oldest one that the programs for candidates
+// run on (old_glibc.cmake), made of what the older one has. Linked into those programs alone; each stands in
+// for glibc's own there, on a newer glibc too.
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -15,42 +16,49 @@
 
 extern "C" {
 
-// Start (2.34). The start-up code of a newer glibc leaves the constructors to __libc_start_main, which in an older one expects a function
-// for them; a newer one takes that function too.
+// Start (2.34). The start-up code of a newer glibc leaves the constructors to __libc_start_main, which in an
+// older one expects a function for them; a newer one takes that function too.
 using Main = int (*)(int, char**, char**);
 using Start = void (*)(int, char**, char**);
 extern void (*__init_array_start[])(int, char**, char**) __attribute__((visibility("hidden")));
 extern void (*__init_array_end[])(int, char**, char**) __attribute__((visibility("hidden")));
 extern void _init();
-extern int __real___libc_start_main(Main main, int count, char** words, Start init, void (*fini)(), void (*loader_fini)(), void* stack_end);
-int __wrap___libc_start_main(Main main, int count, char** words, Start init, void (*fini)(), void (*loader_fini)(), void* stack_end);
+extern int __real___libc_start_main(Main main, int count, char** words, Start init, void (*fini)(),
+                                    void (*loader_fini)(), void* stack_end);
+int __wrap___libc_start_main(Main main, int count, char** words, Start init, void (*fini)(),
+                             void (*loader_fini)(), void* stack_end);
 
 static void run_constructors(int count, char** words, char** environment) {
   _init();
   for (Start* one = __init_array_start; one != __init_array_end; ++one) (*one)(count, words, environment);
 }
 
-int __wrap___libc_start_main(Main main, int count, char** words, Start init, void (*fini)(), void (*loader_fini)(), void* stack_end) {
-  return __real___libc_start_main(main, count, words, init ? init : run_constructors, fini, loader_fini, stack_end);
+int __wrap___libc_start_main(Main main, int count, char** words, Start init, void (*fini)(),
+                             void (*loader_fini)(), void* stack_end) {
+  return __real___libc_start_main(main, count, words, init ? init : run_constructors, fini, loader_fini,
+                                  stack_end);
 }
 
 // Whether there is but one thread (2.32): never said, so that shared pointers count atomically.
 char __libc_single_threaded = 0;
 
-// Files (2.33; before, they were a header's inline functions). 64-bit Linux has one layout of struct stat for all of them.
+// Files (2.33; before, they were a header's inline functions). 64-bit Linux has one layout of struct stat for
+// all of them.
 static int stat_of(int folder, const char* path, void* facts, int flags) {
   return static_cast<int>(syscall(SYS_newfstatat, folder, path, facts, flags));
 }
-#define SHIM_STAT(suffix)                                                                                                    \
-  int stat##suffix(const char* path, struct stat##suffix* facts) noexcept { return stat_of(AT_FDCWD, path, facts, 0); }      \
-  int lstat##suffix(const char* path, struct stat##suffix* facts) noexcept {                                                 \
-    return stat_of(AT_FDCWD, path, facts, AT_SYMLINK_NOFOLLOW);                                                              \
-  }                                                                                                                          \
-  int fstat##suffix(int file, struct stat##suffix* facts) noexcept {                                                         \
-    return static_cast<int>(syscall(SYS_fstat, file, facts));                                                                \
-  }                                                                                                                          \
-  int fstatat##suffix(int folder, const char* path, struct stat##suffix* facts, int flags) noexcept {                        \
-    return stat_of(folder, path, facts, flags);                                                                              \
+#define SHIM_STAT(suffix)                                                                             \
+  int stat##suffix(const char* path, struct stat##suffix* facts) noexcept {                           \
+    return stat_of(AT_FDCWD, path, facts, 0);                                                         \
+  }                                                                                                   \
+  int lstat##suffix(const char* path, struct stat##suffix* facts) noexcept {                          \
+    return stat_of(AT_FDCWD, path, facts, AT_SYMLINK_NOFOLLOW);                                       \
+  }                                                                                                   \
+  int fstat##suffix(int file, struct stat##suffix* facts) noexcept {                                  \
+    return static_cast<int>(syscall(SYS_fstat, file, facts));                                         \
+  }                                                                                                   \
+  int fstatat##suffix(int folder, const char* path, struct stat##suffix* facts, int flags) noexcept { \
+    return stat_of(folder, path, facts, flags);                                                       \
   }
 SHIM_STAT()
 SHIM_STAT(64)
@@ -60,7 +68,8 @@ void arc4random_buf(void* buffer, size_t size) noexcept {
   auto* place = static_cast<std::uint8_t*>(buffer);
   while (size > 0) {
     const ssize_t got = getrandom(place, size, 0);
-    if (got < 0 && errno != EINTR) std::abort();  // glibc's own does so too: it has no way to say that there is none
+    if (got < 0 && errno != EINTR)
+      std::abort();  // glibc's own does so too: it has no way to say that there is none
     if (got <= 0) continue;
     place += got;
     size -= static_cast<size_t>(got);
@@ -98,11 +107,14 @@ const char* sigabbrev_np(int number) noexcept {
   return name ? name + 3 : nullptr;  // without SIG
 }
 
-// Numbers in text (2.38): the headers lead to these, which read 0b1 too, where C++ lets them. Nothing of ours is written so.
-#define SHIM_NUMBER(type, name)                                             \
-  extern type old_##name(const char*, char**, int) __asm__(#name);          \
-  type __isoc23_##name(const char* text, char** end, int base);             \
-  type __isoc23_##name(const char* text, char** end, int base) { return old_##name(text, end, base); }
+// Numbers in text (2.38): the headers lead to these, which read 0b1 too, where C++ lets them. Nothing of ours
+// is written so.
+#define SHIM_NUMBER(type, name)                                    \
+  extern type old_##name(const char*, char**, int) __asm__(#name); \
+  type __isoc23_##name(const char* text, char** end, int base);    \
+  type __isoc23_##name(const char* text, char** end, int base) {   \
+    return old_##name(text, end, base);                            \
+  }
 SHIM_NUMBER(std::intmax_t, strtoimax)
 SHIM_NUMBER(std::uintmax_t, strtoumax)
 SHIM_NUMBER(long, strtol)
@@ -112,9 +124,13 @@ SHIM_NUMBER(unsigned long long, strtoull)
 extern int __isoc99_vsscanf(const char*, const char*, std::va_list);
 extern int __isoc99_vfscanf(std::FILE*, const char*, std::va_list);
 int __isoc23_vsscanf(const char* text, const char* format, std::va_list values);
-int __isoc23_vsscanf(const char* text, const char* format, std::va_list values) { return __isoc99_vsscanf(text, format, values); }
+int __isoc23_vsscanf(const char* text, const char* format, std::va_list values) {
+  return __isoc99_vsscanf(text, format, values);
+}
 int __isoc23_vfscanf(std::FILE* file, const char* format, std::va_list values);
-int __isoc23_vfscanf(std::FILE* file, const char* format, std::va_list values) { return __isoc99_vfscanf(file, format, values); }
+int __isoc23_vfscanf(std::FILE* file, const char* format, std::va_list values) {
+  return __isoc99_vfscanf(file, format, values);
+}
 int __isoc23_sscanf(const char* text, const char* format, ...);
 int __isoc23_sscanf(const char* text, const char* format, ...) {
   std::va_list values;
