@@ -79,7 +79,7 @@ def test_a_system_is_taken_or_refused_by_name(
 
 @pytest.mark.parametrize("said", [{"glibc": None}, {"glibc": "new"}, {"python": "3.x"}, {"libraries": {}}, {"more": 1}])
 def test_an_account_that_is_none_is_an_error(said: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(BenchError, match="which are no versions|the candidate's account of its system"):
+    with pytest.raises(BenchError, match=r"which are no versions|the candidate's account of its system"):
         unfit(Saying(**said), layout(tmp_path))
 
 
@@ -87,7 +87,7 @@ def test_a_damaged_program_of_ours_is_named(tmp_path: Path) -> None:
     here = layout(tmp_path)
     here.hotstore.parent.mkdir(parents=True)
     here.hotstore.write_bytes(b"\x7fELF\x02\x01 torn")
-    with pytest.raises(BenchError, match="hotstore is damaged: .* Build it again"):
+    with pytest.raises(BenchError, match=r"hotstore is damaged: .* Build it again"):
         unfit(Saying(), here)
 
 

@@ -17,7 +17,6 @@ from daq_bench.rig.base.settings import Layout, Profiles, Request, load_profiles
 from daq_bench.rig.base.terminal import say
 from daq_bench.rig.candidate.connection import variables_of
 from daq_bench.rig.candidate.disclosure import secrets_of, without
-from daq_bench.rig.candidate.fitness import check_fit
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.lock import all_exclusive
 from daq_bench.rig.candidate.machine_lock import machine_locked
@@ -64,7 +63,6 @@ class Qualification:
         with (
             all_exclusive(candidate, what),
             connected(self._profiles.inventory_file, candidate.name, self._layout, to_change=True) as machine,
-            fit(machine, self._layout, candidate.name),
             machine_locked(machine, candidate.name, what, reboot_s(candidate)) as left_behind,
         ):
             if left_behind:
