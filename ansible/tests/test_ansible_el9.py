@@ -31,7 +31,10 @@ from daq_bench.rig.telemetry.influx_server import LocalInflux
 pytestmark = [pytest.mark.systems, pytest.mark.skipif(bool(missing_requirement()), reason=missing_requirement())]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+REAL_FIO = "/usr/libexec/fio-debian"  # what the package fio starts
 DEBIANS = (
+    "fio",
+    "numactl",
     "dnf",
     "rpm",
     "util-linux",
@@ -49,8 +52,11 @@ TOOLS = {  # EL's package of each tool that the bench installs
 }  # fmt: skip
 
 
-def make_rpms(folder: Path, *specs: str) -> Path:
-    """Build a repository of packages; each of `specs` is NAME-VERSION[: tags] and brings a command of its tool's name."""
+def make_rpms(folder: Path, *specs: str, does: str = "") -> Path:
+    """Build a repository of packages; each of `specs` is NAME-VERSION[: tags] and brings a command of its tool's name.
+
+    The command says its version, or does what `does` says.
+    """
     commands = {package: tool for tool, package in TOOLS.items()}
     for spec in specs:
         named, _, tags = spec.partition(": ")
@@ -60,7 +66,7 @@ def make_rpms(folder: Path, *specs: str) -> Path:
             f"Name: {name}\nVersion: {version}\nRelease: 1\nSummary: {name}\nLicense: Apache-2.0\n"
             f"BuildArch: noarch\nAutoReqProv: no\n{tags}\n"
             f"%description\n%install\nmkdir -p %{{buildroot}}/opt/el9/bin\n"
-            f"printf '#!/bin/sh\\necho {name} {version}.0\\n' > %{{buildroot}}{command}\n"
+            f"printf '#!/bin/sh\\n%%s\\n' '{does or f'echo {name} {version}.0'}' > %{{buildroot}}{command}\n"
             f"%files\n%attr(0755,root,root) {command}\n"
         )
         (folder / f"{name}.spec").write_text(text)
@@ -131,7 +137,7 @@ class El9(Candidate):
 @pytest.fixture
 def el9(tmp_path: Path) -> Iterator[El9]:
     """Give a test a candidate of its own."""
-    with container(tmp_path / "host", ("dnf", "rpm", "util-linux")) as host:
+    with container(tmp_path / "host", ("dnf", "rpm", "sudo", "util-linux")) as host:
         yield El9(host, tmp_path)
 
 
@@ -251,12 +257,45 @@ def test_tuned_is_stopped_while_the_bench_tunes_and_started_again(el9: El9) -> N
     assert states() == before
 
 
+def test_a_login_that_is_not_root_and_folders_from_which_nothing_may_be_started(el9: El9) -> None:
+    """sudo, and /tmp, /var and the login's own folder mounted noexec; a sudo that wants a password is refused by its name."""
+    el9.must("useradd --create-home bench && cp -r /root/.ssh /home/bench/ && chown -R bench /home/bench/.ssh")
+    sudoers = el9.host.root / "etc/sudoers.d/bench"
+    sudoers.write_text("bench ALL=(ALL) NOPASSWD: ALL\n")
+    for folder in ("/tmp", "/var", "/home"):
+        el9.must(f"mount --bind {folder} {folder} && mount -o remount,bind,noexec {folder}")
+        el9.must(f"! sh -c 'cp /bin/true {folder}/tried && {folder}/tried' && rm {folder}/tried")
+    asked = {
+        "ansible_user": "bench",
+        "ansible_become": True,
+        "bench_tools_required": ["python3"],
+        "telemetry_agent_arguments": [
+            "run",
+            "--spool-dir=/var/lib/daq-storage-bench/spool",
+            "--no-influx",
+            "--tag=host=virtual",
+        ],
+    }
+    first = el9.run(**asked)
+    assert first.code == 0, first.output
+    assert el9.must(f"{INSTALL}/daqwriter") == "daqwriter 1.2.3\n"
+    el9.must("systemctl start daq-bench-agent && systemctl is-active daq-bench-agent && systemctl stop daq-bench-agent")
+    restored = el9.run(part="restore", **asked)
+    assert restored.code == 0, restored.output
+    sudoers.write_text("bench ALL=(ALL) ALL\n")
+    refused = el9.run(**asked)
+    assert refused.code != 0
+    assert "sudo" in refused.text and "password" in refused.text
+
+
 def test_a_whole_qualification_of_an_el9_candidate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From discovery to the verdict: dnf brings fio and numactl, the programs run, everything is put back. smartctl and the like are
-    Debian's; the drive is a loop device."""
+    """From discovery to the verdict: dnf brings fio (a package that starts Debian's), the programs run, everything is put back.
+
+    smartctl and the like are Debian's; the drive is a loop device.
+    """
     monkeypatch.setattr("daq_bench.crash_trials.candidate.PACKAGES", DEBIANS)
     (tmp_path / "made").mkdir()
-    made = make_rpms(tmp_path / "made", "fio-3", "numactl-3")
+    made = make_rpms(tmp_path / "made", "fio-3", does=f'exec {REAL_FIO} "$@"')
     folder = Layout().build / "tests" / f"el9-{os.getpid()}"  # on a drive
     folder.mkdir(parents=True)
     influx = LocalInflux(Layout().influxd, folder / "influxdb")
@@ -266,6 +305,7 @@ def test_a_whole_qualification_of_an_el9_candidate(tmp_path: Path, monkeypatch: 
         (light,) = stack.enter_context(light_candidates(folder, 1))
         stack.callback(forget, light)
         become_el9(light.container, made)
+        light.command(f"mv /usr/bin/fio {REAL_FIO}")
         before = light.settings()
         entry = light.entry()
         entry["bench_install_packages"] = True
@@ -293,9 +333,9 @@ def test_a_whole_qualification_of_an_el9_candidate(tmp_path: Path, monkeypatch: 
         assert account["state"] == "finished", done.stdout + done.stderr
         assert (bundle / "verdict.json").is_file()
         assert account["candidate"]["os"].startswith("AlmaLinux 9")
-        assert json.loads((bundle / "facts/versions.json").read_text())["fio"] == "3.0"
+        assert json.loads((bundle / "facts/versions.json").read_text())["fio"] in light.command(f"{REAL_FIO} --version")
         assert light.settings() == before
-        assert "fio-3-1.noarch" in light.command("rpm --query fio numactl")
+        assert "fio-3-1.noarch" in light.command("rpm --query fio")
         assert light.command("ls /opt/daq-storage-bench 2>/dev/null | wc -l") == "0\n"
 
 
