@@ -305,7 +305,7 @@ lint-collection: python-test
 	@$(BOOTSTRAP)/sanity.sh
 
 lint-shell:
-	@shellcheck --external-sources --source-path=SCRIPTDIR $(BOOTSTRAP)/*.sh native-writer/tests/portable_test.sh native-writer/tests/fuzz/run.sh .ci/run robot-suites/daq_bench/virtual_candidate/guest/configure.sh
+	@shellcheck --external-sources --source-path=SCRIPTDIR $(BOOTSTRAP)/*.sh native-writer/old_glibc/stubs.sh native-writer/tests/portable_test.sh native-writer/tests/fuzz/run.sh .ci/run robot-suites/daq_bench/virtual_candidate/guest/configure.sh
 	@shellcheck --shell=sh robot-suites/daq_bench/virtual_candidate/guest/init
 
 lint-native:

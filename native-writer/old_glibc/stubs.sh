@@ -48,7 +48,7 @@ names() {
 stub libc.so.6
 stub libm.so.6
 ln -sf libm.so.6 "${directory}/libm.so"
-sed "s#[^ ]*/libc\.so\.6#${directory}/libc.so.6#" "$("${compiler}" -print-file-name=libc.so)" >"${directory}/libc.so"
+sed "s#[^ ]*/libc\.so\.6#\"${directory}/libc.so.6\"#" "$("${compiler}" -print-file-name=libc.so)" >"${directory}/libc.so"
 # Parts of libc since 2.34, libraries of their own before.
 for name in libpthread.so.0 libdl.so.2; do
   "${compiler}" -shared -nostdlib -Wl,-soname,"${name}" -x c++ /dev/null -o "${directory}/${name}"
