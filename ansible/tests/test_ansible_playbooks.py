@@ -17,6 +17,24 @@ def governors(bench: Bench) -> list[str]:
     return [path.read_text().strip() for path in files]
 
 
+def test_a_machine_that_cannot_be_a_candidate_is_refused_before_its_firmware_is_asked(bench: Bench) -> None:
+    """What its BIOS would be set to, and a reboot for it, come after that: nothing is there of the bench."""
+    foreign = bytearray(Path("/bin/sh").resolve().read_bytes())
+    foreign[18:20] = (21).to_bytes(2, "little")  # e_machine: ppc64le
+    (bench.sources / "daqwriter").write_bytes(foreign)
+    fake_cpus(bench.sysfs, {"cpu0": "powersave"})
+    run = bench.run("provision.yml")
+    assert run.code != 0
+    assert (
+        f"this-machine cannot be a candidate: daqwriter: built for ppc64le and the candidate is {os.uname().machine}."
+        in run.text
+    )
+    assert "Nothing was changed" in run.text
+    assert "TASK [bios" not in run.output
+    assert (run.changed, governors(bench)) == (0, ["powersave"])
+    assert not any(path.exists() for path in (bench.state, bench.facts, bench.install))
+
+
 def test_provision_verify_and_restore_one_candidate(bench: Bench) -> None:
     """Applied once, changed=0 the second time, verified, a drift noticed, and put back exactly."""
     fake_cpus(bench.sysfs, {"cpu0": "powersave", "cpu1": "performance"})
