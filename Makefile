@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-TARGETS := help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden writable packages packages-test \
+TARGETS := help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden coverage writable packages packages-test \
     packages-virtual apt apt-test python \
     influxd influxd2 test-influx2 test-systems soak fuzz build native native-portable agent qualify plan resume bench bench-table self-qualify \
     crash-trials check slow test study audit lint lint-docs lint-python lint-types lint-imports lint-robot lint-ansible \
@@ -250,6 +250,9 @@ test: packages-test packages-virtual setup $(if $(filter-out 0,$(call given,INFL
 
 check: python-test ##3 lints, types and tests of what changed (BASE=commit), in under a minute
 	@$(VENV_PYTHON) .ci/check.py
+
+coverage: python-test packages-test ##3 measure which branches the tests of the verdict's rooms and of daqwriter take
+	@$(VENV_PYTHON) .ci/branches.py
 
 slow: python-test ##3 write .ci/slow.txt, the tests that make check leaves out
 	@$(VENV_PYTHON) .ci/slow.py
