@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-TARGETS := help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden coverage writable packages packages-test \
+TARGETS := help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden coverage mutants writable packages packages-test \
     packages-virtual apt apt-test python \
     influxd influxd2 test-influx2 test-systems soak fuzz build native native-portable agent qualify plan resume bench bench-table self-qualify \
     crash-trials check slow test study audit lint lint-docs lint-python lint-types lint-imports lint-robot lint-ansible \
@@ -253,6 +253,9 @@ check: python-test ##3 lints, types and tests of what changed (BASE=commit), in 
 
 coverage: python-test packages-test ##3 measure which branches the tests of the verdict's rooms and of daqwriter take
 	@$(VENV_PYTHON) .ci/branches.py
+
+mutants: python-test ##3 change the verdict's rooms in one place at a time: a test must notice (ROOMS=, FILES=, SAMPLE=, SEED=)
+	@$(VENV_PYTHON) .ci/mutants.py $(call option,--rooms,ROOMS) $(call option,--files,FILES) $(call option,--sample,SAMPLE) $(call option,--seed,SEED) $(call option,--jobs,JOBS)
 
 slow: python-test ##3 write .ci/slow.txt, the tests that make check leaves out
 	@$(VENV_PYTHON) .ci/slow.py

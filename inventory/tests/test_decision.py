@@ -255,6 +255,13 @@ def test_an_interval_of_95_percent_is_not_taken_for_one_of_more() -> None:
     )
 
 
+def test_a_level_below_the_usual_one_is_not_taken() -> None:
+    """A result that names its own level of 0.5 is judged at 95 % all the same: six repetitions, not two."""
+    low = {**repeated(9500.0, 6), "stopping": {"confidence": 0.5}}
+    assert known(low) == known(repeated(9500.0, 6))
+    assert known({**repeated(9500.0, 5), "stopping": {"confidence": 0.5}}).this_run_only
+
+
 def cliffs(high: float, low: float, count: int = 6) -> list[list[float]]:
     """Repetitions that leave their cache at different moments."""
     return [
