@@ -48,8 +48,8 @@ def of_rooms() -> Iterator[tuple[str, Share, Share]]:
     for name, file in json.loads(found.read_text(encoding="utf-8"))["files"].items():
         told = file["summary"]
         values = (told["covered_lines"], told["num_statements"], told["covered_branches"], told["num_branches"])
-        room = sums[Path(name).relative_to(MODEL).parts[0]]
-        room[:] = [one + other for one, other in zip(room, values, strict=True)]
+        known = sums[Path(name).relative_to(MODEL).parts[0]]
+        known[:] = [one + other for one, other in zip(known, values, strict=True)]
     for room in ROOMS:
         lines, of_lines, branches, of_branches = sums[room]
         yield f"`bench_model.{room}`", (lines, of_lines), (branches, of_branches)
