@@ -254,7 +254,7 @@ check: python-test ##3 lints, types and tests of what changed (BASE=commit), in 
 coverage: python-test packages-test ##3 measure which branches the tests of the verdict's rooms and of daqwriter take
 	@$(VENV_PYTHON) .ci/branches.py
 
-mutants: python-test ##3 change the verdict's rooms in one place at a time: a test must notice (ROOMS=, FILES=, SAMPLE=, SEED=)
+mutants: python-test ##3 change the rooms that decide, one place at a time: a test must notice
 	@$(VENV_PYTHON) .ci/mutants.py $(call option,--rooms,ROOMS) $(call option,--files,FILES) $(call option,--sample,SAMPLE) $(call option,--seed,SEED) $(call option,--jobs,JOBS)
 
 slow: python-test ##3 write .ci/slow.txt, the tests that make check leaves out
