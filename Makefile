@@ -251,7 +251,7 @@ test: packages-test packages-virtual setup $(if $(filter-out 0,$(call given,INFL
 check: python-test ##3 lints, types and tests of what changed (BASE=commit), in under a minute
 	@$(VENV_PYTHON) .ci/check.py
 
-coverage: python-test packages-test ##3 measure which branches the tests of the verdict's rooms and of daqwriter take
+coverage: python-test packages-test ##3 measure which branches of the rooms that decide and of daqwriter tests take
 	@$(VENV_PYTHON) .ci/branches.py
 
 mutants: python-test ##3 change the rooms that decide, one place at a time: a test must notice
