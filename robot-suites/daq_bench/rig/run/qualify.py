@@ -138,9 +138,7 @@ class Qualification:
     ) -> tuple[str, str | None]:
         """The state in which the measurement ended, and why if it broke."""
         try:
-            measure(
-                targets, watch, bundle, folder, clean_up, self._loads, keep_tuning=self._request.keep_tuning
-            )
+            measure(targets, watch, bundle, folder, clean_up, self._loads, keep_tuning=self._request.keep_tuning)
         except (KeyboardInterrupt, InterruptedRunError):
             return "interrupted", f"The run was interrupted during {plan.current()}"
         except BenchError as error:

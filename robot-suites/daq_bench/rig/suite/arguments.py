@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from enum import Enum
+from typing import Any
 
 from daq_bench.bench_model.base.units import convert, dimension, known_units, parse_size
 
@@ -60,4 +62,8 @@ def _in_unit(text: str, unit: str, example: str) -> float:
     return convert(float(found[1]), found[2], unit)
 
 
-CONVERTERS = {Size: size, Duration: duration, Temperature: temperature}
+CONVERTERS: dict[type, Callable[[Any], Any] | Callable[[Any, Any], Any]] = {
+    Size: size,
+    Duration: duration,
+    Temperature: temperature,
+}

@@ -42,7 +42,9 @@ def no_superchunk_lost(record: dict[str, Any]) -> int:
         minidaq = repetition["minidaq"]
         counts = minidaq["superchunks"]
         if minidaq["status"] != "complete":
-            raise AssertionError(f"record {number} ended as {minidaq['status']}: {minidaq['error'] or 'no reason given'}")
+            raise AssertionError(
+                f"record {number} ended as {minidaq['status']}: {minidaq['error'] or 'no reason given'}"
+            )
         if counts["lost"] or counts["stored"] != counts["offered"]:
             raise AssertionError(
                 f"record {number} lost {counts['lost']} of {counts['offered']} superchunks ({counts['stored']} were stored)"
@@ -82,9 +84,13 @@ def temperature_below(bundle: Path, limit_degc: float | None) -> float:
     if limit_degc is None:
         if found.warning_degC is None:
             why = next(iter(found.reasons.values()), "they state none")
-            raise NoReadingError(f"the drives' own warning temperature is not known: {why}. Name a limit, such as 70 degC")
+            raise NoReadingError(
+                f"the drives' own warning temperature is not known: {why}. Name a limit, such as 70 degC"
+            )
         if found.headroom_degC is None or not found.headroom_degC > 0:
-            raise AssertionError(f"drive {where} reached {hottest:g} degC; its own warning temperature is {found.warning_degC:g} degC")
+            raise AssertionError(
+                f"drive {where} reached {hottest:g} degC; its own warning temperature is {found.warning_degC:g} degC"
+            )
         return hottest
     if not hottest < limit_degc:
         raise AssertionError(f"drive {where} reached {hottest:g} degC, which is not below {limit_degc:g} degC")
@@ -103,7 +109,9 @@ def no_telemetry_gap(bundle: Path, is_local: bool, now: Callable[[], float] = ti
                 "the telemetry's account of a candidate behind SSH comes at the run's end. Call this after Restore Candidate"
             )
         if now() - asked > ACCOUNT_S_MAX:
-            raise NoReadingError(f"the telemetry agent gave no account for {ACCOUNT_S_MAX:g} s; see telemetry/agent.log in {bundle}")
+            raise NoReadingError(
+                f"the telemetry agent gave no account for {ACCOUNT_S_MAX:g} s; see telemetry/agent.log in {bundle}"
+            )
         time.sleep(LOOK_EVERY_S)
     if found := [one.text for one in telemetry_gaps(summary, SUMMARY)]:
         raise AssertionError("; ".join(found))

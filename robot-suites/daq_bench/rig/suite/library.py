@@ -23,8 +23,12 @@ from daq_bench.rig.suite.session import Session, ending
 
 RECORD, WRITE, SCAN, READ = "snb_record", "saturation", "block_scan", "read_scan"
 NO_RUN = "no candidate is provisioned. Call Provision Candidate first, for example as the Suite Setup"
-WRITE_BUDGET_BYTES = 10**15  # one account for all own suites of a target: the drives' owner is asked for consent instead
+WRITE_BUDGET_BYTES = (
+    10**15
+)  # one account for all own suites of a target: the drives' owner is asked for consent instead
 SCAN_SIZES = (4 * KIB, 64 * KIB, MIB, 8 * MIB)
+HALF_A_SECOND, A_SECOND, TWO_SECONDS = Duration(0.5), Duration(1), Duration(2)
+A_MIB, QUARTER_GIB, HALF_A_GIB = Size(MIB), Size(256 * MIB), Size(512 * MIB)
 
 
 @library(scope="GLOBAL", version="1", doc_format="ROBOT", converters=CONVERTERS, auto_keywords=False)
@@ -104,7 +108,9 @@ class DaqBench:
         | Provision Candidate    smc-01    target=scratch    inventory=/etc/daq/lab.yml    yes=True
         """
         if self._session is not None:
-            raise AssertionError("a candidate is provisioned already. Call Restore Candidate first; one suite makes one run")
+            raise AssertionError(
+                "a candidate is provisioned already. Call Restore Candidate first; one suite makes one run"
+            )
         request = {
             "candidate": candidate,
             "target": target,
@@ -127,7 +133,7 @@ class DaqBench:
     @keyword
     def record_burst(
         self,
-        duration: Duration = Duration(2.0),
+        duration: Duration = TWO_SECONDS,
         repetitions: int = 1,
         links: int | None = None,
         superchunk_rate_hz: float | None = None,
@@ -154,9 +160,7 @@ class DaqBench:
         return self._load(RECORD, parameters, {"duration_s": float(duration), "repetitions": repetitions})
 
     @keyword
-    def write(
-        self, size: Size = Size(512 * MIB), block_size: Size = Size(MIB), io_depth: int = 4
-    ) -> dict[str, Any]:
+    def write(self, size: Size = HALF_A_GIB, block_size: Size = A_MIB, io_depth: int = 4) -> dict[str, Any]:
         """Writes a fresh file, or a raw drive from its begin on, once and as fast as the target takes it.
 
         Samples every 10 ms show where the rate falls. Returns ``results/saturation.json`` as a dictionary.
@@ -178,7 +182,7 @@ class DaqBench:
         return found
 
     @keyword
-    def read_back(self, duration: Duration = Duration(1.0)) -> dict[str, Any]:
+    def read_back(self, duration: Duration = A_SECOND) -> dict[str, Any]:
         """Reads back what `Record Burst` or `Write` put on the target, and fails unless all of it is as it was written.
 
         After `Record Burst`: every superchunk was there once, in order and intact; the result is that of the record. After `Write`: an
@@ -209,11 +213,11 @@ class DaqBench:
     def scan_block_sizes(
         self,
         *block_sizes: Size,
-        seconds_per_point: Duration = Duration(0.5),
-        file_size: Size = Size(256 * MIB),
+        seconds_per_point: Duration = HALF_A_SECOND,
+        file_size: Size = QUARTER_GIB,
         io_depth: int = 8,
         repetitions: int | None = None,
-        seconds_per_repetition: Duration = Duration(1.0),
+        seconds_per_repetition: Duration = A_SECOND,
     ) -> dict[str, Any]:
         """Writes sequentially with each block size for ``seconds_per_point``, and measures rate and latency.
 
@@ -377,7 +381,7 @@ class DaqBench:
                 logger.error(f"DaqBench: {error}")
             session.wait()
         self._session, self._owner = None, None
-        logger.console(f"\nDaqBench: {(session.final or {}).get('line', '')} {ending(session.final or {})}")
+        logger.console(f"\nDaqBench: {ending(session.final or {})}")
 
     def _whole(self, suite: results.TestSuite) -> results.TestSuite:
         """The suite with its tests' keywords, which Robot Framework forgets when a test has ended."""

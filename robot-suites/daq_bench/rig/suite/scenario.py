@@ -56,8 +56,8 @@ class OwnScenario:
 
     def with_load(self, workload: str, parameters: dict[str, Any], top: dict[str, Any]) -> Scenario:
         """The scenario with one more workload; `top`: its fields of the whole scenario. Raises ProfileError for what no scenario takes."""
-        shipped = {key: value for key, value in self._shipped["workloads"].get(workload, {}).items() if key != "yields"}
-        known = {key: value for key, value in {**shipped, **parameters}.items() if value is not None}
+        shipped = self._shipped["workloads"].get(workload, {})
+        known = {**shipped, **{key: value for key, value in parameters.items() if value is not None}}
         workloads = {**self._document["workloads"], workload: known}
         self._write({**self._document, **top, "workloads": workloads})
         try:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rich.console import Console
-from robot import rebot
+from robot.rebot import rebot
 
 from daq_bench.bench_model.base.errors import BenchError, InterruptedRunError, RefusedError, in_words
 from daq_bench.bench_model.verdict.conclusion import conclude
@@ -98,7 +98,9 @@ class OwnSuite:
             self._channel.answer(ok={})
         try:
             asked = self._serve(END, {"event": _event(bundle)})
-        except InterruptedRunError:  # everything was given back: what was measured stands, without the suite's own output
+        except (
+            InterruptedRunError
+        ):  # everything was given back: what was measured stands, without the suite's own output
             return
         _store_output(bundle, asked.get("output"))
         (bundle.path / "robot" / "console.txt").write_text("".join(self._channel.transcript), encoding="utf-8")
@@ -114,7 +116,7 @@ class OwnSuite:
             except InterruptedRunError:
                 raise
             except RefusedError as error:  # before anything was written: the run goes on without
-                self._channel.answer(error=str(error))
+                self._channel.answer(error=str(error).replace(f"{self._scenario.file.parent}/", ""))
             except (BenchError, OSError) as error:
                 self._broken = self._broken or in_words(error)
                 self._channel.answer(error=in_words(error))
@@ -206,7 +208,9 @@ def serve(channel: Channel) -> Answer:
             "Provision Candidate needs a checkout of the bench: its roles and native programs are in no wheel. Start robot inside of one "
             "that `make setup` has set up"
         )
-    options = {name: Path(value) if value and name in PATHS else value for name, value in asked["request"].items()}
+    options: dict[str, Any] = {
+        name: Path(value) if name in PATHS else value for name, value in asked["request"].items()
+    }
     request = Request(**options)
     console = Console(file=channel.said, width=WIDTH)
     with tempfile.TemporaryDirectory(prefix="daq-bench-own-suite-") as folder:

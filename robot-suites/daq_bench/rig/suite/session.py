@@ -60,7 +60,9 @@ class Session:
             if (told := self._told(request)) is not None:
                 return told
         except BaseException as error:
-            if not isinstance(error, BenchError):  # Ctrl-C or a timeout of Robot Framework's: the load ends, all is given back
+            if not isinstance(
+                error, BenchError
+            ):  # Ctrl-C or a timeout of Robot Framework's: the load ends, all is given back
                 self.interrupt()
             raise
         raise BenchError(ending(self.final or {}))
@@ -119,6 +121,5 @@ class Session:
 
 def ending(final: Answer) -> str:
     """How a run ended, in words."""
-    reason = final.get("reason") or final.get("line") or ENDED
     where = f" ({final['bundle']})" if "bundle" in final else ""
-    return f"{reason}{where}"
+    return f"{final.get('line') or final.get('reason') or ENDED}{where}"
