@@ -1,1 +1,1 @@
-"""Promise: a suite of somebody's own runs as every run does: one lock, the same guards, the same bundle; marked, so that it qualifies nobody."""
+"""Promise: a suite of somebody's own runs as every run does, under one lock and the same guards; its bundle says that it qualifies none."""

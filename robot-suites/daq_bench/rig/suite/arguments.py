@@ -8,7 +8,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-from daq_bench.bench_model.base.units import convert, dimension, known_units, parse_size
+from daq_bench.bench_model.base.units import binary_label, convert, dimension, known_units, parse_size
 
 NUMBER_AND_UNIT = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
@@ -16,9 +16,15 @@ NUMBER_AND_UNIT = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 class Size(int):
     """An amount of data in bytes."""
 
+    def __str__(self) -> str:
+        return binary_label(int(self))
+
 
 class Duration(float):
     """A length of time in s."""
+
+    def __str__(self) -> str:
+        return f"{float(self):g} s"
 
 
 class Temperature(float):

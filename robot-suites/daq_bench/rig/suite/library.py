@@ -63,8 +63,8 @@ class DaqBench:
     - The candidate is given back when the suite ends, also when keywords fail, on Ctrl-C, and when Robot Framework is killed. ``daq-bench
       restore`` and the next run remove what is left if the bench itself is killed.
 
-    One run holds each load once: ``Record Burst``, ``Write`` and ``Scan Block Sizes`` may each be called once between ``Provision Candidate``
-    and ``Restore Candidate``.
+    One run holds each load once: ``Record Burst``, ``Write`` and ``Scan Block Sizes`` may each be called once between
+    ``Provision Candidate`` and ``Restore Candidate``.
     """
 
     ROBOT_LISTENER_API_VERSION = 3

@@ -76,7 +76,7 @@ class OwnScenario:
 
     def _write(self, document: dict[str, Any]) -> None:
         with self.file.open("w", encoding="utf-8") as stream:
-            YAML(typ="safe").dump(document, stream)
+            YAML().dump(document, stream)
 
 
 def profiles_of(request: Request, layout: Layout, scenario: Scenario) -> Profiles:
