@@ -1,10 +1,10 @@
 *** Settings ***
-Documentation       Is a large block worth it on this disk? The scan is held against a requirement profile of one's own.
+Documentation     Is a large block worth it on this disk? The scan is held against a requirement profile of one's own.
 
-Library             DaqBench
+Library           DaqBench
 
-Suite Setup         Provision Candidate    requirement=${CURDIR}/scan-cost.yml
-Suite Teardown      Restore Candidate
+Suite Setup       Provision Candidate    requirement=${CURDIR}/scan-cost.yml
+Suite Teardown    Restore Candidate
 
 
 *** Test Cases ***

@@ -1,10 +1,10 @@
 *** Settings ***
-Documentation       A supernova burst of two seconds, at a fiftieth of one readout unit's load, on a scratch file of this machine.
+Documentation     A supernova burst of two seconds, at a fiftieth of one readout unit's load, on this machine.
 
-Library             DaqBench
+Library           DaqBench
 
-Suite Setup         Provision Candidate
-Suite Teardown      Restore Candidate
+Suite Setup       Provision Candidate
+Suite Teardown    Restore Candidate
 
 
 *** Test Cases ***

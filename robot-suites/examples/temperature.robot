@@ -1,10 +1,10 @@
 *** Settings ***
-Documentation       A drive stays cool while a fresh file of half a GiB is written, and the bench watched all of it.
+Documentation     A drive stays cool while a fresh file of half a GiB is written, and the bench watched all of it.
 
-Library             DaqBench
+Library           DaqBench
 
-Suite Setup         Provision Candidate
-Suite Teardown      Restore Candidate
+Suite Setup       Provision Candidate
+Suite Teardown    Restore Candidate
 
 
 *** Test Cases ***
