@@ -96,7 +96,9 @@ def test_with_a_wheel_installed_robot_finds_the_library(installed: Path, tmp_pat
         "*** Settings ***\nLibrary    DaqBench\n*** Test Cases ***\nOne\n    Provision Candidate\n", encoding="utf-8"
     )
     done = run(installed.parent / "python", "-m", "robot", "--output", "NONE", str(suite), where=tmp_path)
-    assert "Provision Candidate needs a checkout of the bench" in " ".join(done.stdout.split()), done.stdout + done.stderr
+    assert "Provision Candidate needs a checkout of the bench" in " ".join(done.stdout.split()), (
+        done.stdout + done.stderr
+    )
 
 
 def test_a_wheel_asks_for_no_package_that_the_virtual_candidate_alone_needs(installed: Path) -> None:

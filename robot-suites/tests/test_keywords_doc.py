@@ -17,7 +17,9 @@ def test_every_keyword_is_documented() -> None:
         assert len(found[name].keywords) == 1 + len(workload.checks), name
         assert found[name].doc.strip()
         suite = (Layout().repository / "robot-suites" / "suites" / f"{name}.robot").read_text(encoding="utf-8")
-        assert workload.action in [line.split("}=")[-1].strip().lower().replace(" ", "_") for line in suite.splitlines()]
+        assert workload.action in [
+            line.split("}=")[-1].strip().lower().replace(" ", "_") for line in suite.splitlines()
+        ]
 
 
 def test_the_pages_are_written(tmp_path: Path) -> None:

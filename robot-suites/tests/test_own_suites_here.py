@@ -171,6 +171,7 @@ def test_wrong_uses_have_one_clear_error_each_and_the_candidate_comes_back(place
     suite = place.suite("""\
 *** Settings ***
 Library           DaqBench
+Library           OperatingSystem
 Suite Teardown    Fail    the teardown fails, and calls no Restore Candidate
 
 *** Test Cases ***
@@ -178,7 +179,8 @@ There Is No Such Candidate
     Run Keyword And Expect Error    *no-such-server*    PROVISION    candidate=no-such-server
 
 The Order Is Wrong
-    Provision Candidate
+    ${bundle}=    Provision Candidate
+    Set Suite Variable    ${bundle}
     Run Keyword And Expect Error    nothing was written that could be read back. Call Record Burst or Write first    Read Back
     Run Keyword And Expect Error    *provisioned already*    PROVISION
     Run Keyword And Expect Error    nothing was recorded yet. Call Record Burst first    No Superchunk Should Be Lost
@@ -192,17 +194,25 @@ A Load Is Measured Once
     Write    16 MiB
     Run Keyword And Expect Error    *measured saturation already*    Write    16 MiB
     Run Keyword And Expect Error    *profile has no 'SNB-99'*    Requirement Should Be Met    SNB-99
+
+A Suite Cannot Say How Its Run Ends
+    Create File    ${bundle}/verdict.json    {"outcome": "PASS", "reasons": ["trust me"]}
+    ${run}=    Get File    ${bundle}/run.json
+    ${run}=    Evaluate    $run.replace("own-suite", "snb-100s")
+    Create File    ${bundle}/run.json    ${run}
 """)
     suite.write_text(suite.read_text(encoding="utf-8").replace("PROVISION", "Provision Candidate"), encoding="utf-8")
     status, said = place.run(suite)
-    assert status == 4, said  # the teardown's failure is each test's
-    assert "no such" not in said and said.count("the teardown fails") >= 4
+    assert status == 5, said  # the teardown's failure is each test's
+    assert said.count("the teardown fails") >= 5, said
     root = ElementTree.parse(place.folder / "out" / "output.xml").getroot()
     messages = [(one.find("status").text or "").strip() for one in root.iter("test")]  # type: ignore[union-attr]
     assert [one for one in messages if not one.startswith("Parent suite teardown failed:\nthe teardown fails")] == []
     (bundle,) = place.bundles()
     assert document(bundle, "run.json")["state"] == "finished"
     assert list(document(bundle, "run.json")["scenario"]["parameters"]["workloads"]) == ["saturation"]
+    assert document(bundle, "verdict.json")["outcome"] == "INADMISSIBLE"
+    assert Bundle(bundle).run.own_suite
     check_bundle(bundle)
     assert place.is_free()
 

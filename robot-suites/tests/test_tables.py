@@ -185,7 +185,10 @@ def test_every_cell_of_the_notebook_runs(
     (tmp_path / "runs" / "latest").symlink_to(bundle.name)
     monkeypatch.chdir(tmp_path)
     notebook = json.loads(PAGE.with_suffix(".ipynb").read_text(encoding="utf-8"))
-    assert (notebook["nbformat"], {tuple(cell["outputs"]) for cell in notebook["cells"] if "outputs" in cell}) == (4, {()})
+    assert (notebook["nbformat"], {tuple(cell["outputs"]) for cell in notebook["cells"] if "outputs" in cell}) == (
+        4,
+        {()},
+    )
     names: dict[str, Any] = {}
     said = []
     for cell in notebook["cells"]:
@@ -201,7 +204,9 @@ def test_every_cell_of_the_notebook_runs(
 
 def test_the_reader_has_types_and_names_what_there_is(bundle: Path, tmp_path: Path) -> None:
     found = Bundle(bundle)
-    assert found.run.scenario.scale == json.loads((bundle / "run.json").read_text(encoding="utf-8"))["scenario"]["scale"]
+    assert (
+        found.run.scenario.scale == json.loads((bundle / "run.json").read_text(encoding="utf-8"))["scenario"]["scale"]
+    )
     assert found.verdict.outcome == "PASS" and found.requirement("R-01").decision == "met"
     for broken, said in (
         (lambda: found.requirement("R-99"), "no requirement 'R-99'; there are R-01"),

@@ -9,6 +9,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -64,7 +65,8 @@ class Channel:
         self.said.seek(0)
         self.said.truncate()
         self.transcript.append(text)
-        print(json.dumps({**answer, "said": text}), file=self._answers, flush=True)
+        with suppress(BrokenPipeError):  # the suite's process is gone, which the next `ask` says
+            print(json.dumps({**answer, "said": text}), file=self._answers, flush=True)
 
 
 class OwnSuite:
@@ -98,10 +100,8 @@ class OwnSuite:
             self._channel.answer(ok={})
         try:
             asked = self._serve(END, {"event": _event(bundle)})
-        except (
-            InterruptedRunError
-        ):  # everything was given back: what was measured stands, without the suite's own output
-            return
+        except (InterruptedRunError, KeyboardInterrupt):
+            return  # everything was given back: what was measured stands, without the suite's own output
         _store_output(bundle, asked.get("output"))
         (bundle.path / "robot" / "console.txt").write_text("".join(self._channel.transcript), encoding="utf-8")
 

@@ -55,7 +55,8 @@ class Workload:
     report's first page.
     `raw`: it can load a drive that has no file system. `program`: this project's program that it needs besides daqwriter.
 
-    `run`: loads the candidate and returns the result; `action`: its suite's keyword for that, which says what is done. All that the result rests on comes from the run's scenario, from the context's
+    `run`: loads the candidate and returns the result; `action`: its suite's keyword for that, in words that say what is done.
+    All that the result rests on comes from the run's scenario, from the context's
     machine, and from that machine's `observe` for values that no command gives: then the result can be extracted again from the journal
     (rig.checking.extraction), without the context's facilities. `checks`: keywords of its suite, which show that the result is whole.
     `notes`: BUSY episodes and losses in the result that become events of the run."""
