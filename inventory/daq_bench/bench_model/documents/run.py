@@ -11,7 +11,9 @@ import msgspec
 from daq_bench.bench_model.base.load import Demand
 from daq_bench.bench_model.documents.struct import Closed, Count, Utc, moment, read
 
-OWN_SUITE = "own-suite"  # the scenario's id of every run that somebody's own suite loads: no shipped or written scenario has it
+OWN_SUITE = (
+    "own-suite"  # the scenario's id of every run that somebody's own suite loads: no shipped or written scenario has it
+)
 State = Literal["running", "finished", "interrupted", "error"]
 
 
