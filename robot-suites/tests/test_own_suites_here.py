@@ -143,7 +143,7 @@ def test_the_examples_run_each_in_a_bundle_of_its_own(places: Callable[[str], Pl
         assert bundle.conclusion == f"INADMISSIBLE: {OWN_SUITE_SAYS}"
         assert bundle.standing == "sealed"
         measured.append(bundle.run.scenario.workloads)
-        (suite,) = ElementTree.parse(path / "robot" / "output.xml").getroot().iter("suite")
+        (suite,) = ElementTree.parse(path / "robot" / "output.xml").getroot().findall("suite")
         assert [one for one in suite.iter("kw") if one.get("owner") == "DaqBench"], (
             "the keywords are in the bundle, too"
         )
