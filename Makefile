@@ -212,7 +212,7 @@ contribute-corpus: python ##1 add what a tool printed of your server to inventor
 	@PYTHONPATH=inventory:robot-suites:agents $(VENV_PYTHON) agents/contribute_corpus.py --case=$(call default,CASE) --kind=$(call default,KIND) --raw=$(call default,RAW) \
 	    --source=$(call default,SOURCE) --licence=$(call default,LICENCE)
 
-keywords-doc: python ##3 write libdoc's pages of the Robot keywords
+keywords-doc: python ##3 write libdoc's pages of the Robot keywords, the library DaqBench first
 	@PYTHONPATH=inventory:robot-suites $(VENV_PYTHON) robot-suites/libraries/keywords_doc.py $(call default,OUT,build/keywords)
 
 collection: python ##3 pack the Ansible content as a collection: build/collection/*.tar.gz
@@ -294,7 +294,7 @@ lint-python:
 	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci conftest.py
 
 lint-types:
-	@$(BIN)/mypy inventory/daq_bench/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/daq_bench/audit robot-suites/daq_bench/rig robot-suites/daq_bench/simulation robot-suites/daq_bench/crash_trials robot-suites/daq_bench/virtual_candidate robot-suites/libraries reports/daq_bench/bench_report reports/daq_bench/bench_dashboards agents/daq_bench/telemetry_agent agents/daq_bench/analysis_reader robot-suites/daq_bench/bench_rounds robot-suites/daq_bench/fleet_bench native-writer/bench/daq_bench/writer_bench agents/daq_bench/telemetry_bench agents/daq_bench/hot_store_bench reports/daq_bench/reporting_bench .ci/checks.py .ci/check.py .ci/docs.py .ci/slow.py .ci/branches.py .ci/mutants.py conftest.py
+	@$(BIN)/mypy inventory/daq_bench/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/daq_bench/audit robot-suites/daq_bench/rig robot-suites/daq_bench/simulation robot-suites/daq_bench/crash_trials robot-suites/daq_bench/virtual_candidate robot-suites/libraries robot-suites/DaqBench.py inventory/daq_bench/bundle reports/daq_bench/bench_report reports/daq_bench/bench_dashboards agents/daq_bench/telemetry_agent agents/daq_bench/analysis_reader robot-suites/daq_bench/bench_rounds robot-suites/daq_bench/fleet_bench native-writer/bench/daq_bench/writer_bench agents/daq_bench/telemetry_bench agents/daq_bench/hot_store_bench reports/daq_bench/reporting_bench .ci/checks.py .ci/check.py .ci/docs.py .ci/slow.py .ci/branches.py .ci/mutants.py conftest.py
 
 lint-imports:
 	@$(BIN)/lint-imports --no-cache --no-logo

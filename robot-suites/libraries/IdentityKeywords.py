@@ -6,9 +6,10 @@ from functools import cached_property
 
 from robot.api.deco import keyword, library
 
-from daq_bench.bench_model.documents.facts import Identity, IdentityCheck
+from daq_bench.bench_model.documents.facts import IdentityCheck
 from daq_bench.rig.candidate.context import RunContext
-from daq_bench.rig.candidate.host import check_identity, differences, planned_checks, survey
+from daq_bench.rig.candidate.host import differences
+from daq_bench.rig.run.identity import compare
 
 
 @library(scope="SUITE", auto_keywords=False)
@@ -25,12 +26,7 @@ class IdentityKeywords:
     @keyword
     def compare_candidate_with_inventory(self) -> list[IdentityCheck]:
         """Checks everything that the inventory declares; writes results/identity.json and returns the checks."""
-        context = self._context
-        context.phase("identity", "comparing the candidate with the inventory", 1, 1, 1.0)
-        checks = check_identity(context.candidate, survey(context.machine, context.target_path))
-        planned = planned_checks(context.candidate)
-        context.bundle.write("results/identity.json", Identity(1, planned, checks))
-        return checks
+        return compare(self._context)
 
     @keyword
     def all_identity_checks_should_hold(self, checks: list[IdentityCheck]) -> None:

@@ -16,13 +16,11 @@ from daq_bench.rig.run.facilities import live_facilities
 from daq_bench.rig.workloads.registry import WORKLOADS
 from daq_bench.rig.workloads.shared.base import Check
 
-RUN = "run_the_workload"
-
 
 class WorkloadKeywords:
     """Robot Framework's hybrid library. `bundle` is the run bundle's folder, `workload` a name of rig.workloads.registry.
 
-    `Run The Workload` returns the result; the other keywords take it: they are the workload's own `checks`."""
+    The first keyword, the workload's `action`, returns the result; the others take it: they are the workload's own `checks`."""
 
     ROBOT_LIBRARY_SCOPE = "SUITE"
 
@@ -30,13 +28,14 @@ class WorkloadKeywords:
         self._bundle = bundle
         self._workload = WORKLOADS[workload]
         self._checks = {check.__name__: self._keyword(check) for check in self._workload.checks}
+        self._keywords = {self._workload.action: self.run_the_workload, **self._checks}
 
     @cached_property
     def _context(self) -> RunContext:
         return RunContext.open(self._bundle)
 
     def get_keyword_names(self) -> list[str]:
-        return [RUN, *self._checks]
+        return list(self._keywords)
 
     def run_the_workload(self) -> dict[str, Any]:
         """Loads the candidate as the scenario says, writes the workload's result into the bundle and returns it. A target that has failed
@@ -49,10 +48,10 @@ class WorkloadKeywords:
             raise SkipExecution(failed_target(self._context.bundle))
         return result
 
-    def __getattr__(self, name: str) -> Callable[[dict[str, Any]], None]:
-        checks = self.__dict__.get("_checks", {})
-        if name in checks:
-            found: Callable[[dict[str, Any]], None] = checks[name]
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        keywords = self.__dict__.get("_keywords", {})
+        if name in keywords:
+            found: Callable[..., Any] = keywords[name]
             return found
         raise AttributeError(name)
 

@@ -1,4 +1,4 @@
-"""Writes libdoc's page of every keyword library: `keywords_doc.py FOLDER`; of the workloads' library one for each workload."""
+"""Writes libdoc's page of every keyword library: `keywords_doc.py FOLDER`; of the shipped suites' library one for each workload."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ NO_BUNDLE = "runs/latest"  # nothing is opened before a keyword runs
 
 
 def libraries() -> Iterator[tuple[str, LibraryDoc]]:
-    """Name of the page, and the library's documentation."""
+    """Name of the page, and the library's documentation. The first is the one for suites of one's own."""
+    yield "DaqBench", LibraryDocumentation("DaqBench")
     yield "identity", LibraryDocumentation(f"{HERE / 'IdentityKeywords.py'}::{NO_BUNDLE}")
     for name in WORKLOADS:
         found = LibraryDocumentation(f"{HERE / 'WorkloadKeywords.py'}::{NO_BUNDLE}::{name}")

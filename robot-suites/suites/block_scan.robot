@@ -6,7 +6,7 @@ Library          WorkloadKeywords    ${BUNDLE}    block_scan
 
 *** Test Cases ***
 The Block Size Scan Yields A Curve
-    ${scan}=    Run The Workload
+    ${scan}=    Scan Block Sizes
     Every Block Size Should Have Been Measured    ${scan}
     Every Large Block Size Should Have Been Repeated    ${scan}
     At Least Half Of The Points Should Be Admissible    ${scan}

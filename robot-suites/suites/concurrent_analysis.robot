@@ -6,6 +6,6 @@ Library          WorkloadKeywords    ${BUNDLE}    concurrent_analysis
 
 *** Test Cases ***
 Every Core Is Fed By The Storage
-    ${analysis}=    Run The Workload
+    ${analysis}=    Analyse Files Concurrently
     Every Number Of Workers Should Have Been Measured In Every Repetition    ${analysis}
     Every Job Should Have Read Its Share    ${analysis}

@@ -6,6 +6,6 @@ Library          WorkloadKeywords    ${BUNDLE}    endurance
 
 *** Test Cases ***
 The Drives Are Worn Within The Write Budget
-    ${endurance}=    Run The Workload
+    ${endurance}=    Wear Drives Within Write Budget
     The Budget Should Be Used Up To Less Than A Step    ${endurance}
     Every Reserved Byte Should Be Accounted For    ${endurance}

@@ -6,7 +6,7 @@ Library          WorkloadKeywords    ${BUNDLE}    hot_store
 
 *** Test Cases ***
 Events Are Put, Claimed And Removed As DAQDB Says
-    ${store}=    Run The Workload
+    ${store}=    Put Claim And Remove Events
     Every Value Size Should Have Been Measured    ${store}
     Every Row Of The Matrix Should Be There For Every Engine    ${store}
     Every Deployment Should Have Been Measured    ${store}

@@ -6,6 +6,6 @@ Library          WorkloadKeywords    ${BUNDLE}    lan
 
 *** Test Cases ***
 The Network Carries What Event Building Needs
-    ${network}=    Run The Workload
+    ${network}=    Load Network
     Every Message Size Should Have Been Measured    ${network}
     Every Pair Of Settings Should Have Both Halves    ${network}

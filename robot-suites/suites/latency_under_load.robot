@@ -6,6 +6,6 @@ Library          WorkloadKeywords    ${BUNDLE}    latency_under_load
 
 *** Test Cases ***
 Latency Is Known At Every Load
-    ${found}=    Run The Workload
+    ${found}=    Measure Latency Under Load
     Every Superchunk Should Be Accounted For    ${found}
     At Least Half Of The Loads Should Have Been Offered    ${found}

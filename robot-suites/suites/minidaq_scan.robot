@@ -6,6 +6,6 @@ Library          WorkloadKeywords    ${BUNDLE}    minidaq_scan
 
 *** Test Cases ***
 The MiniDAQ Keeps Up With Synthetic Writes Without Inhibit
-    ${scan}=    Run The Workload
+    ${scan}=    Scan Request Sizes Of Minidaq
     Every Request Size Should Have Been Measured    ${scan}
     At Least Half Of The Points Should Be Admissible    ${scan}

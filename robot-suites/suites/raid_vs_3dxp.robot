@@ -6,6 +6,6 @@ Library          WorkloadKeywords    ${BUNDLE}    raid_vs_3dxp
 
 *** Test Cases ***
 The Sets Are Compared With The Reference In Paired Rounds
-    ${comparison}=    Run The Workload
+    ${comparison}=    Compare Sets With Reference
     Every Target Should Have Been Visited In Every Round    ${comparison}
     The Order Should Have Alternated    ${comparison}

@@ -6,6 +6,6 @@ Library          WorkloadKeywords    ${BUNDLE}    read_scan
 
 *** Test Cases ***
 The Read Scan Yields Rates Of Sequential And Random Reads
-    ${scan}=    Run The Workload
+    ${scan}=    Scan Reads
     Every Point Should Have Been Measured    ${scan}
     At Least Half Of The Points Should Count    ${scan}

@@ -6,6 +6,6 @@ Library          WorkloadKeywords    ${BUNDLE}    saturation
 
 *** Test Cases ***
 A Fresh Target Is Written Full Once In Each Pass
-    ${saturation}=    Run The Workload
+    ${saturation}=    Write Fresh Target Full
     Every Sample Should Be Accounted For    ${saturation}
     Every Pass Should Be Charged To The Write Budget    ${saturation}

@@ -6,6 +6,6 @@ Library          WorkloadKeywords    ${BUNDLE}    snb_record
 
 *** Test Cases ***
 The Supernova Burst Is Recorded And Read Back
-    ${record}=    Run The Workload
+    ${record}=    Record Burst
     Every Superchunk Should Be Accounted For    ${record}
     Read Back Should Cover The Whole Record    ${record}

@@ -7,7 +7,7 @@ Library          WorkloadKeywords    ${BUNDLE}    steady_state
 
 *** Test Cases ***
 The Drive Is Purged, Preconditioned And Watched Until It Is Steady
-    ${result}=    Run The Workload
+    ${result}=    Write Until Drive Is Steady
     Every Test Should Have Been Preconditioned    ${result}
     Every Round Should Have All Of Its Points    ${result}
     Tests That Are Not Steady Should Say Why    ${result}

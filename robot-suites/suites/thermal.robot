@@ -6,6 +6,6 @@ Library          WorkloadKeywords    ${BUNDLE}    thermal
 
 *** Test Cases ***
 The Soak Runs Until The Drives Throttle Or Settle
-    ${thermal}=    Run The Workload
+    ${thermal}=    Write Until Drives Throttle Or Settle
     Soak Should Have Lasted    ${thermal}
     Fan Sweep Should Be Accounted For    ${thermal}

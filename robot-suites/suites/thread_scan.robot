@@ -6,6 +6,6 @@ Library          WorkloadKeywords    ${BUNDLE}    thread_scan
 
 *** Test Cases ***
 The Thread Scan Yields A Family Of Curves
-    ${scan}=    Run The Workload
+    ${scan}=    Scan Numbers Of Threads
     Every Number Of Threads Should Have Been Measured    ${scan}
     At Least Half Of The Points Should Be Admissible    ${scan}

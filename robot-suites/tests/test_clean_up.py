@@ -25,7 +25,7 @@ from daq_bench.bench_model.documents.run import Git
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.influx import Influx
 from daq_bench.rig.base.settings import Layout, Request
-from daq_bench.rig.run import measuring, qualify, targets, watch
+from daq_bench.rig.run import measuring, qualify, suites, targets, watch
 from daq_bench.rig.run.clean_up import CleanUp, Place
 
 
@@ -230,7 +230,7 @@ class Fakes:
             (measuring, "server_version", lambda _: None),
             (measuring, "versions", lambda _: {}),
             (measuring, "git_state", lambda *_: Git(None, None)),
-            (measuring, "run_suites", lambda *_: self.note("load")),
+            (suites, "run_suites", lambda *_: self.note("load")),
         ):
             monkeypatch.setattr(module, name, fake)
 
@@ -247,7 +247,10 @@ def measured(fakes: Fakes, bundle: Bundle, monkeypatch: pytest.MonkeyPatch, *, k
     seen = watch.Watch(session, bundle, Influx("http://127.0.0.1:1"), None, lambda text: None)
     clean_up = CleanUp(bundle, lambda text: None, is_local=fakes.is_local)
     try:
-        measuring.measure(targets.Targets(session), seen, bundle, Path("first"), clean_up, keep_tuning=keep_tuning)
+        loads = suites.ScenarioSuites()
+        measuring.measure(
+            targets.Targets(session), seen, bundle, Path("first"), clean_up, loads, keep_tuning=keep_tuning
+        )
     except BenchError as error:
         assert fakes.breaks, error
     clean_up.close()

@@ -73,18 +73,32 @@ def stored(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_wheel_has_one_name_at_its_top_and_none_of_the_developers_tools(installed: Path) -> None:
+def test_a_wheel_has_our_name_at_its_top_twice_and_none_of_the_developers_tools(installed: Path) -> None:
     show = [installed.parent / "pip", "show", "--files", "daq-storage-bench"]
     said = subprocess.run(show, capture_output=True, text=True, check=True).stdout
     files = [line.strip() for line in said.partition("Files:\n")[2].splitlines()]
     assert "daq_bench/rig/console.py" in files
     tops = {file.split("/")[0] for file in files if not file.startswith("..")}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"daq_bench"}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"daq_bench", "DaqBench.py", "__pycache__"}
     assert [file for file in files if file.startswith("..")] == ["../../../bin/daq-bench"]
     packages = {file.split("/")[1] for file in files if file.startswith("daq_bench/")}
     assert packages == {
-        *("analysis_reader", "bench_dashboards", "bench_model", "bench_report", "rig", "telemetry_agent")
+        *("analysis_reader", "bench_dashboards", "bench_model", "bench_report", "bundle", "rig", "telemetry_agent")
     }
+
+
+def test_with_a_wheel_installed_robot_finds_the_library(installed: Path, tmp_path: Path) -> None:
+    done = run(installed.parent / "python", "-m", "robot.libdoc", "DaqBench", "list", where=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Record Burst" in done.stdout.splitlines()
+    suite = tmp_path / "my.robot"
+    suite.write_text(
+        "*** Settings ***\nLibrary    DaqBench\n*** Test Cases ***\nOne\n    Provision Candidate\n", encoding="utf-8"
+    )
+    done = run(installed.parent / "python", "-m", "robot", "--output", "NONE", str(suite), where=tmp_path)
+    assert "Provision Candidate needs a checkout of the bench" in " ".join(done.stdout.split()), (
+        done.stdout + done.stderr
+    )
 
 
 def test_a_wheel_asks_for_no_package_that_the_virtual_candidate_alone_needs(installed: Path) -> None:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.workloads.registry import WORKLOADS
 from keywords_doc import libraries, main
 
 
 def test_every_keyword_is_documented() -> None:
     found = dict(libraries())
-    assert list(found) == ["identity", *WORKLOADS]
+    assert list(found) == ["DaqBench", "identity", *WORKLOADS]
     assert [f"{name}: {one.name}" for name, each in found.items() for one in each.keywords if not one.doc.strip()] == []
     for name, workload in WORKLOADS.items():
         assert len(found[name].keywords) == 1 + len(workload.checks), name
         assert found[name].doc.strip()
+        suite = (Layout().repository / "robot-suites" / "suites" / f"{name}.robot").read_text(encoding="utf-8")
+        assert workload.action in [
+            line.split("}=")[-1].strip().lower().replace(" ", "_") for line in suite.splitlines()
+        ]
 
 
 def test_the_pages_are_written(tmp_path: Path) -> None:
     assert main(tmp_path / "keywords") == 0
     text = (tmp_path / "keywords" / "snb_record.html").read_text(encoding="utf-8")
-    assert "Run The Workload" in text and "WorkloadKeywords of snb_record" in text
+    assert "Record Burst" in text and "WorkloadKeywords of snb_record" in text

@@ -17,6 +17,7 @@ from evidence_factory import seal
 from nights_factory import NightPlan, write_night
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bundle import Bundle
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.checking.tables import write_tables
 from daq_bench.rig.cli import main
@@ -168,8 +169,61 @@ def test_every_example_of_the_page_runs(
     for one in examples:
         exec(compile(one, str(PAGE), "exec"), {})
         said.append(capsys.readouterr().out)
-    assert len(said) == 3
-    assert said[0].startswith("PASS") and "R-01 met" in said[0]
-    assert said[1].startswith("sealed") and "R-01 met" in said[1]
-    assert said[2].split()[1:] == ["nvme0n1", "0.25"]
-    assert len([line for line in examples[0].splitlines() if line]) <= 10
+    assert len(said) == 5
+    assert "PASS: " in said[0] and "sealed" in said[0] and "R-01 met" in said[0]
+    assert [line.split()[1] for line in said[1].splitlines()] == ["0.25", "0.1"]
+    assert said[2].startswith("PASS") and "R-01 met" in said[2]
+    assert said[3].startswith("sealed") and "R-01 met" in said[3]
+    assert said[4].split()[1:] == ["nvme0n1", "0.25"]
+    assert len([line for line in examples[2].splitlines() if line]) <= 10
+
+
+def test_every_cell_of_the_notebook_runs(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One after another in one namespace, as a notebook does."""
+    (tmp_path / "runs" / "latest").symlink_to(bundle.name)
+    monkeypatch.chdir(tmp_path)
+    notebook = json.loads(PAGE.with_suffix(".ipynb").read_text(encoding="utf-8"))
+    assert (notebook["nbformat"], {tuple(cell["outputs"]) for cell in notebook["cells"] if "outputs" in cell}) == (
+        4,
+        {()},
+    )
+    names: dict[str, Any] = {}
+    said = []
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), cell["id"], "exec"), names)
+            said.append(capsys.readouterr().out)
+    assert said[0].splitlines()[0].startswith("PASS: ") and said[0].splitlines()[1] == "sealed"
+    assert "R-01" in said[1] and "met" in said[1]
+    assert "phase" in said[2] or said[2] == ""
+    assert said[3].splitlines()[0].startswith("2 points; time, device, host, serial, write_latency_s")
+    assert said[3].splitlines()[1] == "slowest write of an interval, s: 0.25"
+
+
+def test_the_reader_has_types_and_names_what_there_is(bundle: Path, tmp_path: Path) -> None:
+    found = Bundle(bundle)
+    assert (
+        found.run.scenario.scale == json.loads((bundle / "run.json").read_text(encoding="utf-8"))["scenario"]["scale"]
+    )
+    assert found.verdict.outcome == "PASS" and found.requirement("R-01").decision == "met"
+    for broken, said in (
+        (lambda: found.requirement("R-99"), "no requirement 'R-99'; there are R-01"),
+        (lambda: found.document("nothing"), "no result 'nothing'; there are "),
+        (lambda: found.result("record"), "has no type: read it with document"),
+        (lambda: found.telemetry("block_device")["nothing"], "no column 'nothing'; there are time, device"),
+    ):
+        with pytest.raises(KeyError, match=re.escape(said)):
+            broken()
+    assert len(found.telemetry("no_such_measurement")) == 0
+    assert found.document("record")["repetitions"][0]["series"] == SERIES
+    with pytest.raises(BenchError, match="no run bundle"):
+        Bundle(tmp_path / "nowhere")
+    (bundle / "results" / "cost.json").write_text('{"schema_version": 1}', encoding="utf-8")
+    with pytest.raises(BenchError, match=r"results/cost\.json"):
+        found.result("cost")
+    assert Bundle(bundle).standing.startswith("altered: was altered since it was sealed")
+    (bundle / "results" / "link.json").symlink_to("/etc/passwd")
+    with pytest.raises(BenchError, match="is a link or a special file"):
+        Bundle(bundle)

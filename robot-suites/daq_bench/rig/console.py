@@ -10,13 +10,12 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from daq_bench.bench_model.base.places import IN_CHECKOUT, REPOSITORY, is_checkout
+from daq_bench.bench_model.base.places import IN_CHECKOUT, REPOSITORY, checkout_here
 
 
 def main() -> int:
     """The console script. Returns 2 in a checkout that is not set up."""
-    here = Path.cwd()
-    checkout = next((folder for folder in (here, *here.parents) if is_checkout(folder)), None)
+    checkout = checkout_here()
     if not IN_CHECKOUT and checkout is not None:
         return _hand_over(checkout)
     return commands()

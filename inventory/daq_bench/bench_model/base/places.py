@@ -11,6 +11,12 @@ def is_checkout(folder: Path) -> bool:
     return (folder / "inventory" / "metrics.yml").is_file() and (folder / "robot-suites" / "daq_bench" / "rig").is_dir()
 
 
+def checkout_here() -> Path | None:
+    """The checkout that the user stands in."""
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if is_checkout(folder)), None)
+
+
 _AROUND = Path(__file__).resolve().parents[4]
 IN_CHECKOUT = is_checkout(_AROUND)
 REPOSITORY = _AROUND if IN_CHECKOUT else Path(__file__).resolve().parents[1] / "shipped"

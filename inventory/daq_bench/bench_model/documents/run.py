@@ -11,6 +11,9 @@ import msgspec
 from daq_bench.bench_model.base.load import Demand
 from daq_bench.bench_model.documents.struct import Closed, Count, Utc, moment, read
 
+OWN_SUITE = (
+    "own-suite"  # the scenario's id of every run that somebody's own suite loads: no shipped or written scenario has it
+)
 State = Literal["running", "finished", "interrupted", "error"]
 
 
@@ -202,6 +205,11 @@ class Run(Closed, frozen=True):
                 moment(getattr(self, name) or self.started_utc)
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from None
+
+    @property
+    def own_suite(self) -> bool:
+        """Says whether a suite of somebody's own chose the load: evidence for whoever wrote it, and no qualification."""
+        return self.scenario.id == OWN_SUITE
 
     @property
     def started(self) -> datetime:

@@ -8,7 +8,7 @@ drive broke off: the run fails whatever its metrics say."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.telemetry_files import BMC, OWN, SUMMARY_FILE
 from daq_bench.bench_model.documents.facts import Identity, Setting, Tuning
 from daq_bench.bench_model.documents.run import Run
-from daq_bench.bench_model.documents.telemetry import Collector
+from daq_bench.bench_model.documents.telemetry import TelemetrySummary
 from daq_bench.bench_model.documents.verdict import Finding
 from daq_bench.bench_model.evidence.changed_firmware import AFTER, BEFORE, firmware_findings
 from daq_bench.bench_model.evidence.counted_load import miscounted
@@ -42,6 +42,7 @@ NOTHING_ASKED = ("", "keep")
 HELD = ("applied", "unchanged", "unsupported")  # the last is a limit of its own
 UNSUPPORTED = "unsupported"
 SIMULATED = "SIMULATED: no server was measured; a physical model made up all that the tools said"
+OWN_SUITE_SAYS = "Own suite: its author chose load and order, so that it qualifies nobody"
 ASK_FOR_ALL = "Choose a scenario that asks for all of it, or correct these parameters in a copy"
 FINISHED = "finished"  # of a run and of its telemetry agent
 IDENTITY = "results/identity.json"
@@ -86,6 +87,8 @@ class Shortfall:
 def shortfalls(run: Run, conditions: Conditions) -> Iterator[Shortfall]:
     """All that follows from what was asked for, before anything is measured."""
     scenario, demand, target = run.scenario, run.demand, run.target
+    if run.own_suite:  # it speaks neither for a candidate nor against one
+        yield Shortfall(OWN_SUITE_SAYS, "Run a scenario of the inventory", True)
     if not scenario.scale >= conditions.scale_min:
         text = f"Bounds that scale with the load are held at {scenario.scale:g} of one readout unit"
         if demand:
@@ -298,7 +301,7 @@ def _telemetry(evidence: Sound) -> Iterator[Finding]:
                 f"The telemetry agent ended in state {summary.state!r}, not by the bench's word", True, (file,)
             )
         found += Counter((one.name, one.status) for one in summary.collectors)
-        yield from _gaps(summary.collectors, file)
+        yield from telemetry_gaps(summary, file)
     account = evidence.account
     if account is not None:
         told: Counter[tuple[str, str]] = Counter((one.name, one.status) for one in account.collectors)
@@ -307,8 +310,9 @@ def _telemetry(evidence: Sound) -> Iterator[Finding]:
             yield Finding(f"The telemetry's account and its summaries differ on {', '.join(odd)}", True, (ACCOUNT,))
 
 
-def _gaps(collectors: Iterable[Collector], file: str) -> Iterator[Finding]:
-    for collector in collectors:
+def telemetry_gaps(summary: TelemetrySummary, file: str) -> Iterator[Finding]:
+    """Each collector that was silent for so long that a dip could hide."""
+    for collector in summary.collectors:
         # A source that takes longer to read than its period (a BMC) has the reading time as its pace.
         pace_s = max(collector.period_s, collector.duration_s_mean)
         limit_s = max(TELEMETRY_GAP_S_MIN, TELEMETRY_GAP_PERIODS_MAX * pace_s)

@@ -34,6 +34,7 @@ FAIL: Final = "FAIL"
 ERROR: Final = "ERROR"
 INADMISSIBLE: Final = "INADMISSIBLE"
 SAID_FROM = 0.01  # a smaller share of others is that of any system's own services
+NOT_ASKED = "Not measured: the own suite did not load for it"
 NOTHING_MANDATORY = "The requirement profile has no mandatory requirement: it can refuse a candidate and never pass one"
 BROKEN = ("interrupted", "error")  # states of a run that has a `state_reason`
 
@@ -93,6 +94,8 @@ def _judge_one(
     bound, scaled = bounds(requirement, sound.run)
     if metric.file in sound.malformed:
         measured = Measured((), problem=f"Not measured: {sound.malformed[metric.file]}")
+    elif sound.run.own_suite and metric.file not in sound.results:
+        measured = Measured((), problem=NOT_ASKED)
     else:
         measured = measure(requirement, metric, sound.results)
     known = estimate(requirement, metric, measured, sound.run.scenario.seed) if measured.values else None

@@ -40,6 +40,11 @@ def next_step(bundle: Bundle) -> NextStep:
         )
     if run.simulated:
         return NextStep("Nothing follows for any server: a model made up this run.")
+    if run.own_suite:
+        return NextStep(
+            "An own suite qualifies nobody. For a decision about buying, run a scenario of the inventory:",
+            ("daq-bench list scenarios",),
+        )
     if verdict is None:
         return NextStep("Repeat the run; it ended before it could be judged:", _again(bundle))
     if verdict.outcome == "ERROR":

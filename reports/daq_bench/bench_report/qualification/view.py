@@ -46,6 +46,7 @@ from daq_bench.bench_report.reading.dataset.bundle import Bundle
 
 MOST_SOURCES = 3
 SIMULATED = "SIMULATED: no server was measured"
+OWN_SUITE = "OWN SUITE: not a qualification"
 ALTERED = "altered since it was sealed: not a result"
 
 
@@ -66,6 +67,8 @@ def outcome_of(bundle: Bundle) -> Outcome:
     suffix = ALTERED if bundle.provenance.altered else "at reduced scale: not a qualification" if reduced else ""
     if run.simulated:
         suffix = f"{SIMULATED}; {suffix}" if suffix else SIMULATED
+    if run.own_suite:
+        suffix = f"{OWN_SUITE}; {suffix}" if suffix else OWN_SUITE
     reasons = _no_verdict(bundle) if verdict is None else ()
     if verdict and verdict.declared_rehearsal and not (found := conclude(verdict)).missed:
         reasons = (f"It was declared a rehearsal beforehand, and missed nothing mandatory: {found.counted}.",)

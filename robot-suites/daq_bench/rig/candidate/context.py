@@ -33,7 +33,11 @@ class RunContext:
 
     @staticmethod
     def open(bundle: str) -> RunContext:
-        context = RunContext(Bundle.open(Path(bundle)), machine_from_environment())
+        return RunContext.of(Bundle.open(Path(bundle)), machine_from_environment())
+
+    @staticmethod
+    def of(bundle: Bundle, machine: Machine) -> RunContext:
+        context = RunContext(bundle, machine)
         if "cpu_isolated" in context.candidate.document["tuning"]:
             context.machine.isolate()
         return context

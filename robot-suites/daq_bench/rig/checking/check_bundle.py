@@ -184,12 +184,14 @@ def _check_profiles(check: Check, bundle: Bundle, own: Own) -> None:
         check.problems.append(f"the profiles: cannot be compared with yours ({type(error).__name__}: {error})")
         return
     for profile in profiles:
-        _check_profile(check, profile)
+        _check_profile(check, profile, own_suite=profile.kind == "scenario" and bundle.run.own_suite)
 
 
-def _check_profile(check: Check, profile: Profile) -> None:
+def _check_profile(check: Check, profile: Profile, own_suite: bool) -> None:
     check.problems += [f"{DIFFERENT}: {one.text}" for one in profile.differences]
     said = f"{DIFFERENT} in {len(profile.differences)} fields" if profile.differences else "as yours"
+    if own_suite:
+        said = "OWN SUITE, whose author chose the load: this run qualifies nobody"
     kind = "scenario" if profile.kind == "scenario" else "demands"
     check.lines.append(f"{kind:<10} {said}: {profile.kind} {profile.id}, SHA-256 {profile.sha256}")
 

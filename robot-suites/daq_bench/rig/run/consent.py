@@ -13,15 +13,15 @@ from daq_bench.rig.base.terminal import printable
 REFUSED = "Nothing was written. Agree with YES=1 (--yes), or ask for less (`daq-bench plan` says what a request costs)"
 
 
-def agree(asked: str, yes: bool, console: Console) -> None:
+def agree(asked: str, yes: bool, console: Console, refused: str = REFUSED) -> None:
     """Returns when `asked` is agreed to, or is empty. On a terminal it is asked; elsewhere raises RefusedError unless `yes`."""
     if not asked or yes:
         return
     if not (console.is_terminal and sys.stdin is not None and sys.stdin.isatty()):
-        raise RefusedError(f"{asked}. {REFUSED}")
+        raise RefusedError(f"{asked}. {refused}")
     try:
         answer = console.input(f"{escape(printable(asked))}. Go on? \\[y/N] ")
     except EOFError:
         answer = ""
     if answer.strip().lower() not in ("y", "yes"):
-        raise RefusedError(f"{asked}, and nobody agreed to it. {REFUSED}")
+        raise RefusedError(f"{asked}, and nobody agreed to it. {refused}")

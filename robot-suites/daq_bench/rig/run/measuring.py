@@ -17,14 +17,21 @@ from daq_bench.rig.run.facilities import INVENTORY_VARIABLE
 from daq_bench.rig.run.progress import announce, announce_clean_up
 from daq_bench.rig.run.readings import CLOCK_FILE, FIRMWARE_FILE, FirmwareLog
 from daq_bench.rig.run.record import git_state, versions
-from daq_bench.rig.run.suites import run_suites
+from daq_bench.rig.run.suites import Loads
 from daq_bench.rig.run.targets import Targets
 from daq_bench.rig.run.watch import Watch
 from daq_bench.rig.telemetry.history import server_version
 
 
 def measure(
-    targets: Targets, watch: Watch, bundle: Bundle, folder: Path, clean_up: CleanUp, *, keep_tuning: bool
+    targets: Targets,
+    watch: Watch,
+    bundle: Bundle,
+    folder: Path,
+    clean_up: CleanUp,
+    loads: Loads,
+    *,
+    keep_tuning: bool,
 ) -> None:
     """Every stage leaves its evidence in the bundle before the next begins, and in `clean_up` what it has to give back."""
     session, shell = targets.first, LocalShell()
@@ -57,11 +64,9 @@ def measure(
     bundle.write(FIRMWARE_FILE, firmware.document())
     targets.open(bundle, folder, clean_up)
     watch.begin(agent, influx, clean_up)
-    run_suites(
-        shell,
-        layout.repository,
+    loads.load(
+        targets,
         bundle,
-        session.profiles.scenario,
         {
             **environment_of(session.machine),
             **bmc_secret(layout, candidate),  # for fans, hazards and further targets

@@ -267,7 +267,11 @@ def plan_run(
         (workload.name, step) for workload in workloads_of(scenario) for step in workload.plan(scenario, ground)
     )
     drives = tuple(_shares(candidate, aims, [step for _, step in steps], names[0]))
-    memory = max((workload.memory(scenario) for workload in workloads_of(scenario)), key=lambda one: one.size_bytes)
+    memory = max(
+        (workload.memory(scenario) for workload in workloads_of(scenario)),
+        key=lambda one: one.size_bytes,
+        default=Need(0, "no workload"),
+    )
     survey = (found or {}).get(names[0])
     folder = Path(target_directory(layout, candidate, directory))
     plan = RunPlan(

@@ -33,7 +33,7 @@ def check_space(scenario: Scenario, directory: Path, free: int, reserve: int = R
     """Raises RefusedError, with the arithmetic, when the `free` B of the target cannot hold the largest workload.
 
     `reserve`: what is left free; nothing on a raw drive."""
-    need = max(space_needs(scenario), key=lambda need: need.size_bytes)
+    need = max(space_needs(scenario), key=lambda need: need.size_bytes, default=Need(0, "no workload"))
     if need.size_bytes + reserve <= free:
         return
     share = max(0, free - reserve) / need.size_bytes

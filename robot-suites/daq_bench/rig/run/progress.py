@@ -92,6 +92,11 @@ class Plan:
         if self._phases[index].started is None:
             self._phases[index].started = now
 
+    def expect(self, name: str) -> None:
+        """Adds a phase that nobody could plan, such as a load that a suite has just asked for."""
+        if name not in self.names():
+            self._phases.append(Phase(name, 0.0))
+
     def current(self) -> str:
         running = [phase.name for phase in self._phases if phase.started is not None and phase.ended is None]
         return running[-1] if running else "starting"
@@ -157,6 +162,8 @@ class Observer:
         for line in reversed(last_lines(self._bundle.events_file)):
             event: dict[str, Any] = json.loads(line)
             if event["kind"] == "phase":
+                if event["source"] in WORKLOADS:
+                    self._plan.expect(event["source"])
                 if event["source"] in self._plan.names():
                     self._plan.begin(event["source"])
                 data = event["data"]

@@ -34,7 +34,7 @@ from daq_bench.rig.run.planning import plan_run
 from daq_bench.rig.run.progress import Observer, Plan, ProgressDisplay
 from daq_bench.rig.run.record import copy_profiles, first_run
 from daq_bench.rig.run.resume import asked_for
-from daq_bench.rig.run.suites import suite_files
+from daq_bench.rig.run.suites import Loads, ScenarioSuites, suite_files
 from daq_bench.rig.run.targets import Targets
 from daq_bench.rig.run.watch import Watch
 
@@ -44,9 +44,18 @@ REASONS_MAX = 3  # against a PASS: the first lines of a run are no page
 class Qualification:
     """One run on one target of one candidate. `execute` returns the verdict."""
 
-    def __init__(self, request: Request, layout: Layout, console: Console) -> None:
+    def __init__(
+        self,
+        request: Request,
+        layout: Layout,
+        console: Console,
+        profiles: Profiles | None = None,
+        loads: Loads | None = None,
+    ) -> None:
+        """`loads`: what loads the candidate instead of the suites of the request's scenario; `profiles`: what it runs by."""
         self._request, self._layout, self._console = request, layout, console
-        self._profiles: Profiles = load_profiles(request, layout)
+        self._profiles: Profiles = profiles or load_profiles(request, layout)
+        self._loads: Loads = loads or ScenarioSuites()
         suite_files(layout.repository, self._profiles.scenario)
         self._runs = request.runs or layout.runs
         candidate = self._profiles.candidate.name
@@ -113,6 +122,7 @@ class Qualification:
                 if reason:
                     bundle.event("interruption" if state == "interrupted" else "error", "qualify", reason)
                 clean_up.close()
+            self._loads.given_back(bundle)
             bundle.save_run(
                 state=state,
                 state_reason=reason and bundle.told(reason),
@@ -128,7 +138,7 @@ class Qualification:
     ) -> tuple[str, str | None]:
         """The state in which the measurement ended, and why if it broke."""
         try:
-            measure(targets, watch, bundle, folder, clean_up, keep_tuning=self._request.keep_tuning)
+            measure(targets, watch, bundle, folder, clean_up, self._loads, keep_tuning=self._request.keep_tuning)
         except (KeyboardInterrupt, InterruptedRunError):
             return "interrupted", f"The run was interrupted during {plan.current()}"
         except BenchError as error:

@@ -6,15 +6,40 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.rig.base.bundle import Bundle
-from daq_bench.rig.base.shell import Shell
+from daq_bench.rig.base.shell import LocalShell, Shell
 from daq_bench.rig.base.terminal import printable_lines
+
+if TYPE_CHECKING:
+    from daq_bench.rig.run.targets import Targets
 
 IDENTITY = "identity"
 RUN_S_MAX = 7 * 86400.0  # bounds a forgotten endurance run; each command inside has its own, tighter limit
+
+
+class Loads(Protocol):
+    """What loads the candidate between provisioning and giving back."""
+
+    def load(self, targets: Targets, bundle: Bundle, environment: Mapping[str, str]) -> None:
+        """Loads the candidate. `environment`: what a process that does it needs besides ours. Raises BenchError when the bench breaks."""
+
+    def given_back(self, bundle: Bundle) -> None:
+        """The candidate was given back, whatever happened; nothing is derived or judged yet."""
+
+
+class ScenarioSuites:
+    """The scenario's own suites, one after another."""
+
+    def load(self, targets: Targets, bundle: Bundle, environment: Mapping[str, str]) -> None:
+        session = targets.first
+        run_suites(LocalShell(), session.layout.repository, bundle, session.profiles.scenario, environment)
+
+    def given_back(self, bundle: Bundle) -> None:
+        """Their output is in the bundle already."""
 
 
 def suite_files(repository: Path, scenario: Scenario) -> list[Path]:

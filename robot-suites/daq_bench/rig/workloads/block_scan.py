@@ -139,6 +139,7 @@ WORKLOAD = Workload(
     "block_scan",
     plan,
     run,
+    action="scan_block_sizes",
     check=_check,
     raw=True,
     checks=(

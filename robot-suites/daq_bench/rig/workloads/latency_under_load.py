@@ -116,6 +116,7 @@ WORKLOAD = Workload(
     "latency_under_load",
     plan,
     run,
+    action="measure_latency_under_load",
     memory=_memory,
     check=_check,
     raw=True,

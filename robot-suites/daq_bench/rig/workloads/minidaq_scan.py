@@ -137,6 +137,7 @@ WORKLOAD = Workload(
     "minidaq_scan",
     plan,
     run,
+    action="scan_request_sizes_of_minidaq",
     memory=_memory,
     check=_check,
     raw=True,

@@ -205,6 +205,7 @@ WORKLOAD = Workload(
     "read_scan",
     plan,
     run,
+    action="scan_reads",
     memory=_memory,
     check=_check,
     raw=True,

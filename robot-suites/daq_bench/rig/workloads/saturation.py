@@ -205,6 +205,7 @@ WORKLOAD = Workload(
     NAME,
     plan,
     run,
+    action="write_fresh_target_full",
     memory=_memory,
     check=check,
     raw=True,

@@ -187,6 +187,7 @@ WORKLOAD = Workload(
     "snb_record",
     plan,
     run,
+    action="record_burst",
     memory=_rings,
     check=_check,
     raw=True,

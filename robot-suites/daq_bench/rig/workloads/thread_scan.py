@@ -89,6 +89,7 @@ WORKLOAD = Workload(
     "thread_scan",
     plan,
     run,
+    action="scan_numbers_of_threads",
     memory=_memory,
     check=_check,
     raw=True,

@@ -152,6 +152,7 @@ WORKLOAD = Workload(
     NAME,
     plan,
     run,
+    action="analyse_files_concurrently",
     check=check,
     checks=(
         every_number_of_workers_should_have_been_measured_in_every_repetition,

@@ -149,6 +149,7 @@ WORKLOAD = Workload(
     "endurance",
     plan,
     run,
+    action="wear_drives_within_write_budget",
     check=check,
     checks=(the_budget_should_be_used_up_to_less_than_a_step, every_reserved_byte_should_be_accounted_for),
 )

@@ -131,6 +131,7 @@ WORKLOAD = Workload(
     NAME,
     plan,
     run,
+    action="put_claim_and_remove_events",
     memory=_memory,
     check=check,
     stem="hot_store_runs",

@@ -172,6 +172,7 @@ WORKLOAD = Workload(
     "interference",
     plan,
     run,
+    action="run_each_activity_alone_and_in_pairs",
     memory=_rings,
     check=check,
     limits=_limits,

@@ -137,6 +137,7 @@ WORKLOAD = Workload(
     NAME,
     plan,
     run,
+    action="load_network",
     check=check,
     limits=limits,
     program="netprobe",

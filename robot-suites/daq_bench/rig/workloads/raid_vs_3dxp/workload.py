@@ -123,6 +123,7 @@ WORKLOAD = Workload(
     NAME,
     plan,
     run,
+    action="compare_sets_with_reference",
     memory=_buffers,
     limits=_limits,
     checks=(every_target_should_have_been_visited_in_every_round, the_order_should_have_alternated),

@@ -55,7 +55,8 @@ class Workload:
     report's first page.
     `raw`: it can load a drive that has no file system. `program`: this project's program that it needs besides daqwriter.
 
-    `run`: loads the candidate and returns the result. All that the result rests on comes from the run's scenario, from the context's
+    `run`: loads the candidate and returns the result; `action`: its suite's keyword for that, in words that say what is done.
+    All that the result rests on comes from the run's scenario, from the context's
     machine, and from that machine's `observe` for values that no command gives: then the result can be extracted again from the journal
     (rig.checking.extraction), without the context's facilities. `checks`: keywords of its suite, which show that the result is whole.
     `notes`: BUSY episodes and losses in the result that become events of the run."""
@@ -65,6 +66,7 @@ class Workload:
     name: str
     plan: Planned
     run: Run
+    action: str
     memory: Callable[[Scenario], Need] = _no_memory
     check: Callable[[Scenario, Candidate, Survey], None] = _accept
     limits: Callable[[Scenario], list[str]] = _no_limits

@@ -90,5 +90,5 @@ def _total(parts: Sequence[tuple[float | None, int]]) -> float | None:
 
 def need_of(steps: Sequence[Step]) -> Need:
     """The most room that any step needs: each gives back what it took."""
-    largest = max(steps, key=lambda one: one.room_bytes)
+    largest = max(steps, key=lambda one: one.room_bytes, default=Step("none", 0.0, arithmetic="no workload"))
     return Need(largest.room_bytes, largest.arithmetic)

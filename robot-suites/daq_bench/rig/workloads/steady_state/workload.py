@@ -130,6 +130,7 @@ WORKLOAD = Workload(
     NAME,
     plan,
     run,
+    action="write_until_drive_is_steady",
     check=_check,
     limits=_limits,
     raw=True,

@@ -167,6 +167,7 @@ WORKLOAD = Workload(
     NAME,
     plan,
     run,
+    action="record_streams_with_checksum",
     memory=_memory,
     check=check,
     checks=(

@@ -130,6 +130,7 @@ WORKLOAD = Workload(
     NAME,
     plan,
     run,
+    action="write_until_drives_throttle_or_settle",
     check=_check,
     limits=_limits,
     checks=(soak_should_have_lasted, fan_sweep_should_be_accounted_for),

@@ -1,0 +1,75 @@
+"""The types of the keywords' arguments. libdoc shows what each takes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from daq_bench.bench_model.base.units import binary_label, convert, dimension, known_units, parse_size
+
+NUMBER_AND_UNIT = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+
+
+class Size(int):
+    """An amount of data in bytes."""
+
+    def __str__(self) -> str:
+        return binary_label(int(self))
+
+
+class Duration(float):
+    """A length of time in s."""
+
+    def __str__(self) -> str:
+        return f"{float(self):g} s"
+
+
+class Temperature(float):
+    """A temperature in degC."""
+
+
+class WithoutSensor(Enum):
+    """What becomes of a check whose drive has no temperature sensor: ``FAIL``, since nothing was shown, or ``SKIP``."""
+
+    FAIL = "FAIL"
+    SKIP = "SKIP"
+
+
+def size(text: str) -> Size:
+    """An amount of data with its unit: ``4 KiB``, ``1 GiB`` (powers of 1024), ``500 MB`` or ``2 GB`` (powers of 1000).
+
+    A bare ``k``, ``M`` or ``G`` is refused, because it may mean either. A number without a unit is bytes."""
+    return Size(parse_size(text))
+
+
+def duration(text: str) -> Duration:
+    """A length of time with its unit: ``500 ms``, ``2 s``, ``5 min``, ``1 h``. A number without a unit is refused."""
+    found = Duration(_in_unit(text, "s", "2 s or 5 min"))
+    if not 0 < found < math.inf:
+        raise ValueError(f"{text!r} is not above zero")
+    return found
+
+
+def temperature(text: str) -> Temperature:
+    """A temperature with its unit: ``70 degC``. A number without a unit is refused."""
+    return Temperature(_in_unit(text, "degC", "70 degC"))
+
+
+def _in_unit(text: str, unit: str, example: str) -> float:
+    found = NUMBER_AND_UNIT.fullmatch(text)
+    if not found:
+        raise ValueError(f"{text!r} is no number with a unit; write for example {example}")
+    if found[2] not in known_units() or dimension(found[2]) != dimension(unit):
+        units = ", ".join(one for one in known_units() if dimension(one) == dimension(unit))
+        raise ValueError(f"{text!r} has unit {found[2]!r}; use one of {units}")
+    return convert(float(found[1]), found[2], unit)
+
+
+CONVERTERS: dict[type, Callable[[Any], Any] | Callable[[Any, Any], Any]] = {
+    Size: size,
+    Duration: duration,
+    Temperature: temperature,
+}
