@@ -120,7 +120,7 @@ def _with_fio(site: Site, parameters: dict[str, Any], announce: Announce) -> Mea
     version, points = fio.version_on(site.machine), []
     with site.removed_afterwards(FILE):
         announce(0, "laying out the thread scan's file")
-        fio.lay_out(site.target(FILE), parameters["file_size"])
+        fio.lay_out(site.jobs, "thread-scan", site.target(FILE), parameters["file_size"])
         for step, (block, threads) in enumerate(_grid(parameters), start=1):
             announce(step, _text(block, threads, "fio"))
             point = block_scan.measure(site, FILE, block, parameters, threads)
