@@ -343,18 +343,6 @@ def test_a_journal_gives_each_answer_once_and_errors_as_they_were(tmp_path: Path
         again.observe("a stop", lambda: pytest.fail("nothing is done again"))
 
 
-def test_a_journal_of_a_bench_that_did_not_state_a_single_job_answers_all_the_same(tmp_path: Path) -> None:
-    with recorded(LocalMachine(), tmp_path, "x") as machine:
-        machine.run(["echo", "--name=bs-1"], 10)
-        machine.run(["echo", "--numjobs=2"], 10)
-    lines = read_journal(tmp_path, "x")
-    assert lines is not None
-    again = Replay(Answers(lines[1:-1], tmp_path), local=True)
-    assert again.run(["echo", "--thread", "--name=bs-1", "--numjobs=1"], 10).returncode == 0
-    with pytest.raises(DivergedError):
-        again.run(["echo", "--numjobs=1"], 10)
-
-
 def test_a_journal_of_a_bench_that_did_not_tell_verify_what_was_written_answers_all_the_same(tmp_path: Path) -> None:
     with recorded(LocalMachine(), tmp_path, "x") as machine:
         machine.run(["echo", "verify", "--target=a"], 10)

@@ -3,31 +3,28 @@
 import contextlib
 import json
 import shlex
-import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
-from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.load import Demand
 from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.bench_rounds.measuring.tools import Tools
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.base.shell import Completed, program_of
-from daq_bench.rig.candidate.load_target import FileTarget, RawDevice
+from daq_bench.rig.candidate.load_target import FileTarget
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.workloads import block_scan, read_scan
 from daq_bench.rig.workloads.endurance import step as endurance
 from daq_bench.rig.workloads.interference.activities import KINDS, Fio, Setting
 from daq_bench.rig.workloads.shared import fio
 from daq_bench.rig.workloads.shared.conditioning import Conditioner
-from daq_bench.rig.workloads.shared.fio_job import GLOBAL, JobFile, JobFiles
+from daq_bench.rig.workloads.shared.fio_job import JobFiles
 from daq_bench.rig.workloads.shared.site import Site
 from daq_bench.rig.workloads.shared.wear_ledger import Experiment
-from daq_bench.rig.workloads.steady_state.tests import tests_of
+from daq_bench.rig.workloads.steady_state import tests as steady_tests
 from daq_bench.rig.workloads.steady_state.workload import SteadyPlan, _run_round
 from daq_bench.rig.workloads.thermal.load import Load
 from daq_bench.rig.workloads.thermal.load import Plan as SoakPlan
@@ -103,7 +100,7 @@ def precondition(share: float) -> Callable[[Caught, Path], Any]:
 def steady(scenario: str, logical_bytes: int, name: str) -> Callable[[Caught, Path], Any]:
     def run(machine: Caught, raw: Path) -> None:
         own = load_scenario(LAYOUT.inventory / "scenarios" / f"{scenario}.yml").workloads["steady_state"]
-        (test,) = (one for one in tests_of(own, logical_bytes) if one.name == name)
+        (test,) = (one for one in steady_tests.tests_of(own, logical_bytes) if one.name == name)
         own = {**own, "span_size": 10**9 + 12345}
         target = FileTarget(machine, DISK / "s.bin")
         _run_round(machine, SteadyPlan(own, 70, target, None, None, JobFiles(machine, WORK, raw)), test, 7)
@@ -183,7 +180,9 @@ def jobs_in(words: Sequence[str]) -> list[Options]:
     for word in words:
         key, _, value = word.removeprefix("--").partition("=")
         key = ALIASES.get(key, key)
-        if key == "name" and not (jobs and len(jobs[-1]) == len(everywhere) + 1):  # behind a section's name stands the job's own
+        if key == "name" and not (
+            jobs and len(jobs[-1]) == len(everywhere) + 1
+        ):  # behind a section's name stands the job's own
             jobs.append(dict(everywhere))
         (jobs[-1] if jobs else everywhere)[key] = value
     return jobs
