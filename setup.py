@@ -15,6 +15,7 @@ SHIPPED = (
     "inventory/schemas/*.json",
     "reports/templates/*",
     "robot-suites/suites/*.robot",
+    "robot-suites/fio/*.fio",
     "ansible/module_utils/**/*.py",
     "ansible/roles/*/vars/**/*.yml",
 )

@@ -2,7 +2,9 @@
 
 import contextlib
 import json
+import os
 import shlex
+import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,18 +12,20 @@ from typing import Any, NoReturn
 
 import pytest
 
+from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.load import Demand
 from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.bench_rounds.measuring.tools import Tools
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.candidate.load_target import FileTarget
+from daq_bench.rig.base.shell import LocalShell, program_of
+from daq_bench.rig.candidate.load_target import FileTarget, RawDevice
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.workloads import block_scan, read_scan
 from daq_bench.rig.workloads.endurance import step as endurance
 from daq_bench.rig.workloads.interference.activities import KINDS, Fio, Setting
 from daq_bench.rig.workloads.shared import fio
 from daq_bench.rig.workloads.shared.conditioning import Conditioner
-from daq_bench.rig.workloads.shared.fio_job import JobFiles
+from daq_bench.rig.workloads.shared.fio_job import JobFile, JobFiles
 from daq_bench.rig.workloads.shared.site import Site
 from daq_bench.rig.workloads.shared.wear_ledger import Experiment
 from daq_bench.rig.workloads.steady_state import tests as steady_tests
@@ -228,3 +232,125 @@ def test_a_job_file_says_to_fio_what_its_arguments_said(tmp_path: Path, name: st
         for job in (*asked, *shown):  # the job's name goes nowhere
             job["name"], job["filename"] = "", Path(job["filename"]).name
     assert effective(shown) == effective(asked)
+
+
+def test_each_job_file_is_compared_and_described() -> None:
+    files = {file.name for file in LAYOUT.fio_jobs.glob("*.fio")}
+    readme = (LAYOUT.fio_jobs / "README.md").read_text(encoding="utf-8")
+    assert all(f"- `{name}`: " in readme for name in files)
+    assert len(files) == readme.count(".fio`: ") == 10
+    ways = {one.partition(" ")[0].replace("_", "-") for one in BEFORE}
+    assert ways == {"layout", "block-scan", "thread-scan", "read-scan", "precondition", "steady-state", "endurance", "thermal",
+                    "interference", "bench"}  # fmt: skip
+
+
+def test_the_bench_reads_no_percentile_that_a_job_file_does_not_ask_for() -> None:
+    lists = {file.stem: JobFile.named(file.stem).sections() for file in LAYOUT.fio_jobs.glob("*.fio")}
+    asked = {
+        name: [
+            float(one)
+            for line in lines
+            if line.startswith("percentile_list=")
+            for one in line.partition("=")[2].split(":")
+        ]
+        for name, sections in lists.items()
+        for lines in [[line for section in sections.values() for line in section]]
+    }
+    assert asked["read-scan"] == asked["steady-state"] == list(fio.PERCENTILES)
+    assert asked["block-scan"] == asked["thread-scan"] == [50.0, 99.0, 99.9]
+
+
+LAYOUT_VALUES: dict[str, str | int] = {"TARGET": "/x", "SIZE_BYTES": 4096}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"SIZE_BYTES": None}, "layout.fio: SIZE_BYTES has no value. It wants TARGET, SIZE_BYTES"),
+        ({"SIZE_BYTE": 1}, "layout.fio: SIZE_BYTE is no variable of it"),
+        ({"TARGET": ""}, "layout.fio: TARGET is ''"),
+        ({"TARGET": "/a\nrw=randwrite"}, r"layout.fio: TARGET is '/a\\nrw=randwrite'"),
+        ({"TARGET": "/dev/shm/a;b"}, "layout.fio: TARGET is '/dev/shm/a;b': fio would read something else"),
+        ({"TARGET": "/a #b"}, "layout.fio: TARGET is '/a #b'"),
+        ({"TARGET": "/a$ncpus"}, r"layout.fio: TARGET is '/a\$ncpus'"),
+        ({"TARGET": "/a "}, "layout.fio: TARGET is '/a '"),
+        ({"SIZE_BYTES": "4096\0"}, r"layout.fio: SIZE_BYTES is '4096\\x00'"),
+    ],
+)
+def test_a_value_that_fio_would_leave_out_or_misread_is_refused(change: dict[str, Any], message: str) -> None:
+    values = {key: value for key, value in {**LAYOUT_VALUES, **change}.items() if value is not None}
+    with pytest.raises(BenchError, match=message):
+        JobFile.named("layout").command("/j/layout.fio", values)
+
+
+def test_a_job_file_that_is_not_there_and_a_section_that_is_none_name_what_there_is() -> None:
+    with pytest.raises(BenchError, match=r"fio/nothing\.fio: fio's job file cannot be read .* Complete the checkout"):
+        JobFile.named("nothing")
+    with pytest.raises(BenchError, match=r"layout\.fio: has no section x\. It has global, layout"):
+        JobFile.named("layout").command("/j", LAYOUT_VALUES, ["x"])
+    with pytest.raises(BenchError, match=r"steady-state\.fio: its section mixed has no SPLIT"):
+        JobFile.named("steady-state").repeated("x", [("a", "mixed", {"SPLIT": "1"})])
+    with pytest.raises(BenchError, match="stands before the first section"):
+        JobFile("x", "rw=write\n[a]\n").sections()
+
+
+STRANGE = """a 'b' "c" `id` \\ =% *é&|<(!"""
+
+
+def test_a_path_of_any_letters_is_the_file_that_fio_writes_also_by_hand(disk: Path) -> None:
+    raw, target = disk / "raw", disk / STRANGE / "x.bin"
+    raw.mkdir()
+    target.parent.mkdir()
+    jobs = JobFiles(LocalMachine(), raw, raw)
+    jobs.run("layout", "layout-x", FileTarget(LocalMachine(), target), {"SIZE_BYTES": MIB}, 60).check("fio")
+    assert target.stat().st_size == MIB
+    before = {file.name: file.read_bytes() for file in raw.iterdir()}
+    assert before["layout.fio"] == (LAYOUT.fio_jobs / "layout.fio").read_bytes()
+    shutil.rmtree(target.parent)
+    again = subprocess.run(["sh", raw / "layout-x.sh"], capture_output=True, text=True, check=True)
+    assert json.loads(again.stdout)["jobs"][0]["write"]["io_bytes"] == target.stat().st_size == MIB
+    other = {"TARGET": str(disk / "other.bin"), "PATH": os.environ["PATH"]}
+    subprocess.run(["sh", raw / "layout-x.sh"], env=other, capture_output=True, check=True)
+    assert (disk / "other.bin").stat().st_size == MIB
+    assert {file.name: file.read_bytes() for file in raw.iterdir()} == before
+
+
+def test_by_hand_the_log_goes_elsewhere_and_the_measurement_is_the_runs(disk: Path, tmp_path: Path) -> None:
+    raw = disk / "raw"
+    raw.mkdir()
+    site = Site(LocalMachine(), Path("daqwriter"), disk, raw, raw, None)
+    block_scan.measure(site, "f", MIB, {"file_size": 4 * MIB, "io_depth": 4, "ramp_s": 0, "seconds_per_point": 0.3})
+    before = {file.name: file.read_bytes() for file in raw.iterdir()}
+    assert set(before) == {"block-scan.fio", "fio-1048576.sh", "fio-1048576.json", "fio-1048576_bw.1.log"}
+    own = {"TMPDIR": str(tmp_path), "PATH": os.environ["PATH"]}
+    again = subprocess.run(["sh", raw / "fio-1048576.sh"], env=own, capture_output=True, text=True, check=True)
+    documents = json.loads(again.stdout), json.loads(before["fio-1048576.json"])
+    options = [one["global options"] | one["jobs"][0]["job options"] for one in documents]
+    assert options[0].pop("write_bw_log") == str(tmp_path / "fio-1048576")
+    assert options[1].pop("write_bw_log") == str(raw / "fio-1048576")
+    assert options[0] == options[1]
+    assert (tmp_path / "fio-1048576_bw.1.log").exists()
+    assert {file.name: file.read_bytes() for file in raw.iterdir()} == before
+
+
+def test_on_a_whole_drive_the_script_asks_the_guard_as_the_run_does(tmp_path: Path) -> None:
+    machine = Caught()
+    drive = RawDevice(machine, "SER IAL", Path("/dev/nvme9n1"), True, Path("/opt/daqwriter"))
+    jobs = JobFiles(machine, WORK, tmp_path)
+    with pytest.raises(StartedError):
+        jobs.run("layout", "layout-x", drive, {"SIZE_BYTES": MIB}, 60)
+    guard = ["/opt/daqwriter", "guard", "--target=/dev/nvme9n1", "--allow-serial=SER IAL", "--destroy=SER IAL", "--"]
+    assert machine.argv[:8] == [*guard, "env", "TARGET=/dev/nvme9n1"]
+    text = (tmp_path / "layout-x.sh").read_text(encoding="utf-8")
+    words = shlex.split(text.splitlines()[-1])
+    assert words == ["exec", *machine.argv[:-1], "layout.fio"]
+    assert "TARGET=$" not in text
+
+
+def test_messages_name_fio_and_not_what_gives_it_its_values() -> None:
+    assert program_of(["env", "TARGET=/a", "SIZE_BYTES=1", "fio", "x.fio"]) == "fio"
+    assert (program_of(["env"]), program_of(["fio", "a=b"]), program_of(["env", "A=1"])) == ("env", "fio", "env")
+    with pytest.raises(BenchError, match=r"^no-such-fio is not there"):
+        LocalMachine().run(["env", "A=1", "no-such-fio"], 9)
+    with pytest.raises(BenchError, match=r"^sleep did not end within"):
+        LocalShell().run(["env", "A=1", "sleep", "9"], 0.1)

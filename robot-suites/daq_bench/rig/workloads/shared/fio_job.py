@@ -23,7 +23,8 @@ GLOBAL = "global"
 TARGET, LOG = "TARGET", "LOG"
 VARIABLE = re.compile(r"\$\{(\w+)\}")
 HEADER = re.compile(r"\[(.+)\]")
-CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+# Of a value, fio takes what follows ; or # for a comment, and $ncpus and the like for numbers of the machine: another file would be written.
+MISREAD = re.compile(r"[\x00-\x1f\x7f;#$]")
 BY_HAND = """\
 #!/bin/sh
 # Runs this measurement again by hand, on the candidate: `sh {name}.sh` beside {file}, without the telemetry, the checks and the
@@ -99,9 +100,10 @@ class JobFile:
                 raise BenchError(f"{self.file}.fio: {', '.join(sorted(names))} {problem}. It wants {', '.join(wanted)}")
         given = {name: str(values[name]) for name in wanted}
         for name, value in given.items():
-            if not value or value != value.strip() or CONTROL.search(value):
+            if not value or value != value.strip() or MISREAD.search(value):
                 raise BenchError(
-                    f"{self.file}.fio: {name} is {value!r}: a value is not empty, has no space at its ends and no control characters"
+                    f"{self.file}.fio: {name} is {value!r}: fio would read something else. A value is not empty, has no space at its ends, and"
+                    " none of ; # $ and control characters. Choose another name"
                 )
         return [
             *("env", *(f"{name}={value}" for name, value in given.items())),
