@@ -15,6 +15,7 @@ import pytest
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.load import Demand
 from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.bench_model.workloads.read_scan import Key
 from daq_bench.bench_rounds.measuring.tools import Tools
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.shell import LocalShell, program_of
@@ -83,11 +84,11 @@ def lay_out(machine: Caught, raw: Path) -> None:
     fio.lay_out(site(machine, raw).jobs, "some", FileTarget(machine, DISK / "f.bin"), 5_000_000)
 
 
-def scan(file: str, block: int, *more: Any, **changes: Any) -> Callable[[Caught, Path], Any]:
-    return lambda machine, raw: block_scan.measure(site(machine, raw), file, block, {**SCAN, **changes}, *more)
+def scan(file: str, block: int, name: str, threads: int = 1, **changes: Any) -> Callable[[Caught, Path], Any]:
+    return lambda machine, raw: block_scan.measure(site(machine, raw), file, block, {**SCAN, **changes}, name, threads)
 
 
-def reads(key: tuple[str, int, int, int], suffix: str) -> Callable[[Caught, Path], Any]:
+def reads(key: Key, suffix: str) -> Callable[[Caught, Path], Any]:
     return lambda machine, raw: read_scan._with_fio(site(machine, raw), {**SCAN, "ramp_s": 1}, key, suffix)
 
 
@@ -154,10 +155,10 @@ def bench(section: str) -> Callable[[Caught, Path], Any]:
 
 CASES: dict[str, Callable[[Caught, Path], Any]] = {
     "layout": lay_out,
-    "block_scan": scan("block-scan.bin", 64 * KIB),
-    "block_scan repetition": scan("block-scan.bin", 8 * MIB, 1, "-repetition-3", seconds_per_point=2.5),
-    "thread_scan one": scan("thread-scan.bin", 32 * KIB, 1),
-    "thread_scan ten": scan("thread-scan.bin", 32 * KIB, 10),
+    "block_scan": scan("block-scan.bin", 64 * KIB, "fio-65536"),
+    "block_scan repetition": scan("block-scan.bin", 8 * MIB, "fio-8388608-repetition-3", seconds_per_point=2.5),
+    "thread_scan one": scan("thread-scan.bin", 32 * KIB, "fio-32768"),
+    "thread_scan ten": scan("thread-scan.bin", 32 * KIB, "fio-32768-10-threads", 10),
     "read_scan sequential": reads(("sequential", 128 * KIB, 8, 1), ""),
     "read_scan random": reads(("random", 4 * KIB, 32, 4), "-repetition-2"),
     "precondition": precondition(2),
@@ -208,7 +209,7 @@ def shown_by_fio(machine: Caught, folder: Path) -> list[Options]:
     file = folder / Path(path).name
     file.write_text(machine.files.get(path) or Path(path).read_text(encoding="utf-8"), encoding="utf-8")
     sections = [word for word in words if word.startswith("--section=")]
-    asked = [*words[:start], "fio", *sections, "--showcmd", file]
+    asked = [*words[:start], "fio", *sections, "--showcmd", str(file)]
     said = subprocess.run(asked, capture_output=True, text=True, check=True)
     assert said.stderr == ""
     return jobs_in(said.stdout.split()[1:])
@@ -319,7 +320,9 @@ def test_by_hand_the_log_goes_elsewhere_and_the_measurement_is_the_runs(disk: Pa
     raw = disk / "raw"
     raw.mkdir()
     site = Site(LocalMachine(), Path("daqwriter"), disk, raw, raw, None)
-    block_scan.measure(site, "f", MIB, {"file_size": 4 * MIB, "io_depth": 4, "ramp_s": 0, "seconds_per_point": 0.3})
+    block_scan.measure(
+        site, "f", MIB, {"file_size": 4 * MIB, "io_depth": 4, "ramp_s": 0, "seconds_per_point": 0.3}, "fio-1048576"
+    )
     before = {file.name: file.read_bytes() for file in raw.iterdir()}
     assert set(before) == {"block-scan.fio", "fio-1048576.sh", "fio-1048576.json", "fio-1048576_bw.1.log"}
     own = {"TMPDIR": str(tmp_path), "PATH": os.environ["PATH"]}

@@ -144,13 +144,29 @@ def scan_site(disk: Path) -> Site:
 
 def test_fios_json_states_the_number_of_jobs(disk: Path) -> None:
     """fio-plot draws only what does, also for a single job."""
-    block_scan.measure(scan_site(disk), "f", MIB, {**ONE_MIB, "seconds_per_point": 1})
+    block_scan.measure(scan_site(disk), "f", MIB, {**ONE_MIB, "seconds_per_point": 1}, f"fio-{MIB}")
     job = json.loads((disk / f"fio-{MIB}.json").read_text(encoding="utf-8"))["jobs"][0]
     assert {key: job["job options"][key] for key in ("numjobs", "iodepth", "bs")} == {
         "numjobs": "1",
         "iodepth": "4",
         "bs": str(MIB),
     }
+
+
+def test_no_scan_of_a_run_overwrites_what_another_one_kept(disk: Path) -> None:
+    """One thread of the thread scan left its output under the name of the block scan's point, whose result then followed from nothing."""
+    own = {**ONE_MIB, "seconds_per_point": 0.5, "block_sizes": [MIB], "threads": [1, 2], "tools": ["fio"]}
+    kept = []
+    for name in ("block", "thread"):
+        raw = disk / name
+        raw.mkdir()
+        site = Site(LocalMachine(), Path("daqwriter"), disk, raw, raw, None)
+        run = block_scan.run_scan if name == "block" else thread_scan.run_thread_scan
+        run(site, own, lambda *_: None)
+        kept.append({file.name for file in raw.iterdir()})
+    assert kept[0] & kept[1] == {"block-scan.fio", "layout.fio"}  # which are the same
+    assert {"fio-1048576.json", "fio-1048576_bw.1.log"} <= kept[0]
+    assert {"fio-1048576-1-threads_bw.1.log", "fio-1048576-2-threads_bw.log"} <= kept[1]
 
 
 def test_a_fio_that_is_killed_writes_no_more(disk: Path) -> None:

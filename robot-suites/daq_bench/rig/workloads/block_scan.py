@@ -215,7 +215,7 @@ def run_scan(site: Site, parameters: dict[str, Any], report: Report) -> dict[str
     version = fio.version_on(site.machine)
 
     def measure_one(block_bytes: int, asked: dict[str, Any], suffix: str) -> WritePoint:
-        return measure(site, FILE, block_bytes, asked, suffix=suffix)
+        return measure(site, FILE, block_bytes, asked, f"fio-{block_bytes}{suffix}")
 
     with site.removed_afterwards(FILE):
         steps = len(parameters["block_sizes"]) + len(turns(parameters))
@@ -289,10 +289,9 @@ def _why_not_judged(repetitions: list[LargeRepetition]) -> str:
 
 
 def measure(
-    site: Site, file: str, block_bytes: int, parameters: dict[str, Any], threads: int = 1, suffix: str = ""
+    site: Site, file: str, block_bytes: int, parameters: dict[str, Any], name: str, threads: int = 1
 ) -> WritePoint:
-    """One point with fio on `file` of the target; its output is kept in files whose name ends with `suffix`."""
-    name = f"fio-{block_bytes}{suffix}" if threads == 1 else f"fio-{block_bytes}-{threads}-threads{suffix}"
+    """One point with fio on `file` of the target. `name`: of its output, which no other point of the run has."""
     logged = f"{name}_bw.1.log" if threads == 1 else f"{name}_bw.log"
     job, many = ("block-scan", {}) if threads == 1 else ("thread-scan", {"THREADS": threads})
     values: dict[str, Value] = {

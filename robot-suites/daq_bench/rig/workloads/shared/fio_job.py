@@ -23,7 +23,7 @@ GLOBAL = "global"
 TARGET, LOG = "TARGET", "LOG"
 VARIABLE = re.compile(r"\$\{(\w+)\}")
 HEADER = re.compile(r"\[(.+)\]")
-# Of a value, fio takes what follows ; or # for a comment, and $ncpus and the like for numbers of the machine: another file would be written.
+# fio takes what follows ; or # in a value for a comment, and $ncpus and the like for numbers of the machine: it would write another file.
 MISREAD = re.compile(r"[\x00-\x1f\x7f;#$]")
 BY_HAND = """\
 #!/bin/sh
@@ -102,8 +102,8 @@ class JobFile:
         for name, value in given.items():
             if not value or value != value.strip() or MISREAD.search(value):
                 raise BenchError(
-                    f"{self.file}.fio: {name} is {value!r}: fio would read something else. A value is not empty, has no space at its ends, and"
-                    " none of ; # $ and control characters. Choose another name"
+                    f"{self.file}.fio: {name} is {value!r}: fio would read something else. A value is not empty, has no space at"
+                    " its ends, and none of ; # $ and control characters. Choose another name"
                 )
         return [
             *("env", *(f"{name}={value}" for name, value in given.items())),
