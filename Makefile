@@ -68,9 +68,11 @@ apt-virtual: packages-virtual
 
 python:
 	@$(BOOTSTRAP)/python.sh $(call quoted,$(PYTHON_GROUP)) >&2
+	@$(BOOTSTRAP)/generated.sh >&2
 
 python-test:
 	@$(BOOTSTRAP)/python.sh test >&2
+	@$(BOOTSTRAP)/generated.sh >&2
 
 influxd:
 	@$(BOOTSTRAP)/influxd.sh >&2
@@ -145,7 +147,7 @@ validate: python ##1 check the inventory, scenarios, requirements and metrics
 report: python ##1 render the reports of RUN again and seal them
 	@$(RIG) report $(RUN_OR_LATEST) $(OWN)
 
-schemas: python ##3 renew the JSON Schemas of the documents that have types
+schemas: python ##3 write the JSON Schemas of the documents that have types
 	@PYTHONPATH=inventory $(VENV_PYTHON) -m daq_bench.bench_model.evidence.schemas inventory/schemas
 
 golden: python-test ##3 renew the stored report that reports/tests compares with

@@ -1,7 +1,10 @@
 """Puts the files that no Python package holds into a wheel, as they lie in the checkout, below bench_model/shipped: with them everything
 that needs no candidate works from an installed wheel. What only works on the bench itself stays out. pyproject.toml says all the rest."""
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 from setuptools import setup
@@ -15,6 +18,7 @@ SHIPPED = (
     "inventory/schemas/*.json",
     "reports/templates/*",
     "robot-suites/suites/*.robot",
+    "robot-suites/fio/*.fio",
     "ansible/module_utils/**/*.py",
     "ansible/roles/*/vars/**/*.yml",
 )
@@ -26,6 +30,14 @@ DEVELOPERS = (
 )
 
 
+def write_schemas(here):
+    """Those of the documents that have types: git holds none of them (pyproject.toml's build-system has what this needs)."""
+    argv = [sys.executable, "-m", "daq_bench.bench_model.evidence.schemas", "inventory/schemas"]
+    path = os.pathsep.join(["inventory", *sys.path])  # also that of an isolated build
+    if subprocess.run(argv, cwd=here, env={**os.environ, "PYTHONPATH": path}, check=False).returncode != 0:
+        raise SystemExit("setup.py: the documents' schemas cannot be made. `make setup` brings what is needed, `make schemas` says why")
+
+
 class BuildWithFiles(build_py):
     """An editable install reads the checkout itself."""
 
@@ -35,6 +47,8 @@ class BuildWithFiles(build_py):
             self.packages = [name for name in self.packages if name.split(".")[1] not in DEVELOPERS]
         super().run()
         here = Path(__file__).resolve().parent
+        if not self.editable_mode:
+            write_schemas(here)
         for pattern in () if self.editable_mode else SHIPPED:
             found = [file for file in sorted(here.glob(pattern)) if file.is_file()]
             if not found:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,14 @@ from filled import filled
 from msgspec import inspect
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.places import REPOSITORY
 from daq_bench.bench_model.bundle.files import read_json
 from daq_bench.bench_model.documents.struct import as_document, read
 from daq_bench.bench_model.documents.verdict import Finding, Judgement, Spread, Verdict
 from daq_bench.bench_model.evidence import derived
 from daq_bench.bench_model.evidence.schemas import TYPES, schemas
 from daq_bench.bench_model.evidence.soundness import fault_of
+from daq_bench.bench_model.profiles import yaml_source
 from daq_bench.bench_model.profiles.scenarios import workload_names
 from daq_bench.bench_model.profiles.yaml_source import SCHEMAS, check_document
 
@@ -32,11 +36,71 @@ ROW = Judgement(
 WHOLE = Verdict(1, "PASS", ["met"], 1.0, False, [Finding("text", False, ("run.json",))], [ROW])
 
 
-def test_the_committed_schemas_are_those_of_the_types() -> None:
-    made = dict(schemas())
+def test_a_types_schema_names_its_fields_and_what_they_may_be() -> None:
+    made = {name: json.loads(text) for name, text in schemas()}
     assert {"run.schema.json", "verdict.schema.json", "snb-record.schema.json", "read-scan.schema.json"} <= made.keys()
-    for name, text in made.items():
-        assert (SCHEMAS / name).read_text(encoding="utf-8") == text, f"{name} is another one: make schemas"
+    one = made["verdict.schema.json"]
+    assert (one["title"], one["$ref"]) == ("verdict.json", "#/$defs/Verdict")
+    verdict = one["$defs"]["Verdict"]
+    assert verdict["properties"]["outcome"] == {"enum": ["ERROR", "FAIL", "INADMISSIBLE", "PASS"]}
+    assert verdict["additionalProperties"] is False and {"outcome", "reasons", "requirements"} <= {*verdict["required"]}
+
+
+def test_no_schema_that_is_made_is_one_that_git_holds() -> None:
+    """inventory/schemas/.gitignore names those that are written by hand."""
+    asked = ["git", "-C", str(SCHEMAS), "ls-files", "*.json"]
+    held = set(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split())
+    made = dict(schemas()).keys()
+    assert held and held.isdisjoint(made)
+    assert {file.name for file in SCHEMAS.glob("*.json")} == held | made
+
+
+def test_a_schema_that_is_missing_names_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(yaml_source, "SCHEMAS", tmp_path)
+    with pytest.raises(BenchError, match=r"verdict\.schema\.json is missing\. `make schemas` writes") as caught:
+        yaml_source.load_schema("verdict")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """As much of a fresh clone as makes what git does not hold, with the environment of this one."""
+    for name in ("inventory/daq_bench/bench_model", "reports/daq_bench/bench_dashboards", "ansible/bootstrap"):
+        shutil.copytree(REPOSITORY / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "shipped"))
+    shutil.copy(REPOSITORY / "inventory" / "metrics.yml", tmp_path / "inventory")
+    (tmp_path / "robot-suites" / "daq_bench" / "rig").mkdir(parents=True)  # by which a checkout is known
+    made = dict(schemas()).keys()
+    shutil.copytree(SCHEMAS, tmp_path / "inventory" / "schemas", ignore=lambda _, names: made & set(names))
+    (tmp_path / ".venv").symlink_to(REPOSITORY / ".venv")
+    return tmp_path
+
+
+def test_a_clone_gets_what_git_does_not_hold_and_again_what_is_missing_or_older(clone: Path) -> None:
+    def generated() -> str:
+        argv = [str(clone / "ansible" / "bootstrap" / "generated.sh")]
+        return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+    schema, board = clone / "inventory" / "schemas" / "run.schema.json", clone / "reports" / "dashboards"
+    assert not schema.exists()
+    said = "generated: inventory/schemas and reports/dashboards are written\n"
+    assert (generated(), generated()) == (said, "")
+    assert schema.read_text(encoding="utf-8") == dict(schemas())["run.schema.json"]
+    assert {file.name for file in board.iterdir()} == {
+        f"daq-bench-{name}.json" for name in ("compare", "drives", "fleet", "live")
+    }
+    schema.unlink()
+    assert (generated(), generated()) == (said, "") and schema.exists()
+    table = clone / "inventory" / "daq_bench" / "bench_model" / "evidence" / "schemas.py"
+    table.write_text(table.read_text(encoding="utf-8").replace('"event.json": Event', '"else.json": Event'), "utf-8")
+    assert generated() == said
+    assert (schema.parent / "else.schema.json").exists()
+
+
+def test_without_an_environment_it_says_how_to_make_one(clone: Path) -> None:
+    (clone / ".venv").unlink()
+    argv = [str(clone / "ansible" / "bootstrap" / "generated.sh")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, f"generated: error: {clone}/.venv has no Python\n  make python\n")
 
 
 @pytest.mark.parametrize("workload", workload_names())

@@ -18,9 +18,11 @@ from daq_bench.bench_report.base import units
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.document.document import lay_out
 from daq_bench.bench_report.document.report_data import document_data
+from daq_bench.bench_report.document.section import Code
 from daq_bench.bench_report.figures.record import record_figures
 from daq_bench.bench_report.qualification.first_page import content
 from daq_bench.bench_report.qualification.next_step import next_step
+from daq_bench.bench_report.qualification.outline import sections
 from daq_bench.bench_report.qualification.render import document_of, to_html
 from daq_bench.bench_report.qualification.view import demand_cells, load_words, outcome_of
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
@@ -323,3 +325,28 @@ def test_a_failure_that_no_bound_states_is_named_before_what_was_not_measured(bu
     assert "Candidate failed" not in [
         one.kind for one in content(with_rows(bundle, open_, outcome="ERROR", findings=[failing]))["remarks"]
     ]
+
+
+def test_the_report_prints_the_command_that_runs_a_measurement_of_fio_by_hand(bundle_with: Maker) -> None:
+    root = bundle_with()
+    none = sections(load(root))
+    assert "measurement of fio" not in str(none)
+    raw = root / "results" / "raw"
+    raw.mkdir(exist_ok=True)
+    for name in ("fio-65536", "fio-4096", "fio-8388608-repetition-1", "fio-8388608-repetition-2", "layout-$(id)"):
+        (raw / f"{name}.sh").write_text("#!/bin/sh\n", encoding="utf-8")
+    bundle = load(root)
+    (part,) = (
+        one
+        for section in sections(bundle)
+        if section.name == "reproduce"
+        for one in section.parts
+        if isinstance(one, Code) and "measurement of fio" in one.lead
+    )
+    here = f"runs/{bundle.run.run_id}/results/raw"
+    assert part.lines == (
+        f"sh {here}/fio-4096.sh",
+        f"sh {here}/fio-8388608-repetition-1.sh",
+        f"sh '{here}/layout-$(id).sh'",
+    )
+    assert "of each kind one; 5 measurements" in part.lead

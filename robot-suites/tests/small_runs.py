@@ -182,7 +182,7 @@ class Bench(LocalMachine):
 
     def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
         done = super().run(argv, timeout_s, env)
-        if str(argv[0]) == "fio" and done.stdout.startswith("{"):
+        if "fio" in map(str, argv) and done.stdout.startswith("{"):
             self._counted += sum(job["write"]["io_bytes"] for job in json.loads(done.stdout)["jobs"]) + 8192
         told = next((Path(str(one)[7:]) for one in argv if str(one).startswith("--json=")), None)
         if told is not None and argv[1] == "write" and told.exists():

@@ -213,7 +213,15 @@ def test_a_row_that_stands_twice_leaves_nothing_known() -> None:
 def test_fio_itself_accounts_for_every_window(tmp_path: Path) -> None:
     """A rate below a block for each window: each second row is missing from fio's log, and its bytes still add up."""
     window_ms = 250
-    argv = [*fio.writing(tmp_path / "file"), "--name=slow", "--bs=8m", "--size=32m", "--rate=16m", "--time_based"]
+    argv = [
+        "fio",
+        f"--filename={tmp_path / 'file'}",
+        "--rw=write",
+        "--direct=1",
+        "--ioengine=libaio",
+        "--output-format=json",
+    ]
+    argv += ["--fallocate=none", "--thread", "--name=slow", "--bs=8m", "--size=32m", "--rate=16m", "--time_based"]
     for attempt in range(10):  # until fio's helper, which writes the rows, was never late
         log = tmp_path / f"bw{attempt}"
         logged = ["--runtime=2s", f"--write_bw_log={log}", f"--log_avg_msec={window_ms}"]

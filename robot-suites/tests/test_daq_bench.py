@@ -78,6 +78,8 @@ def test_a_wheel_has_our_name_at_its_top_twice_and_none_of_the_developers_tools(
     said = subprocess.run(show, capture_output=True, text=True, check=True).stdout
     files = [line.strip() for line in said.partition("Files:\n")[2].splitlines()]
     assert "daq_bench/rig/console.py" in files
+    jobs = {file.rpartition("/")[2] for file in files if file.endswith(".fio")}
+    assert jobs == {file.name for file in Layout().fio_jobs.glob("*.fio")}
     tops = {file.split("/")[0] for file in files if not file.startswith("..")}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"daq_bench", "DaqBench.py", "__pycache__"}
     assert [file for file in files if file.startswith("..")] == ["../../../bin/daq-bench"]

@@ -24,6 +24,7 @@ from daq_bench.rig.on_candidate.reading import disk_counters, drive_wear
 from daq_bench.rig.workloads.endurance import step as endurance_step
 from daq_bench.rig.workloads.endurance import workload as endurance
 from daq_bench.rig.workloads.shared import wear_account
+from daq_bench.rig.workloads.shared.fio_job import JobFiles
 from daq_bench.rig.workloads.shared.wear_ledger import Counters, Experiment, WearLedger
 
 LAYOUT = Layout()
@@ -152,13 +153,16 @@ class Drives(LocalMachine):
 
     def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
         words = [str(word) for word in argv]
-        sizes = [int(word.partition("=")[2]) for word in words if word.startswith("--io_size=")]
+        if words[0] == "sh":  # brings a job file
+            return super().run(argv, timeout_s, env)
+        given = dict(word.split("=", 1) for word in words[1 : words.index("fio")])
+        names = [word.partition("=")[2] for word in words if word.startswith("--section=")]
+        sizes = [int(given[f"{name.upper()}_WRITTEN_BYTES"]) for name in names]
         self.steps += 1
         self.counted += sum(sizes) // 2
         if self._on_write:
             self._on_write(self.steps)
         self.counted += sum(sizes) - sum(sizes) // 2 + 8192
-        names = [word.partition("=")[2] for word in words if word.startswith("--name=")]
         jobs = [
             {"jobname": name, "error": 0, "write": {"io_bytes": size, "runtime": 100, "bw_bytes": size * 10}}
             for name, size in zip(names, sizes, strict=True)
@@ -184,7 +188,13 @@ def run(
     machine: Drives, tmp_path: Path, keep: Callable[[dict[str, Any]], None] = lambda _: None
 ) -> tuple[dict[str, Any], WearLedger]:
     plan = endurance_step.Plan(
-        scenario().workloads["endurance"], 1, tmp_path, tmp_path, (DRIVE,), 1, replace(EXPERIMENT, candidate="server")
+        scenario().workloads["endurance"],
+        1,
+        tmp_path,
+        JobFiles(machine, tmp_path, tmp_path),
+        (DRIVE,),
+        1,
+        replace(EXPERIMENT, candidate="server"),
     )
     ledger = WearLedger(tmp_path / "account.json", EXPERIMENT, 2 * 10**9, f"run-{machine.boot}", [])
     document = endurance.run_experiment(machine, plan, ledger, lambda *_: None, keep)

@@ -17,6 +17,7 @@ from small_runs import LAYOUT, SMALL, small_run
 from tool_answers import OF_THE_RIG, RECORDED, answer
 
 from daq_bench.bench_model.base.errors import BenchError, InterruptedRunError
+from daq_bench.bench_model.bundle.provenance import digest_of
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.documents.tools.hotstore import HotstoreBench
 from daq_bench.bench_model.documents.tools.minidaq import Minidaq
@@ -25,6 +26,7 @@ from daq_bench.bench_model.evidence.counted_load import miscounted
 from daq_bench.bench_model.evidence.coverage import gaps
 from daq_bench.bench_model.evidence.soundness import fault_of
 from daq_bench.bench_model.workloads.table import MODELS
+from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.shell import Completed
 from daq_bench.rig.candidate.journal import Answers, DivergedError, Recording, Replay, read_journal, recorded
 from daq_bench.rig.candidate.machine import LocalMachine
@@ -215,6 +217,65 @@ def with_value(document: Any, path: tuple[Any, ...], value: Any) -> Any:
     return changed
 
 
+def forged(bundle: Path, old: str, new: str) -> None:
+    """Replaces a text in everything that a workload left and in its journal, whose list of files then names the new ones."""
+    raw = bundle / "results" / "raw"
+    for file in raw.iterdir():
+        file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    *lines, end = (bundle / JOURNAL).read_text(encoding="utf-8").splitlines()
+    files = {file.name: digest_of(file) for file in sorted(raw.iterdir()) if not file.name.endswith("journal.jsonl")}
+    told = [*lines, json.dumps({**json.loads(end), "files": files})]
+    (bundle / JOURNAL).write_text("".join(f"{line}\n" for line in told), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("overwrite=1", "overwrite=0", "/block-scan.fio"),
+        ("IO_DEPTH=4", "IO_DEPTH=8", "run env TARGET="),
+        ("BLOCK_BYTES=65536", "BLOCK_BYTES=1048576", "run env TARGET="),
+        ('"--output-format=json", ', '"--output-format=json", "--section=point", ', "run env TARGET="),
+    ],
+)
+def test_another_job_file_and_other_values_than_planned_are_named(
+    bundle_of: Make, old: str, new: str, named: str
+) -> None:
+    """Also where the forger has thought of every copy: the checker's own job file and the scenario say what was to run."""
+    bundle = bundle_of("block_scan")
+    assert old in (bundle / JOURNAL).read_text(encoding="utf-8")
+    forged(bundle, old, new)
+    (problem, *_) = extract_again(bundle).problems
+    assert problem.startswith("results/block_scan.json: cannot be extracted again: the run never did this")
+    assert named in problem
+
+
+@pytest.mark.parametrize("name", ["block-scan.fio", "layout.fio", "fio-65536.sh"])
+def test_a_job_file_that_was_lost_or_changed_in_the_bundle_is_named(bundle_of: Make, name: str) -> None:
+    """With the list of files made fit: the workload itself leaves another file."""
+    bundle = bundle_of("block_scan")
+    file = bundle / "results" / "raw" / name
+    file.write_text(f"{file.read_text(encoding='utf-8')}# changed\n", encoding="utf-8")
+    assert f"results/raw/{name}: is not what the run left: another SHA-256" in extract_again(bundle).problems
+    forged(bundle, "", "")
+    assert extract_again(bundle).problems == [f"results/raw/{name}: is not what the tool said"]
+    file.unlink()
+    forged(bundle, "", "")
+    assert extract_again(bundle).problems == [f"results/raw/{name}: is not what the tool said"]
+
+
+def test_a_job_file_that_was_edited_in_the_checkout_does_not_fit_a_bundle_of_another(
+    bundle_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle, edited = bundle_of("block_scan"), tmp_path / "fio"
+    shutil.copytree(LAYOUT.fio_jobs, edited)
+    monkeypatch.setattr(Layout, "fio_jobs", edited)
+    assert extract_again(bundle).problems == []
+    job = edited / "block-scan.fio"
+    job.write_text(job.read_text(encoding="utf-8").replace("overwrite=1", "overwrite=0"), encoding="utf-8")
+    (problem, *_) = extract_again(bundle).problems
+    assert "/block-scan.fio" in problem and "another version of the bench made this bundle" in problem
+
+
 def test_repetitions_that_were_swapped_are_named(bundle_of: Make) -> None:
     bundle = bundle_of("snb_record")
     first, second = (bundle / "results" / "raw" / f"minidaq-{number}.json" for number in (1, 2))
@@ -341,18 +402,6 @@ def test_a_journal_gives_each_answer_once_and_errors_as_they_were(tmp_path: Path
         again.read_text(Path("/nowhere"))
     with pytest.raises(InterruptedRunError):
         again.observe("a stop", lambda: pytest.fail("nothing is done again"))
-
-
-def test_a_journal_of_a_bench_that_did_not_state_a_single_job_answers_all_the_same(tmp_path: Path) -> None:
-    with recorded(LocalMachine(), tmp_path, "x") as machine:
-        machine.run(["echo", "--name=bs-1"], 10)
-        machine.run(["echo", "--numjobs=2"], 10)
-    lines = read_journal(tmp_path, "x")
-    assert lines is not None
-    again = Replay(Answers(lines[1:-1], tmp_path), local=True)
-    assert again.run(["echo", "--thread", "--name=bs-1", "--numjobs=1"], 10).returncode == 0
-    with pytest.raises(DivergedError):
-        again.run(["echo", "--numjobs=1"], 10)
 
 
 def test_a_journal_of_a_bench_that_did_not_tell_verify_what_was_written_answers_all_the_same(tmp_path: Path) -> None:

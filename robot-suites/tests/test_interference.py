@@ -23,6 +23,7 @@ from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.workloads.interference import workload as interference
 from daq_bench.rig.workloads.interference.activities import KINDS, Setting
+from daq_bench.rig.workloads.shared.fio_job import JobFiles
 
 LAYOUT = Layout()
 SLEEP = 604
@@ -124,7 +125,14 @@ def test_real_pairs_of_a_reader_and_checksums(disk: Path, tmp_path: Path) -> Non
     parameters = scenario(victims=["readers"], disturbers=["writers", "checksums"]).workloads["interference"]
     parameters["readers"] = {**parameters["readers"], "file_size": 64 * 2**20}
     parameters["writers"] = {**parameters["writers"], "file_size": 64 * 2**20}
-    setting = Setting(LAYOUT.daqwriter, interference.demand_of(scenario()), parameters, disk, tmp_path, 1)
+    setting = Setting(
+        LAYOUT.daqwriter,
+        interference.demand_of(scenario()),
+        parameters,
+        disk,
+        JobFiles(LocalMachine(), tmp_path, tmp_path),
+        1,
+    )
     kept: list[str] = []
     plan = interference.Plan.of(setting, 2.0, 1)
     document = interference.run_interference(LocalMachine(), plan, lambda *_: None, lambda name, _: kept.append(name))

@@ -51,7 +51,7 @@ def checkout(tmp_path: Path) -> Path:
         ".venv/bin",
     ):
         (folder / name).mkdir(parents=True)
-    for name in ("packages.sh", "python.sh", "influxd.sh", "native.sh", "writable.sh"):
+    for name in ("packages.sh", "python.sh", "generated.sh", "influxd.sh", "native.sh", "writable.sh"):
         _program(folder / "ansible/bootstrap" / name, name)
     for name in ("daq-bench", "python", "ansible-playbook"):
         _program(folder / ".venv/bin" / name, name)

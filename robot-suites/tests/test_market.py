@@ -12,7 +12,8 @@ import pytest
 from daq_bench.bench_model.workloads.preconditioning import WRITTEN_SHARE, bytes_due
 from daq_bench.rig.candidate.load_target import FileTarget
 from daq_bench.rig.candidate.machine import LocalMachine
-from daq_bench.rig.workloads.shared.conditioning import BLOCK_BYTES, FILE_BYTES_MAX, Conditioner, precondition_arguments
+from daq_bench.rig.workloads.shared.conditioning import BLOCK_BYTES, FILE_BYTES_MAX, Conditioner, precondition_values
+from daq_bench.rig.workloads.shared.fio_job import JobFiles
 from daq_bench.simulation.campaign import Row, judged
 from daq_bench.simulation.market_document import text_of
 from daq_bench.simulation.physics.drawing import DEMAND, Spec, spec_of
@@ -121,8 +122,11 @@ def test_3d_xpoint_is_flat_and_collecting_saws_about_the_steady_rate() -> None:
 
 
 def parts_of(span: int) -> list[int]:
-    target = FileTarget(LocalMachine(), Path("/nowhere/precondition.bin"))
-    found = Conditioner(target, span, span, "discard", Path(), lambda text, seconds: None)._parts()
+    target, jobs = (
+        FileTarget(LocalMachine(), Path("/nowhere/precondition.bin")),
+        JobFiles(LocalMachine(), Path(), Path()),
+    )
+    found = Conditioner(target, span, span, "discard", jobs, lambda text, seconds: None)._parts()
     return [size for _, size in found]
 
 
@@ -135,8 +139,7 @@ def test_files_that_fill_a_span_take_what_is_due_of_it(tb: float) -> None:
         parts = parts_of(span)
         written = 0
         for size in parts:
-            words = precondition_arguments(Path("/nowhere/precondition.bin"), size, WRITTEN_SHARE)
-            written += int(next(word for word in words if word.startswith("--io_size=")).partition("=")[2])
+            written += int(str(precondition_values(size, WRITTEN_SHARE)["WRITTEN_BYTES"]))
         assert written == bytes_due(span, BLOCK_BYTES, WRITTEN_SHARE)[1]
         assert max(parts) <= FILE_BYTES_MAX <= 8 * 10**12
 

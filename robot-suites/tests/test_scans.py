@@ -130,19 +130,22 @@ def test_thread_scan(disk: Path) -> None:
     assert left_on(disk) == []
 
 
-def test_fios_threads_share_the_file_and_their_log(disk: Path) -> None:
-    parameters = {"file_size": 80 * MIB, "io_depth": 1, "seconds_per_point": 1, "ramp_s": 0}
-    argv = block_scan.fio_arguments(disk / "f", 32768, parameters, disk / "log", 10)
-    assert {f"--size={8 * MIB}", f"--offset_increment={8 * MIB}", "--numjobs=10", "--group_reporting"} <= set(argv)
+def test_fios_threads_share_their_log() -> None:
     log = "250, 100, 1, 0, 0\n500, 200, 1, 0, 0\n249, 10, 1, 0, 0\n501, 20, 1, 0, 0\n751, 30, 1, 0, 0\n"
     assert fio.bandwidth_samples(log, 250, 501, 0.25 * 330 * 1024) == [110 * 1024.0, 220 * 1024.0]
 
 
+ONE_MIB: dict[str, Any] = {"file_size": 4 * MIB, "io_depth": 4, "ramp_s": 0}
+
+
+def scan_site(disk: Path) -> Site:
+    return Site(LocalMachine(), Path("daqwriter"), disk, disk, disk, None)
+
+
 def test_fios_json_states_the_number_of_jobs(disk: Path) -> None:
     """fio-plot draws only what does, also for a single job."""
-    parameters = {"file_size": 4 * MIB, "io_depth": 4, "seconds_per_point": 1, "ramp_s": 0}
-    argv = block_scan.fio_arguments(disk / "f", MIB, parameters, disk / "log")
-    job = json.loads(LocalMachine().run(argv, 60).check("fio").stdout)["jobs"][0]
+    block_scan.measure(scan_site(disk), "f", MIB, {**ONE_MIB, "seconds_per_point": 1}, f"fio-{MIB}")
+    job = json.loads((disk / f"fio-{MIB}.json").read_text(encoding="utf-8"))["jobs"][0]
     assert {key: job["job options"][key] for key in ("numjobs", "iodepth", "bs")} == {
         "numjobs": "1",
         "iodepth": "4",
@@ -150,12 +153,30 @@ def test_fios_json_states_the_number_of_jobs(disk: Path) -> None:
     }
 
 
+def test_no_scan_of_a_run_overwrites_what_another_one_kept(disk: Path) -> None:
+    """One thread of the thread scan left its output under the name of the block scan's point, whose result then followed from nothing."""
+    own = {**ONE_MIB, "seconds_per_point": 0.5, "block_sizes": [MIB], "threads": [1, 2], "tools": ["fio"]}
+    kept = []
+    for name in ("block", "thread"):
+        raw = disk / name
+        raw.mkdir()
+        site = Site(LocalMachine(), Path("daqwriter"), disk, raw, raw, None)
+        run = block_scan.run_scan if name == "block" else thread_scan.run_thread_scan
+        run(site, own, lambda *_: None)
+        kept.append({file.name for file in raw.iterdir()})
+    assert kept[0] & kept[1] == {"block-scan.fio", "layout.fio"}  # which are the same
+    assert {"fio-1048576.json", "fio-1048576_bw.1.log"} <= kept[0]
+    assert {"fio-1048576-1-threads_bw.1.log", "fio-1048576-2-threads_bw.log"} <= kept[1]
+
+
 def test_a_fio_that_is_killed_writes_no_more(disk: Path) -> None:
     """A job that is a process has a session of its own: it wrote on for as long as it was told to, in the next run too."""
-    parameters = {"file_size": 4 * MIB, "io_depth": 4, "seconds_per_point": 30, "ramp_s": 0}
-    argv = block_scan.fio_arguments(disk / "f", MIB, parameters, disk / "log")
+    values: dict[str, str | int] = {"BLOCK_BYTES": MIB, "SIZE_BYTES": 4 * MIB, "IO_DEPTH": 4, "RUNTIME": "30s"}
+    values |= {"RAMP_TIME": "0s", "WINDOW_MS": 250}
+    site = scan_site(disk)
+    argv = site.jobs.command("block-scan", "x", site.target("f"), values)
     killed = subprocess.Popen(argv, stdout=subprocess.DEVNULL, start_new_session=True)
-    found = f"--filename={disk / 'f'}"
+    found = str(disk / "block-scan.fio")
     while not (disk / "f").exists() or not (disk / "f").stat().st_size:
         assert killed.poll() is None
         time.sleep(0.01)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,9 +25,10 @@ from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.load_target import FileTarget
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.run.preflight import check_workloads
+from daq_bench.rig.workloads.shared.fio_job import JobFiles
 from daq_bench.rig.workloads.steady_state import tests as steady_tests
 from daq_bench.rig.workloads.steady_state import workload as steady_state
-from daq_bench.rig.workloads.steady_state.tests import Test, round_arguments, shortcomings, tests_of
+from daq_bench.rig.workloads.steady_state.tests import Test, round_file, round_values, shortcomings, tests_of
 from daq_bench.rig.workloads.steady_state.workload import SteadyPlan, round_document, run_steady_state, test_document
 
 INVENTORY = Layout().inventory
@@ -81,9 +81,9 @@ def test_the_jesd219_mix_has_its_shares() -> None:
     split = dict(pair.split("/") for pair in fine.points[0].split.split(":"))
     assert sum(map(int, split.values())) == sum(steady_tests.JESD219_SIZES.values()) == 100
     assert (split["512"], split["3584"], split["4096"], split["65536"]) == ("4", "1", "67", "3")
-    words = round_arguments(fine, Path("/x"), 10**9, 60, 7)
-    assert "--rwmixread=40" in words
-    assert "--random_distribution=zoned:50/5:30/15:20/80" in words
+    options = round_file(fine, 10**9).options({}, "mix")
+    assert options["rwmixread"] == "40"
+    assert options["random_distribution"] == "zoned:50/5:30/15:20/80"
     (coarse,) = tests_of(asked(scenario), 4096)
     assert coarse.points[0].split == "4096/77:8192/10:16384/7:32768/3:65536/3"
     assert coarse.notes[-1].startswith("10 % of the transfers are raised to the drive's logical block")
@@ -91,10 +91,9 @@ def test_the_jesd219_mix_has_its_shares() -> None:
 
 def test_every_round_has_a_seed_of_its_own() -> None:
     (test, *_) = tests_of(asked(REHEARSAL), 512)
-    seeds = {
-        word for number in (1, 2) for word in round_arguments(test, Path("/x"), 2**29, 2, number) if "randseed" in word
-    }
-    assert len(seeds) == 2
+    job = round_file(test, 2**29)
+    seeds = {job.options(round_values(test, 2, number), test.tracked)["randseed"] for number in (1, 2)}
+    assert seeds == {"1", "2"}
 
 
 def test_a_folder_needs_a_span_and_a_test_its_tracking_variable() -> None:
@@ -133,7 +132,9 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "jesd219": {"io_depth": 4, "threads": 1},
     }
     raw = tmp_path_factory.mktemp("raw")
-    plan = SteadyPlan(parameters, 1, FileTarget(MACHINE, folder / steady_state.FILE), None, None, raw)
+    plan = SteadyPlan(
+        parameters, 1, FileTarget(MACHINE, folder / steady_state.FILE), None, None, JobFiles(MACHINE, raw, raw)
+    )
     try:
         result = run_steady_state(MACHINE, plan, lambda text, step, steps, seconds: None)
         assert list(folder.iterdir()) == []

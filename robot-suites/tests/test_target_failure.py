@@ -38,7 +38,7 @@ def ended(
     document = "fio: pid=7, err=5/file:io_u.c:1876, func=io_u error\n" + json.dumps(
         {"fio version": "fio-3.33", "jobs": [job]}
     )
-    argv = ("fio", f"--filename={file}", "--rw=write")
+    argv = ("env", f"TARGET={file}", "fio", "layout.fio")
     return Completed(argv, status, document if stdout is None else stdout, said)
 
 

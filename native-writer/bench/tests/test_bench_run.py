@@ -39,7 +39,7 @@ def test_quick_write(disk: Path, daqwriter: Path, capsys: pytest.CaptureFixture[
     assert [name for name, _ in runs] == [*sides, *sides[::-1], *sides]
     by_engine = {one["contender"]: one["sample"]["argv"] for one in point["repetitions"]}
     assert (
-        "--engine=io_uring" in by_engine["daqwriter, io_uring"] and "--ioengine=io_uring" in by_engine["fio, io_uring"]
+        "--engine=io_uring" in by_engine["daqwriter, io_uring"] and "--section=io_uring" in by_engine["fio, io_uring"]
     )
     assert all(sample["bytes_per_s"] > 0 and sample["cpu_s_per_gb"] > 0 for _, sample in runs)
     assert not document["counts_as_claim"]

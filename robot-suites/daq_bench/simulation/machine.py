@@ -70,7 +70,7 @@ class SimulatedMachine(Machine):
     def _soaked(self, words: list[str]) -> Completed:
         try:
             self._demand_reachable()
-            load = self._load = fio.Soak(self.server, words)
+            load = self._load = fio.Soak(self.server, fio.asked(words, self._files))
         finally:
             self._begun.set()
         if not load.ended.wait(HANDSHAKE_S_MAX):
@@ -168,11 +168,20 @@ class SimulatedMachine(Machine):
         self.server.not_offered_share = max(self.server.not_offered_share, recording.not_offered / due)
         self.server.most_owed = max(self.server.most_owed, recording.most_owed)
 
+    def _sh(self, words: list[str]) -> tuple[int, str, str]:
+        """Only Machine.put asks for a shell."""
+        *_, path, text = words
+        self._files[path] = text
+        return 0, "", ""
+
     def _fio(self, words: list[str]) -> tuple[int, str, str]:
-        if words[1:] == ["--version"]:
-            return 0, f"{fio.VERSION}\n", ""
-        out, log = fio.run(self.server, words)
-        if target := daqwriter.options_of(words).get("write_bw_log"):
+        return 0, f"{fio.VERSION}\n", ""
+
+    def _env(self, words: list[str]) -> tuple[int, str, str]:
+        """fio, with the values of its job file."""
+        told = fio.asked(words, self._files)
+        out, log = fio.run(self.server, told)
+        if target := told.get("write_bw_log"):
             self._files[f"{target}_bw.1.log"] = log
         return 0, out, ""
 

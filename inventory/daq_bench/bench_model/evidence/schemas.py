@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,8 +120,11 @@ def _shown(node: object, indent: str = "") -> str:
 
 
 def main(folder: Path) -> None:
+    """Each file appears whole: others may be reading."""
     for name, text in schemas():
-        (folder / name).write_text(text, encoding="utf-8")
+        made = folder / f".{name}.{os.getpid()}"
+        made.write_text(text, encoding="utf-8")
+        made.replace(folder / name)
 
 
 if __name__ == "__main__":

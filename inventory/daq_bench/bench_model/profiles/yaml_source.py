@@ -24,7 +24,7 @@ from ruamel.yaml.constructor import ConstructorError, RoundTripConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
 
-from daq_bench.bench_model.base.errors import Place, ProfileError, in_words
+from daq_bench.bench_model.base.errors import BenchError, Place, ProfileError, in_words
 from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.base.places import REPOSITORY
 
@@ -240,8 +240,14 @@ def _meant(file: Path) -> str:
 
 
 def load_schema(name: str) -> dict[str, Any]:
-    """The JSON schema `inventory/schemas/<name>.schema.json`."""
-    schema: dict[str, Any] = json.loads((SCHEMAS / f"{name}.schema.json").read_text(encoding="utf-8"))
+    """The JSON schema `inventory/schemas/<name>.schema.json`. Raises BenchError where it is missing."""
+    file = SCHEMAS / f"{name}.schema.json"
+    try:
+        schema: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BenchError(
+            f"{file} is missing. `make schemas` writes the schemas of documents; git has the others"
+        ) from None
     return schema
 
 

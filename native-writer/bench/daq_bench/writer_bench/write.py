@@ -62,8 +62,8 @@ def make_point(settings: Settings, tools: Tools, block: int, threads: int) -> Po
             with_flush=False,  # fio does not flush either
         )
 
-    def fio(engine: str, *options: str) -> Sample:
-        return tools.fio(file, block, threads, DEPTH, duration, *options, engine=engine)
+    def fio(section: str) -> Sample:
+        return tools.fio(file, block, threads, DEPTH, duration, section)
 
     expected = duration + MEASUREMENT_START_S
     contenders, comparisons = [], []
@@ -77,9 +77,7 @@ def make_point(settings: Settings, tools: Tools, block: int, threads: int) -> Po
             Comparison(f"cpu{end}", *names, "cpu_s_per_gb", steers=False),
         ]
     if block >= LARGE_BYTES:
-        contenders.append(
-            Contender(HUGE, partial(fio, "libaio", "--iomem=mmaphuge"), expected, min(settings.rounds, HUGE_ROUNDS))
-        )
+        contenders.append(Contender(HUGE, partial(fio, "libaio-huge"), expected, min(settings.rounds, HUGE_ROUNDS)))
         comparisons.append(Comparison("throughput, fio with huge pages", "daqwriter", HUGE, steers=False))
     label = f"{binary_label(block)} x {threads}"
     key = {"block_bytes": block, "threads": threads, "span_bytes": span}

@@ -198,6 +198,17 @@ def _reproduce(bundle: Bundle) -> Section:
         "To judge and report again from the recorded evidence, without the candidate:",
         tuple(f"daq-bench {command} {here}" for command in ("judge", "report", "check-bundle")),
     ))  # fmt: skip
+    hands, count = view.by_hand(bundle)
+    if hands:
+        several = (
+            f" (of each kind one; {count} measurements in results/raw/ have such a script)"
+            if count > len(hands)
+            else ""
+        )
+        parts.append(Code(
+            f"To run one measurement of fio by hand, on the candidate: its script gives the job file beside it its values{several}.",
+            tuple(hands),
+        ))  # fmt: skip
     told = "; ".join(f"{pair.label.lower()}: {pair.value}" for pair in view.contents_pairs(bundle))
     parts.append(f"Where everything is. {told[:1].upper()}{told[1:]}.")
     return Section("reproduce", "How to reproduce this run", tuple(parts))

@@ -7,6 +7,7 @@ altered, never reads as a plain PASS, and one whose stored verdict does not foll
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -270,6 +271,19 @@ def commands(bundle: Bundle, full: bool = False) -> list[str]:
         words.append(f"--duration {run.demand.duration_s:g}")
     checkout = [f"git checkout {run.git.commit}", "make setup"] if run.git and run.git.commit else []
     return [*checkout, " ".join(words)]
+
+
+def by_hand(bundle: Bundle) -> tuple[list[str], int]:
+    """Returns a command for each kind of measurement with fio, by the scripts that the run left (results/raw/NAME.sh), and their number.
+    Measurements that differ in numbers alone are of one kind."""
+    scripts = sorted(
+        (name for name in bundle.files if name.startswith("results/raw/") and name.endswith(".sh")),
+        key=lambda name: [(len(part), part) for part in re.split(r"\D+", name)],
+    )
+    kinds: dict[str, str] = {}
+    for name in scripts:
+        kinds.setdefault(re.sub(r"\d+", "", name), name)
+    return [f"sh {shlex.quote(f'runs/{bundle.run.run_id}/{name}')}" for name in sorted(kinds.values())], len(scripts)
 
 
 def _option(name: str, value: str) -> str:

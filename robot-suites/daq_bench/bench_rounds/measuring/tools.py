@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_rounds.measuring.sample import Sample, parse_daqwriter, parse_fio
+from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.shell import Shell
+from daq_bench.rig.workloads.shared.fio_job import JobFile, Value
 
 START_S = (
     60.0  # allowance for set-up on top of a measurement's own time: preallocation, a span written before, many buffers
 )
+WRITE_FILE = "bench-write"
 INFLUXD_VARIABLE = "INFLUXD_BIN"  # names another influxd than the one that was built
 # A process keeps in its ru_maxrss the peak memory from before its exec, here that of this Python with its libraries; a child of
 # a shell starts from nothing. It ends with the shell, as the shell ends with the bench.
@@ -69,32 +72,18 @@ class Tools:
         self._json(["write", *options], START_S + span_bytes / 50e6)
         return file
 
-    def fio(
-        self, file: Path, block: int, threads: int, depth: int, seconds: float, *options: str, engine: str = "libaio"
-    ) -> Sample:
-        """Overwrites `file` sequentially, a thread per disjoint part. fio's buffers keep its default content, which is random.
-        With io_uring fio registers its file and buffers, as daqwriter does."""
+    def fio(self, file: Path, block: int, threads: int, depth: int, seconds: float, section: str = "libaio") -> Sample:
+        """Overwrites `file` sequentially, a thread per disjoint part. `section`: of bench-write.fio."""
         part = file.stat().st_size // threads // block * block
-        argv = [
-            "fio",
-            "--name=w",
-            f"--ioengine={engine}",
-            *(["--registerfiles=1", "--fixedbufs=1"] if engine == "io_uring" else []),
-            "--direct=1",
-            "--rw=write",
-            f"--bs={block}",
-            f"--iodepth={depth}",
-            "--thread",
-            f"--numjobs={threads}",
-            f"--filename={file}",
-            f"--size={part}",
-            f"--offset_increment={part}",
-            "--time_based",
-            f"--runtime={round(seconds * 1000)}ms",
-            "--overwrite=1",
-            "--output-format=json",
-            *options,
-        ]
+        values: dict[str, Value] = {
+            "TARGET": file,
+            "BLOCK_BYTES": block,
+            "SIZE_BYTES": part,
+            "IO_DEPTH": depth,
+            "THREADS": threads,
+            "RUNTIME": f"{round(seconds * 1000)}ms",
+        }
+        argv = JobFile.named(WRITE_FILE).command(Layout().fio_jobs / f"{WRITE_FILE}.fio", values, [section])
         done = self.shell.run(argv, START_S + 10 * seconds).check("fio")
         return replace(parse_fio(done.stdout), argv=done.argv)
 

@@ -43,6 +43,10 @@ class Layout:
         return self.repository / "inventory"
 
     @property
+    def fio_jobs(self) -> Path:
+        return self.repository / "robot-suites" / "fio"
+
+    @property
     def ansible(self) -> Path:
         return self.repository / "ansible"
 

@@ -54,6 +54,12 @@ def environment_for_children(environment: Mapping[str, str] = os.environ) -> dic
     }
 
 
+def program_of(words: Sequence[str | Path]) -> str:
+    """The program that a command line starts, for messages: behind `env` and its variables."""
+    named = [str(word) for word in words if "=" not in str(word)] if str(words[0]) == "env" else [""]
+    return named[1] if len(named) > 1 else str(words[0])
+
+
 @dataclass(frozen=True)
 class Completed:
     """Describes how a command ended; `stdout` and `stderr` are whole."""
@@ -85,8 +91,9 @@ class LocalShell:
 
     def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
         words = tuple(str(word) for word in argv)
-        if shutil.which(words[0]) is None:
-            raise BenchError(f"{words[0]} is not there, or cannot be run. `make setup` installs what the bench needs")
+        program = program_of(words)
+        if shutil.which(program) is None:
+            raise BenchError(f"{program} is not there, or cannot be run. `make setup` installs what the bench needs")
         try:
             process = subprocess.Popen(
                 (*UNTIL_PARENT_DIES, *words),
@@ -97,16 +104,16 @@ class LocalShell:
                 env={**environment_for_children(), **(env or {})},
             )
         except OSError as error:
-            raise BenchError(f"{words[0]} cannot be started: {error.strerror}") from None
+            raise BenchError(f"{program} cannot be started: {error.strerror}") from None
         try:
             stdout, stderr = taken(process, timeout_s)
         except EndlessOutputError as error:
             end_group(process)
-            raise BenchError(f"{words[0]} was stopped: {error}. Command: {shlex.join(words)[:500]}") from None
+            raise BenchError(f"{program} was stopped: {error}. Command: {shlex.join(words)[:500]}") from None
         except subprocess.TimeoutExpired:
             end_group(process)
             raise BenchError(
-                f"{words[0]} did not end within {timeout_s:.0f} s and was stopped: {shlex.join(words)}"
+                f"{program} did not end within {timeout_s:.0f} s and was stopped: {shlex.join(words)}"
             ) from None
         except (
             BaseException

@@ -211,8 +211,7 @@ def _through_guard(line: Line, path: str) -> Line:
 
 
 def _key(at: str, do: str, words: Sequence[str]) -> Key:
-    """Leaves out fio's default number of jobs, and that they are threads, which older benches did not state."""
-    return at, do, tuple(word for word in words if word not in ("--numjobs=1", "--thread"))
+    return at, do, tuple(words)
 
 
 def _as_older(words: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.errors import RefusedError
-from daq_bench.rig.base.shell import Completed
+from daq_bench.rig.base.shell import Completed, program_of
 from daq_bench.rig.candidate.machine import CALL_S_MAX, Machine, answer_of
 
 REFUSED = 2  # daqwriter's exit status when nothing was started
@@ -26,6 +26,10 @@ class LoadTarget(ABC):
     @property
     def daqwriter_options(self) -> tuple[str, ...]:
         return ()
+
+    def guarded(self, argv: Sequence[str | Path]) -> list[str]:
+        """The whole command line for a command that writes to `path`."""
+        return list(map(str, argv))
 
     @abstractmethod
     def run(self, argv: Sequence[str | Path], timeout_s: float) -> Completed:
@@ -76,6 +80,9 @@ class RawDevice(LoadTarget):
         said = self._guarded(["blockdev", "--getsize64", self.path], CALL_S_MAX, run or self.machine.run)
         return int(said.check("blockdev").stdout)
 
+    def guarded(self, argv: Sequence[str | Path]) -> list[str]:
+        return [*guarded(self.daqwriter, self.serial, self.destroy, self.path), *map(str, argv)]
+
     def run(self, argv: Sequence[str | Path], timeout_s: float) -> Completed:
         completed = self._guarded(argv, timeout_s, self.machine.run)
         return Completed(tuple(map(str, argv)), completed.returncode, completed.stdout, completed.stderr)
@@ -98,11 +105,10 @@ class RawDevice(LoadTarget):
         run: Callable[[Sequence[str | Path], float], Completed],
     ) -> Completed:
         """Raises RefusedError when the guard did not start `argv`: the guard then says so and exits with its own status."""
-        words = [*guarded(self.daqwriter, self.serial, self.destroy, self.path), *map(str, argv)]
-        done = run(words, timeout_s)
+        done = run(self.guarded(argv), timeout_s)
         refusals = [one for one in done.stderr.splitlines() if one.startswith("daqwriter: ") and CAUTION not in one]
         if done.returncode == REFUSED and refusals:
-            raise RefusedError(f"{argv[0]} was not started: {refusals[-1]}")
+            raise RefusedError(f"{program_of(argv)} was not started: {refusals[-1]}")
         return done
 
     def _program(self, command: str, *more: str, timeout_s: float = CALL_S_MAX) -> dict[str, Any]:

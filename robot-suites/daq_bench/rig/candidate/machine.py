@@ -129,6 +129,11 @@ class Machine(ABC):
     def read_text(self, path: Path) -> str:
         """The content of a small text file. Raises BenchError when it cannot be read."""
 
+    def put(self, path: Path, text: str) -> None:
+        """Writes a small text file."""
+        argv: list[str | Path] = ["sh", "-c", 'printf %s "$1" > "$0"', path, text]
+        self.run(argv, timeout_s=60).check(f"writing {path}")
+
     @abstractmethod
     def fetch(self, path: Path, local: Path) -> None:
         """Copies `path` to `local`, whole or not at all. Raises BenchError when it is not there."""

@@ -20,7 +20,14 @@ from typing import IO
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.rig.base.output import EndlessOutputError, dropped, taken
-from daq_bench.rig.base.shell import GRACE_S, HANG_S_MIN, UNTIL_PARENT_DIES, Completed, environment_for_children
+from daq_bench.rig.base.shell import (
+    GRACE_S,
+    HANG_S_MIN,
+    UNTIL_PARENT_DIES,
+    Completed,
+    environment_for_children,
+    program_of,
+)
 from daq_bench.rig.candidate.answers import BEGIN, FETCH, FETCH_BYTES_MAX, Answer, AnswerError, Frame, Mirror
 from daq_bench.rig.candidate.connection import Connection
 
@@ -145,11 +152,11 @@ class SshLink:
             stdout, stderr = taken(process, timeout_s)
         except EndlessOutputError as error:
             self._end(process, lifeline)
-            raise BenchError(f"{shown[0]} on {self._name()} was stopped: {error}") from None
+            raise BenchError(f"{program_of(shown)} on {self._name()} was stopped: {error}") from None
         except subprocess.TimeoutExpired:
             self._end(process, lifeline)
             raise BenchError(
-                f"{shown[0]} did not end within {timeout_s:.0f} s on {self._name()}, and was stopped"
+                f"{program_of(shown)} did not end within {timeout_s:.0f} s on {self._name()}, and was stopped"
             ) from None
         except BaseException:  # KeyboardInterrupt, or Robot Framework's own signal handler
             self._end(process, lifeline)
@@ -168,7 +175,7 @@ class SshLink:
         except ValueError as error:
             if status != 0:  # its shell could not begin, and says why
                 return Completed(tuple(shown), status, "", frame.without(stderr))
-            raise BenchError(f"{shown[0]} on {self._name()} gave no whole answer: {error}") from None
+            raise BenchError(f"{program_of(shown)} on {self._name()} gave no whole answer: {error}") from None
 
     def _start(self, remote: str) -> tuple[subprocess.Popen[bytes], int]:
         """The ssh client, and the descriptor that keeps the command alive: the kernel closes it when this process is killed."""

@@ -10,7 +10,6 @@ longer; the throughput of large blocks is judged by these repetitions (docs/scen
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
@@ -25,6 +24,7 @@ from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.workloads.shared import fio
 from daq_bench.rig.workloads.shared.base import Report, Workload, at_least_half
+from daq_bench.rig.workloads.shared.fio_job import Value
 from daq_bench.rig.workloads.shared.plan import START_S, UNIT_BYTES_PER_S, Ground, Step
 from daq_bench.rig.workloads.shared.site import Site
 from daq_bench.rig.workloads.shared.write_point import measure_write, version_of, why_masked
@@ -216,12 +216,12 @@ def run_scan(site: Site, parameters: dict[str, Any], report: Report) -> dict[str
     version = fio.version_on(site.machine)
 
     def measure_one(block_bytes: int, asked: dict[str, Any], suffix: str) -> WritePoint:
-        return measure(site, FILE, block_bytes, asked, suffix=suffix)
+        return measure(site, FILE, block_bytes, asked, f"fio-{block_bytes}{suffix}")
 
     with site.removed_afterwards(FILE):
         steps = len(parameters["block_sizes"]) + len(turns(parameters))
         report("laying out the scan's file", 0, steps, parameters["file_size"] / UNIT_BYTES_PER_S)
-        fio.lay_out(site.target(FILE), parameters["file_size"])
+        fio.lay_out(site.jobs, "block-scan", site.target(FILE), parameters["file_size"])
         points, again = _points(parameters, measure_one, report)
     return document(version, parameters, points, again)
 
@@ -289,47 +289,25 @@ def _why_not_judged(repetitions: list[LargeRepetition]) -> str:
     return f"a measurement of large blocks does not count: {'; '.join(holes)}" if holes else ""
 
 
-def fio_arguments(file: Path, block_bytes: int, parameters: dict[str, Any], log: Path, threads: int = 1) -> list[str]:
-    """fio's command line for one point: closed loop, overwriting, each thread in its own part of the file.
-
-    fio's default buffers are random and scrambled at each write, so that they neither compress nor deduplicate; refilling
-    them would measure the random generator instead."""
-    size = parameters["file_size"] // threads // block_bytes * block_bytes
-    several = [
-        "--group_reporting",
-        f"--offset_increment={size}",
-        "--per_job_logs=0",
-    ]
-    return [
-        *fio.writing(file),
-        f"--name=bs-{block_bytes}",
-        f"--numjobs={threads}",  # also for one: fio-plot wants it in the JSON
-        f"--bs={block_bytes}",
-        f"--size={size}",
-        f"--iodepth={parameters['io_depth']}",
-        "--overwrite=1",
-        "--time_based",
-        f"--runtime={fio.time_of(parameters['seconds_per_point'])}",
-        f"--ramp_time={fio.time_of(parameters['ramp_s'])}",
-        "--lat_percentiles=1",
-        "--percentile_list=50:99:99.9",
-        f"--write_bw_log={log}",
-        f"--log_avg_msec={SAMPLE_MS}",
-        *(several if threads > 1 else []),
-    ]
-
-
 def measure(
-    site: Site, file: str, block_bytes: int, parameters: dict[str, Any], threads: int = 1, suffix: str = ""
+    site: Site, file: str, block_bytes: int, parameters: dict[str, Any], name: str, threads: int = 1
 ) -> WritePoint:
-    """One point with fio on `file` of the target; its output is kept in files whose name ends with `suffix`."""
-    name = f"fio-{block_bytes}{suffix}" if threads == 1 else f"fio-{block_bytes}-{threads}-threads{suffix}"
+    """One point with fio on `file` of the target. `name`: of its output, which no other point of the run has."""
     logged = f"{name}_bw.1.log" if threads == 1 else f"{name}_bw.log"
-    target = site.target(file)
-    argv = fio_arguments(target.path, block_bytes, parameters, site.work / name, threads)
+    job, many = ("block-scan", {}) if threads == 1 else ("thread-scan", {"THREADS": threads})
+    values: dict[str, Value] = {
+        "BLOCK_BYTES": block_bytes,
+        "SIZE_BYTES": parameters["file_size"] // threads // block_bytes * block_bytes,
+        "IO_DEPTH": parameters["io_depth"],
+        "RUNTIME": fio.time_of(parameters["seconds_per_point"]),
+        "RAMP_TIME": fio.time_of(parameters["ramp_s"]),
+        "WINDOW_MS": SAMPLE_MS,
+        **many,
+    }
     before = site.device_written_bytes()
     timeout_s = 60 + 5 * (parameters["seconds_per_point"] + parameters["ramp_s"])
-    completed = fio.ended_well(target.run(argv, timeout_s=timeout_s), f"fio at block size {binary_label(block_bytes)}")
+    completed = site.jobs.run(job, name, site.target(file), values, timeout_s)
+    fio.ended_well(completed, f"fio at block size {binary_label(block_bytes)}")
     device_bytes = site.device_written_bytes(since=before)
     (site.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
     bandwidth = site.raw / logged

@@ -26,6 +26,7 @@ from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.workloads.shared import fio
 from daq_bench.rig.workloads.shared.base import Report, Workload, at_least_half
+from daq_bench.rig.workloads.shared.fio_job import Value
 from daq_bench.rig.workloads.shared.plan import START_S, Ground, Need, Step
 from daq_bench.rig.workloads.shared.site import Site, unless_failed
 from daq_bench.rig.workloads.shared.write_point import SAMPLE_S, WRITE_BYTES_PER_S_MIN, version_of
@@ -93,7 +94,7 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
         with site.removed_afterwards(FILE):
             if tool == "fio":
                 report("laying out the read scan's file", done, steps, own["file_size"] / WRITE_BYTES_PER_S_MIN)
-                fio.lay_out(site.target(FILE), own["file_size"])
+                fio.lay_out(site.jobs, "read-scan", site.target(FILE), own["file_size"])
             points = [measured(tool, key) for key in keys]
             if not scans:
                 turns = [(key, number) for key in chosen(points) for number in range(1, repetitions + 1)]
@@ -109,19 +110,21 @@ def _version(site: Site, tool: str) -> str:
 def _with_fio(site: Site, own: dict[str, Any], key: Key, suffix: str) -> Point:
     pattern, block, depth, jobs = key
     name = f"fio-{pattern}-read-{block}-{depth}-{jobs}{suffix}"
-    part = own["file_size"] // jobs // block * block
-    target = site.target(FILE)
-    argv = [
-        *("fio", f"--filename={target.path}", f"--rw={FIO_PATTERN[pattern]}", *fio.COMMON, f"--name={name}"),
-        *(f"--bs={block}", f"--size={part}", f"--iodepth={depth}", "--time_based", "--randrepeat=1", "--norandommap"),
-        *(f"--runtime={fio.time_of(own['seconds_per_point'])}", f"--ramp_time={fio.time_of(own['ramp_s'])}"),
-        "--lat_percentiles=1",
-        *(fio.PERCENTILE_LIST, f"--write_bw_log={site.work / name}", f"--log_avg_msec={SAMPLE_S * 1000:g}"),
-        *(f"--numjobs={jobs}", "--group_reporting", f"--offset_increment={part}", "--per_job_logs=0"),
-    ]
+    values: dict[str, Value] = {
+        "NAME": name,
+        "PATTERN": FIO_PATTERN[pattern],
+        "BLOCK_BYTES": block,
+        "SIZE_BYTES": own["file_size"] // jobs // block * block,
+        "IO_DEPTH": depth,
+        "JOBS": jobs,
+        "RUNTIME": fio.time_of(own["seconds_per_point"]),
+        "RAMP_TIME": fio.time_of(own["ramp_s"]),
+        "WINDOW_MS": f"{SAMPLE_S * 1000:g}",
+    }
     before = site.device_read_bytes()
     timeout_s = 60 + 5 * (own["seconds_per_point"] + own["ramp_s"])
-    completed = fio.ended_well(target.run(argv, timeout_s=timeout_s), f"fio, {name_of(key)}")
+    completed = site.jobs.run("read-scan", name, site.target(FILE), values, timeout_s)
+    fio.ended_well(completed, f"fio, {name_of(key)}")
     device_bytes = site.device_read_bytes(since=before)
     (site.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
     log = site.raw / f"{name}_bw.log"

@@ -261,7 +261,7 @@ def _pass(plan: SaturationPlan, wear: Wear, ledger: WearLedger, number: int, rep
         report(f"before pass {number}: {text}", number, plan.repetitions, seconds)
 
     purge = plan.parameters["purge"]
-    conditioner = Conditioner(plan.target, asked, capacity, purge, plan.site.raw, announce, plan.dedicated)
+    conditioner = Conditioner(plan.target, asked, capacity, purge, plan.site.jobs, announce, plan.dedicated)
     conditioning = conditioner.bring_to(FRESH, f"{NAME}-{number}")
     before, _ = wear.read()
     entry = ledger.reserve("pass", asked, reserved_bytes(asked, plan.worn.copies), before)

@@ -34,6 +34,7 @@ from daq_bench.rig.candidate.load_target import LoadTarget, RawDevice
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared.base import Note, Report, Workload
 from daq_bench.rig.workloads.shared.conditioning import Conditioner, conditioning_step, discarded_bytes
+from daq_bench.rig.workloads.shared.fio_job import JobFiles
 from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Need, Step
 from daq_bench.rig.workloads.shared.site import Said, daqwriter_answer
 
@@ -253,7 +254,7 @@ def _condition(
         span,
         plan.capacity_bytes,
         plan.parameters.get("purge", "discard"),
-        plan.raw,
+        JobFiles(machine, plan.work, plan.raw),
         announce,
         plan.dedicated,
         device=plan.device,

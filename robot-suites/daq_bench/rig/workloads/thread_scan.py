@@ -121,10 +121,10 @@ def _with_fio(site: Site, parameters: dict[str, Any], announce: Announce) -> Mea
     version, points = fio.version_on(site.machine), []
     with site.removed_afterwards(FILE):
         announce(0, "laying out the thread scan's file")
-        fio.lay_out(site.target(FILE), parameters["file_size"])
+        fio.lay_out(site.jobs, "thread-scan", site.target(FILE), parameters["file_size"])
         for step, (block, threads) in enumerate(_grid(parameters), start=1):
             announce(step, _text(block, threads, "fio"))
-            point = block_scan.measure(site, FILE, block, parameters, threads)
+            point = block_scan.measure(site, FILE, block, parameters, f"fio-{block}-{threads}-threads", threads)
             points.append({"threads": threads, **as_document(point)})
     return version, "overwrite of a file that was written once before the scan", points
 

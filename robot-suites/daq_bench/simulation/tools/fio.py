@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Mapping
+from pathlib import Path
 from random import Random
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.rig.workloads.shared.fio_job import GLOBAL, JobFile
 from daq_bench.simulation.physics.server import Server
 from daq_bench.simulation.tools.daqwriter import options_of
 
@@ -29,14 +32,14 @@ class Soak:
     """One fio that writes until its run time is over or its trigger file is there. Whoever waits for it takes it through its seconds;
     `thread` is that of the load, which waits for `ended`."""
 
-    def __init__(self, server: Server, argv: list[str]) -> None:
-        self.server, self.told = server, options_of(argv)
+    def __init__(self, server: Server, told: dict[str, str]) -> None:
+        self.server, self.told = server, told
         self.trigger, self.log_stem = self.told["trigger-file"], self.told["write_bw_log"]
         self.thread, self.ended = threading.current_thread(), threading.Event()
         self.lost: BenchError | None = None  # the way to the candidate
         self.error = ""
         self._runtime_s = round(float(self.told["runtime"].removesuffix("s")) * self._share_of_time())
-        self._cap, self._block = float(self.told.get("rate", "inf")), int(self.told["bs"])
+        self._cap, self._block = float(self.told["rate"]) or float("inf"), int(self.told["bs"])
         self._random = Random(f"soak {server.spec.seed} {self.told['name']}")
         self._began_ms = int(
             1000 * server.clock_s
@@ -86,9 +89,17 @@ class Soak:
         return sum(self._written) // self._block * self._block
 
 
-def run(server: Server, argv: list[str]) -> tuple[str, str]:
-    """(JSON, log of bandwidth) of one command line."""
-    told = options_of(argv)
+def asked(words: list[str], files: Mapping[str, str]) -> dict[str, str]:
+    """The options of a command line `env VARIABLE=value ... fio ... FILE`, and those of the job file in `files` with these values."""
+    start, path = words.index("fio"), words[-1]
+    values = dict(word.split("=", 1) for word in words[1:start])
+    job, told = JobFile(Path(path).stem, files[path]), options_of(words[start:])
+    (section,) = (name for name in job.sections() if name != GLOBAL)
+    return {"name": section, **told, **job.options(values, section)}
+
+
+def run(server: Server, told: dict[str, str]) -> tuple[str, str]:
+    """(JSON, log of bandwidth) of what one command line asks for."""
     block = int(told["bs"])
     random = Random(f"fio {server.spec.seed} {told['name']} {server.now_s}")
     if "runtime" not in told:  # so many bytes, as fast as they go

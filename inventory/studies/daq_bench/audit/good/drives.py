@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -25,6 +24,7 @@ from daq_bench.rig.candidate.load_target import LoadTarget
 from daq_bench.rig.workloads import saturation as saturation_workload
 from daq_bench.rig.workloads.endurance.step import fill_step, mix_step
 from daq_bench.rig.workloads.shared.fio import PERCENTILES
+from daq_bench.rig.workloads.shared.fio_job import JobFiles
 from daq_bench.rig.workloads.shared.wear_account import reserved_bytes
 from daq_bench.rig.workloads.steady_state import workload as steady
 from daq_bench.rig.workloads.steady_state.tests import Point, Test, tests_of
@@ -38,7 +38,9 @@ DRIVE, BEGIN_S = "nvme0n1", 1_800_000_000.0
 def steady_state(case: Case) -> dict[str, Document]:
     """Tests that are all steady after five rounds, the least that the standard asks for."""
     own = case.plan("steady_state").parameters
-    plan = steady.SteadyPlan(own, case.scenario.seed, cast(LoadTarget, None), DRIVE, case.capacity_bytes, Path())
+    plan = steady.SteadyPlan(
+        own, case.scenario.seed, cast(LoadTarget, None), DRIVE, case.capacity_bytes, cast(JobFiles, None)
+    )
     tests = [_steady_test(case, test, own["seconds_per_point"]) for test in tests_of(own, LOGICAL_BYTES)]
     return {"results/steady_state.json": steady.document("fio-3.33", plan, LOGICAL_BYTES, tests)}
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.run import Drive
-from daq_bench.rig.candidate.machine import Machine
+from daq_bench.rig.candidate.load_target import FileTarget
 from daq_bench.rig.workloads.shared import fio
+from daq_bench.rig.workloads.shared.fio_job import JobFiles, Value
 from daq_bench.rig.workloads.shared.wear_ledger import Experiment
 
 FILE = "endurance.bin"
@@ -32,12 +33,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that the experiment needs. `work` is on the candidate, `raw` in the bundle; `copies`: writes per byte."""
+    """Everything that the experiment needs. `copies`: writes per byte."""
 
     parameters: dict[str, Any]
     seed: int
     scratch: Path
-    raw: Path
+    jobs: JobFiles
     drives: tuple[Drive, ...]
     copies: int
     experiment: Experiment
@@ -57,32 +58,37 @@ def mix_step(parameters: dict[str, Any], number: int) -> Step:
     return Step("mix", sequential, random, offset)
 
 
-def fio_arguments(plan: Plan, step: Step, number: int) -> list[str]:
-    """Both kinds of writing at once; each ends when its amount is written, whatever the time."""
-    parameters = plan.parameters
-    argv = [
-        "fio",
-        f"--filename={plan.scratch / FILE}",
-        *fio.COMMON,
-        f"--iodepth={parameters['io_depth']}",
-    ]
+def fio_values(plan: Plan, step: Step, number: int) -> dict[str, dict[str, Value]]:
+    """Returns the values of endurance.fio, by the section that wants them. A section that has nothing to write is left out."""
+    parameters, found = plan.parameters, dict[str, dict[str, Value]]()
     if step.sequential_bytes:
-        size = min(parameters["file_size"] - step.offset_bytes, step.sequential_bytes)
-        argv += ["--name=sequential", "--rw=write", f"--bs={parameters['sequential_block_size']}"]
-        argv += [f"--offset={step.offset_bytes}", f"--size={size}", f"--io_size={step.sequential_bytes}"]
+        found["sequential"] = {
+            "SEQUENTIAL_BLOCK_BYTES": parameters["sequential_block_size"],
+            "OFFSET_BYTES": step.offset_bytes,
+            "SEQUENTIAL_SIZE_BYTES": min(parameters["file_size"] - step.offset_bytes, step.sequential_bytes),
+            "SEQUENTIAL_WRITTEN_BYTES": step.sequential_bytes,
+        }
     if step.random_bytes:
-        argv += ["--name=random", "--rw=randwrite", f"--bs={parameters['random_block_size']}", "--offset=0"]
-        argv += [f"--size={parameters['file_size']}", f"--io_size={step.random_bytes}"]
-        argv += [f"--randseed={plan.seed + number}", "--norandommap"]
-    return argv
+        found["random"] = {
+            "RANDOM_BLOCK_BYTES": parameters["random_block_size"],
+            "RANDOM_SIZE_BYTES": parameters["file_size"],
+            "RANDOM_WRITTEN_BYTES": step.random_bytes,
+            "SEED": plan.seed + number,
+        }
+    return found
 
 
-def write(machine: Machine, plan: Plan, step: Step, number: int) -> dict[str, Any]:
+def write(plan: Plan, step: Step, number: int) -> dict[str, Any]:
     """Writes the step; its rate, bytes and duration. Raises BenchError for what went wrong with it."""
-    argv = fio_arguments(plan, step, number)
-    what = f"fio in step {number} of the endurance experiment"
-    completed = fio.ended_well(machine.run(argv, timeout_s=300 + step.asked_bytes / SLOWEST_BYTES_PER_S), what)
-    (plan.raw / f"endurance-{number}.json").write_text(completed.stdout, encoding="utf-8")
+    found = fio_values(plan, step, number)
+    values: dict[str, Value] = {"IO_DEPTH": plan.parameters["io_depth"]}
+    for own in found.values():
+        values |= own
+    what, name = f"fio in step {number} of the endurance experiment", f"endurance-{number}"
+    target = FileTarget(plan.jobs.machine, plan.scratch / FILE)
+    timeout_s = 300 + step.asked_bytes / SLOWEST_BYTES_PER_S
+    completed = fio.ended_well(plan.jobs.run("endurance", name, target, values, timeout_s, list(found)), what)
+    (plan.jobs.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
     return parse_step(completed.stdout, what)
 
 

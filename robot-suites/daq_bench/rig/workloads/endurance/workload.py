@@ -21,6 +21,7 @@ from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.endurance.step import Plan, Step, fill_step, mix_step, write
 from daq_bench.rig.workloads.shared.base import Report, Workload
+from daq_bench.rig.workloads.shared.fio_job import JobFiles
 from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground
 from daq_bench.rig.workloads.shared.plan import Step as PlanStep
 from daq_bench.rig.workloads.shared.wear_account import (
@@ -121,7 +122,7 @@ def _plan_of(context: RunContext, worn: Worn) -> Plan:
         parameters=context.scenario.workloads[NAME],
         seed=context.scenario.seed,
         scratch=context.scratch,
-        raw=context.raw,
+        jobs=JobFiles.of(context),
         drives=worn.drives,
         copies=worn.copies,
         experiment=worn.experiment,
@@ -189,7 +190,7 @@ def run_experiment(
         report(text, min(number + 1, total), total, step.asked_bytes / UNIT_BYTES_PER_S)
         entry = ledger.reserve(step.kind, step.asked_bytes, reserved, before)
         try:
-            written = write(machine, plan, step, entry["number"])
+            written = write(plan, step, entry["number"])
         except (
             BaseException
         ):  # a Ctrl-C, a lost candidate: the drives' present counts are better than the whole reservation

@@ -11,8 +11,10 @@ from typing import Any, ClassVar
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.load import Demand
 from daq_bench.bench_model.bundle.files import strict
+from daq_bench.rig.candidate.load_target import FileTarget
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared.fio import demand_readable
+from daq_bench.rig.workloads.shared.fio_job import JobFiles, Value
 
 CHECKSUM_COMBINATIONS = 12  # daqwriter checksum: one variant, the reference, and the copies that it always measures
 CHECKSUM_REPETITIONS = 5
@@ -23,13 +25,13 @@ RATE_SHARE_MIN = 0.95  # a paced activity below this share of what was asked, al
 
 @dataclass(frozen=True)
 class Setting:
-    """Describes where activities run. `demand`: the burst's; `work`: where tools write on the candidate."""
+    """Describes where activities run. `demand`: the burst's; `jobs`: fio's job files, and where tools write."""
 
     daqwriter: Path
     demand: Demand
     parameters: dict[str, Any]
     scratch: Path
-    work: Path
+    jobs: JobFiles
     seed: int
 
 
@@ -98,11 +100,11 @@ class Burst(Activity):
             *(f"--superchunk-rate={demand.superchunk_rate_hz:g}", f"--scale={demand.scale:g}"),
             *(f"--ring-size={own['ring_size']}", f"--block-size={own['block_size']}", f"--io-depth={own['io_depth']}"),
             *(f"--checksum={own['checksum']}", "--preallocate=none", f"--seed={self.setting.seed}"),
-            f"--json={self.setting.work / f'interference-{tag}.json'}",
+            f"--json={self.setting.jobs.work / f'interference-{tag}.json'}",
         ]
 
     def measured(self, output: str, seconds: float, tag: str, machine: Machine) -> Measured:
-        document = self._json(machine.read_text(self.setting.work / f"interference-{tag}.json"))
+        document = self._json(machine.read_text(self.setting.jobs.work / f"interference-{tag}.json"))
         counts, achieved = document["superchunks"], document["source"]["achieved_fraction"]
         more = {
             "offered_superchunks": counts["offered"],
@@ -128,49 +130,28 @@ class Fio(Activity):
     default_pattern: ClassVar[str]
 
     @property
-    def file(self) -> Path:
-        return self.setting.scratch / f"interference-{self.name}.bin"
+    def target(self) -> FileTarget:
+        return FileTarget(self.setting.jobs.machine, self.setting.scratch / f"interference-{self.name}.bin")
 
     def command(self, seconds: float, tag: str) -> list[str]:
         own = self.setting.parameters[self.name]
-        argv = [
-            *(
-                "fio",
-                f"--name={self.name}",
-                f"--filename={self.file}",
-                f"--rw={own.get('pattern', self.default_pattern)}",
-            ),
-            *(
-                "--direct=1",
-                "--ioengine=libaio",
-                "--verify_state_save=0",
-                "--thread",
-                "--group_reporting",
-                "--output-format=json",
-            ),
-            *(f"--bs={own['block_size']}", f"--size={own['file_size']}", f"--numjobs={own['threads']}"),
-            *(f"--iodepth={own['io_depth']}", "--time_based", f"--runtime={seconds:g}s", "--fallocate=none"),
-        ]
-        if "rate_size" in own:
-            argv.append(f"--rate={own['rate_size'] // own['threads']}")
-        return argv
+        values: dict[str, Value] = {
+            "NAME": self.name,
+            "PATTERN": own.get("pattern", self.default_pattern),
+            "BLOCK_BYTES": own["block_size"],
+            "SIZE_BYTES": own["file_size"],
+            "THREADS": own["threads"],
+            "IO_DEPTH": own["io_depth"],
+            "RUNTIME": f"{seconds:g}s",
+            "RATE_BYTES": own["rate_size"] // own["threads"] if "rate_size" in own else 0,
+        }
+        return self.setting.jobs.command("interference", f"interference-{tag}", self.target, values)
 
-    def layout(self) -> list[str]:
+    def lay_out(self) -> None:
         """Writes the file once, so that a reader reads what is on the drive and a writer overwrites."""
-        own = self.setting.parameters[self.name]
-        return [
-            *(
-                "fio",
-                "--name=layout",
-                f"--filename={self.file}",
-                "--rw=write",
-                "--direct=1",
-                "--ioengine=libaio",
-                "--verify_state_save=0",
-                "--thread",
-            ),
-            *("--bs=1048576", "--iodepth=8", f"--size={own['file_size']}", "--fallocate=none", "--end_fsync=1"),
-        ]
+        size, name = self.setting.parameters[self.name]["file_size"], f"layout-interference-{self.name}"
+        done = self.setting.jobs.run("layout", name, self.target, {"SIZE_BYTES": size}, 120 + size / 50e6)
+        done.check(f"laying out the file of the {self.name}")
 
     def measured(self, output: str, seconds: float, tag: str, machine: Machine) -> Measured:
         text = output[output.find("{") :]  # fio says something in front of its JSON when it is disturbed
@@ -255,11 +236,11 @@ class Checksums(Activity):
         return [
             *(str(self.setting.daqwriter), "checksum", "--variants=pool-cv", f"--threads={own['threads']}"),
             *(f"--sizes={own['event_size']}", f"--repetitions={CHECKSUM_REPETITIONS}", f"--time={each:.4f}"),
-            *("--working-set=64MiB", f"--json={self.setting.work / f'interference-{tag}.json'}"),
+            *("--working-set=64MiB", f"--json={self.setting.jobs.work / f'interference-{tag}.json'}"),
         ]
 
     def measured(self, output: str, seconds: float, tag: str, machine: Machine) -> Measured:
-        document = self._json(machine.read_text(self.setting.work / f"interference-{tag}.json"))
+        document = self._json(machine.read_text(self.setting.jobs.work / f"interference-{tag}.json"))
         if document["status"] != "complete":
             return Measured(None, f"the checksums ended in state {document['status']}: {document['error']}", {})
         rates = [one["bytes_per_s"]["median"] for one in document["variants"] if one["variant"] == "pool-cv"]

@@ -23,6 +23,7 @@ from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.interference.activities import KINDS, Activity, Fio, Measured, Setting
 from daq_bench.rig.workloads.shared.base import Note, Report, Workload
+from daq_bench.rig.workloads.shared.fio_job import JobFiles
 from daq_bench.rig.workloads.shared.plan import Ground, Need, Step
 
 LEAD_S = 2.0  # disturbers are at work for this long before the victim starts
@@ -122,7 +123,7 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
         demand=demand_of(scenario),
         parameters=scenario.workloads["interference"],
         scratch=context.scratch,
-        work=context.places.raw,
+        jobs=JobFiles.of(context),
         seed=scenario.seed,
     )
 
@@ -211,21 +212,18 @@ def run_interference(
 ) -> dict[str, Any]:
     """Runs all pairs; returns results/interference.json. `keep` gets the raw result of each run, with its name."""
     _require_tools(machine, plan)
-    files = [activity.file for activity in plan.activities.values() if isinstance(activity, Fio)]
+    files = [activity.target for activity in plan.activities.values() if isinstance(activity, Fio)]
     try:
         for activity in plan.activities.values():
             if isinstance(activity, Fio):
                 report(f"laying out the file of the {activity.name}", 0, 1, 1.0)
-                size = plan.setting.parameters[activity.name]["file_size"]
-                machine.run(activity.layout(), timeout_s=120 + size / 50e6).check(
-                    f"laying out the file of the {activity.name}"
-                )
+                activity.lay_out()
         runner = _Runner(machine, plan, report, keep)
         # Round by round over all cells, so that a cell's pairs are spread over the whole time.
         pairs = [(cell, runner.pair(number, *cell)) for number in range(1, plan.rounds + 1) for cell in plan.cells()]
     finally:
         for file in files:
-            machine.remove(file)
+            file.remove()
     cells = [_cell(plan, cell, [pair for at, pair in pairs if at == cell]) for cell in plan.cells()]
     return document(plan, cells)
 

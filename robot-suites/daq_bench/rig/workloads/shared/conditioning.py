@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.bench_model.workloads.preconditioning import FRESH, PRECONDITIONED, bytes_due
 from daq_bench.rig.candidate.load_target import FileTarget, LoadTarget, RawDevice
 from daq_bench.rig.candidate.machine import Machine
-from daq_bench.rig.workloads.shared.fio import COMMON, direction, ended_well, jobs_of
+from daq_bench.rig.workloads.shared.fio import direction, ended_well, jobs_of
+from daq_bench.rig.workloads.shared.fio_job import JobFiles, Value
 from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Step
 from daq_bench.rig.workloads.shared.site import DISCARDED_SECTORS, WRITTEN_SECTORS, counted_bytes
 
@@ -39,7 +39,7 @@ Announce = Callable[[str, float], None]  # (text, expected seconds)
 class Conditioner:
     """`span_bytes`: the target's part that the measurement uses. `capacity_bytes`: of the whole drive or array, where it is known.
 
-    `raw`: the bundle's folder for fio's output. `announce` is told the running step. `dedicated`: the drive holds only the bench's file
+    `announce` is told the running step. `dedicated`: the drive holds only the bench's file
     system, so that a trim of its free space empties it. `device`: kernel name of the drive or array, None where there is no single one.
     `judged`: somebody else says whether the span suffices."""
 
@@ -47,7 +47,7 @@ class Conditioner:
     span_bytes: int
     capacity_bytes: int | None
     purge: str  # discard or format
-    raw: Path
+    jobs: JobFiles
     announce: Announce
     dedicated: bool = False
     device: str | None = None
@@ -135,9 +135,9 @@ class Conditioner:
         total = self.written_share * size
         text = f"preconditioning: {self.written_share:g} x {decimal_label(size)} in 128 KiB writes{part}"
         self.announce(text, total / UNIT_BYTES_PER_S)
-        argv = precondition_arguments(target.path, size, self.written_share)
-        completed = target.run(argv, timeout_s=600 + total / SLOWEST_BYTES_PER_S)
-        (self.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
+        values, timeout_s = precondition_values(size, self.written_share), 600 + total / SLOWEST_BYTES_PER_S
+        completed = self.jobs.run("precondition", name, target, values, timeout_s)
+        (self.jobs.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
         ended_well(completed, "preconditioning with fio")
         return direction(jobs_of(completed.stdout, "the preconditioning")[0], "write")
 
@@ -212,22 +212,10 @@ def conditioning_step(
     )
 
 
-def precondition_arguments(path: Path, span_bytes: int, written_share: float = PASSES) -> list[str]:
-    """Returns fio's command line: the whole span in order, and again from its begin until so many times as much is written. Its default
-    buffers are random, and scrambled at each write."""
-    size, written_bytes = bytes_due(span_bytes, BLOCK_BYTES, written_share)
-    return [
-        "fio",
-        f"--filename={path}",
-        *COMMON,
-        "--name=precondition",
-        "--rw=write",
-        f"--bs={BLOCK_BYTES}",
-        f"--size={size}",
-        f"--io_size={written_bytes}",
-        f"--iodepth={IO_DEPTH}",
-        "--end_fsync=1",
-    ]
+def precondition_values(span_bytes: int, written_share: float = PASSES) -> dict[str, Value]:
+    """Returns the values of precondition.fio."""
+    size, written = bytes_due(span_bytes, BLOCK_BYTES, written_share)
+    return {"BLOCK_BYTES": BLOCK_BYTES, "SIZE_BYTES": size, "WRITTEN_BYTES": written, "IO_DEPTH": IO_DEPTH}
 
 
 def _trim(target: LoadTarget) -> tuple[bool, str]:

@@ -1,4 +1,4 @@
-"""fio's command line and its JSON, as far as several workloads share them. Only `bw_bytes` and nanoseconds are read: `bw` is KiB/s."""
+"""fio's JSON and its logs, as far as several workloads share them. Only `bw_bytes` and nanoseconds are read: `bw` is KiB/s."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
@@ -19,18 +18,9 @@ from daq_bench.bench_model.evidence.target_failures import answers_of_drive
 from daq_bench.rig.base.shell import Completed
 from daq_bench.rig.candidate.load_target import LoadTarget
 from daq_bench.rig.candidate.machine import Machine
+from daq_bench.rig.workloads.shared.fio_job import JobFiles
 from daq_bench.rig.workloads.shared.target_failure import TargetFailedError
 
-# verify_state_save: an interrupted fio must not leave a file where the bench was started.
-# thread: jobs that are processes have a session each, and write on when fio itself is killed.
-COMMON = (
-    "--direct=1",
-    "--ioengine=libaio",
-    "--verify_state_save=0",
-    "--output-format=json",
-    "--fallocate=none",
-    "--thread",
-)
 SLOWEST_LAYOUT_BYTES_PER_S = 20e6  # bounds the wait: an emulated drive
 Rows = list[tuple[float, float]]  # (end in ms, rate in B/s)
 Span = tuple[float, float, float]  # begin and end in ms since the begin of the run, rate in B/s
@@ -43,8 +33,7 @@ REFUSED_REQUEST = re.compile(r"fio: io_u error on file .+: (?P<error>[^:]+): \w+
 NAME_OF_ERROR = {os.strerror(number): name for number, name in errno.errorcode.items()}
 TOLD_MAX = 200  # characters of a complaint that a tool's own words make
 FIGURE_MAX = 1e18  # bytes, operations, ns: beyond it nothing was counted
-PERCENTILES = (50.0, 99.0, 99.9, 99.99, 99.999)
-PERCENTILE_LIST = "--percentile_list=" + ":".join(f"{value:g}" for value in PERCENTILES)
+PERCENTILES = (50.0, 99.0, 99.9, 99.99, 99.999)  # at most: a job file may ask for fewer
 
 
 def time_of(seconds: float) -> str:
@@ -52,19 +41,14 @@ def time_of(seconds: float) -> str:
     return f"{seconds}s" if seconds == int(seconds) else f"{round(1000 * seconds)}ms"
 
 
-def writing(file: Path) -> list[str]:
-    """fio's command line so far: sequential O_DIRECT writes to `file`."""
-    return ["fio", f"--filename={file}", "--rw=write", *COMMON]
-
-
-def lay_out(target: LoadTarget, size_bytes: int) -> None:
-    """Writes all that a load will use of the target once, so that no load pays for the file system's allocation.
+def lay_out(jobs: JobFiles, name: str, target: LoadTarget, size_bytes: int) -> None:
+    """Writes all that the load `name` will use of the target once, so that it does not pay for the file system's allocation.
 
     `size_bytes` is rounded up to whole MiB."""
     block = 2**20
     size = -(-size_bytes // block) * block
-    argv = [*writing(target.path), "--name=layout", f"--bs={block}", f"--size={size}", "--iodepth=8", "--end_fsync=1"]
-    completed = target.run(argv, timeout_s=120 + size / SLOWEST_LAYOUT_BYTES_PER_S)
+    timeout_s = 120 + size / SLOWEST_LAYOUT_BYTES_PER_S
+    completed = jobs.run("layout", f"layout-{name}", target, {"SIZE_BYTES": size}, timeout_s)
     ended_well(completed, f"laying out {target.path.name} with fio")
 
 
@@ -77,7 +61,7 @@ def ended_well(completed: Completed, what: str) -> Completed:
 
 
 def _of_drive(completed: Completed, what: str) -> TargetFailedError | None:
-    raw_drive = any(word.startswith("--filename=/dev/") for word in completed.argv)
+    raw_drive = any(word.startswith("TARGET=/dev/") for word in completed.argv)
     known = answers_of_drive("fio", raw_drive)
     try:
         ended = {errno.errorcode.get(job["error"]) for job in document_of(completed.stdout, what)["jobs"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,6 +21,7 @@ from daq_bench.rig.base.shell import Completed
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.load_target import FileTarget, LoadTarget, RawDevice
 from daq_bench.rig.candidate.machine import Machine
+from daq_bench.rig.workloads.shared.fio_job import JobFiles
 from daq_bench.rig.workloads.shared.target_failure import TargetFailedError
 
 # daqwriter's exit statuses (native-writer/README.md)
@@ -50,6 +52,11 @@ class Site:
         drive = found if isinstance(found, RawDevice) else None
         scratch = found.path.parent if drive else context.scratch
         return Site(context.machine, context.daqwriter, scratch, context.places.raw, context.raw, context.device, drive)
+
+    @cached_property
+    def jobs(self) -> JobFiles:
+        """fio's job files."""
+        return JobFiles(self.machine, self.work, self.raw)
 
     def target(self, name: str) -> LoadTarget:
         """What a load writes to that calls its file `name`."""

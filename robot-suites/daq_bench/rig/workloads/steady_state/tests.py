@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.units import binary_label
-from daq_bench.rig.workloads.shared.fio import COMMON, PERCENTILE_LIST
+from daq_bench.rig.workloads.shared.fio_job import JobFile, Value
 
 KIB = 2**10
 TRACKED_BYTES = 4 * KIB
@@ -27,7 +26,6 @@ JESD219_SIZES = {
     4 * KIB: 67, 8 * KIB: 10, 16 * KIB: 7, 32 * KIB: 3, 64 * KIB: 3,
 }  # fmt: skip
 JESD219_READ_PERCENT = 40
-JESD219_ZONES = "zoned:50/5:30/15:20/80"  # percent of the accesses / percent of the addresses
 JESD219_NOTES = (
     "fio draws reads and writes from one split of sizes, and transfers begin at 4 KiB boundaries, those of less than 4 KiB too",
     "the busy 5 % of the addresses are the first 5 % of the span, the next 15 % follow them: fio does not scatter its zones",
@@ -201,40 +199,29 @@ def _jesd219(asked: dict[str, Any], logical_bytes: int) -> Test:
     )
 
 
-def round_arguments(test: Test, path: Path, span_bytes: int, seconds: float, seed: int) -> list[str]:
-    """fio's command line for one round: its points one after another, each in a job of its own. `seed` must be the round's own,
-    or every round would visit the same addresses in the same order."""
-    argv = [
-        "fio",
-        f"--filename={path}",
-        *COMMON,
-        "--group_reporting",
-        f"--iodepth={test.io_depth}",
-        f"--numjobs={test.threads}",
-    ]
-    argv += ["--time_based", f"--runtime={seconds}s", f"--randseed={seed}", "--lat_percentiles=1", PERCENTILE_LIST]
-    for number, point in enumerate(test.points):
-        argv.append(f"--name={point.name}")
-        argv += ["--stonewall"] if number else []
-        argv += _access(point, span_bytes)
-    return argv
+def round_file(test: Test, span_bytes: int) -> JobFile:
+    """fio's job file for the rounds of a test: its points one after another, each in a section of its own."""
+    parts = [(point.name, *_access(point, span_bytes)) for point in test.points]
+    return JobFile.named("steady-state").repeated(f"steady-{test.name}", parts)
 
 
-def _access(point: Point, span_bytes: int) -> list[str]:
-    if point.sequential:
-        block = point.block_bytes or KIB
-        direction = "read" if point.read_percent else "write"
-        return [f"--rw={direction}", f"--bs={block}", f"--size={span_bytes // block * block}"]
-    mix = ["--rw=randrw", f"--rwmixread={point.read_percent}", "--norandommap=1"]
-    if point.read_percent in (0, 100):
-        mix = [f"--rw={'randread' if point.read_percent else 'randwrite'}", "--norandommap=1"]
+def round_values(test: Test, seconds: float, seed: int) -> dict[str, Value]:
+    """The values that it leaves open. `seed` must be the round's own, or every round would visit the same addresses in the same order."""
+    return {"IO_DEPTH": test.io_depth, "THREADS": test.threads, "RUNTIME": f"{seconds}s", "SEED": seed}
+
+
+def _access(point: Point, span_bytes: int) -> tuple[str, dict[str, Value]]:
+    """The section of steady-state.fio for a point, and its values."""
+    block = point.block_bytes or TRACKED_BYTES
+    own: dict[str, Value] = {"NAME": point.name, "SIZE_BYTES": span_bytes // block * block}
     if point.block_bytes is None:
-        size = span_bytes // TRACKED_BYTES * TRACKED_BYTES
-        return [
-            *mix,
-            f"--bssplit={point.split}",
-            f"--blockalign={TRACKED_BYTES}",
-            f"--random_distribution={JESD219_ZONES}",
-            f"--size={size}",
-        ]
-    return [*mix, f"--bs={point.block_bytes}", f"--size={span_bytes // point.block_bytes * point.block_bytes}"]
+        return "split", {**own, "READ_PERCENT": point.read_percent, "SPLIT": point.split}
+    own["BLOCK_BYTES"] = block
+    if point.sequential or point.read_percent in (0, 100):
+        direction = "read" if point.read_percent else "write"
+        return (
+            ("sequential", {**own, "PATTERN": direction})
+            if point.sequential
+            else ("random", {**own, "PATTERN": f"rand{direction}"})
+        )
+    return "mixed", {**own, "READ_PERCENT": point.read_percent}

@@ -23,10 +23,11 @@ from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared.base import Report, Workload
 from daq_bench.rig.workloads.shared.conditioning import Conditioner, conditioning_step
 from daq_bench.rig.workloads.shared.fio import direction, ended_well, jobs_of, version_on
+from daq_bench.rig.workloads.shared.fio_job import JobFiles
 from daq_bench.rig.workloads.shared.plan import Ground, Step
 from daq_bench.rig.workloads.shared.site import WRITTEN_SECTORS, counted_bytes
 from daq_bench.rig.workloads.shared.write_point import RUNTIME_SHARE_MIN
-from daq_bench.rig.workloads.steady_state.tests import Test, round_arguments, shortcomings, tests_of, untracked
+from daq_bench.rig.workloads.steady_state.tests import Test, round_file, round_values, shortcomings, tests_of, untracked
 
 NAME = "steady_state"
 FILE = "steady-state.bin"
@@ -37,14 +38,14 @@ STANDARD = "SNIA SSS PTS 2.0.2"
 
 @dataclass(frozen=True)
 class SteadyPlan:
-    """The workload's plan for a run. `device`: kernel name of the drive, for its own counter. `raw` is the bundle's raw folder."""
+    """The workload's plan for a run. `device`: kernel name of the drive, for its own counter."""
 
     parameters: dict[str, Any]
     seed: int
     target: LoadTarget
     device: str | None
     capacity_bytes: int | None
-    raw: Path
+    jobs: JobFiles
 
     @property
     def span_bytes(self) -> int:
@@ -96,7 +97,7 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
         target=context.load_target(FILE),
         device=context.device,
         capacity_bytes=device.size_bytes if device else None,
-        raw=context.raw,
+        jobs=JobFiles.of(context),
     )
     return run_steady_state(context.machine, plan, report)
 
@@ -194,7 +195,7 @@ def _run_test(machine: Machine, plan: SteadyPlan, test: Test, report: Report) ->
         report(f"{test.title}: {text}", 0, steps, seconds)
 
     conditioner = Conditioner(
-        plan.target, plan.span_bytes, plan.capacity_bytes, plan.parameters["purge"], plan.raw, announce
+        plan.target, plan.span_bytes, plan.capacity_bytes, plan.parameters["purge"], plan.jobs, announce
     )
     conditioning = conditioner.bring_to(PRECONDITIONED, f"steady-{test.name}")
     rounds: list[dict[str, Any]] = []
@@ -242,10 +243,11 @@ def test_document(
 
 def _run_round(machine: Machine, plan: SteadyPlan, test: Test, number: int) -> dict[str, Any]:
     seconds = plan.parameters["seconds_per_point"]
-    argv = round_arguments(test, plan.target.path, plan.span_bytes, seconds, plan.seed + number)
+    job, values = round_file(test, plan.span_bytes), round_values(test, seconds, plan.seed + number)
     before = counted_bytes(machine, plan.device, WRITTEN_SECTORS)
-    completed = plan.target.run(argv, timeout_s=120 + 3 * len(test.points) * (seconds + 5))
-    (plan.raw / f"steady-{test.name}-round-{number}.json").write_text(completed.stdout, encoding="utf-8")
+    name, timeout_s = f"steady-{test.name}-round-{number}", 120 + 3 * len(test.points) * (seconds + 5)
+    completed = plan.jobs.run(job, name, plan.target, values, timeout_s)
+    (plan.jobs.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
     what = f"round {number} of {test.name}"
     ended_well(completed, f"fio in {what}")
     device_bytes = counted_bytes(machine, plan.device, WRITTEN_SECTORS, since=before)

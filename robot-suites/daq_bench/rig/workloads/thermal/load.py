@@ -11,8 +11,10 @@ from typing import Any
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.load import Demand
 from daq_bench.rig.base.shell import Completed
+from daq_bench.rig.candidate.load_target import FileTarget
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared import fio
+from daq_bench.rig.workloads.shared.fio_job import JobFiles, Value
 from daq_bench.rig.workloads.thermal.watch import Rule
 
 FILE = "thermal.bin"
@@ -30,6 +32,9 @@ class Plan:
     raw: Path
     points: Sequence[Path]
     run: dict[str, Any]
+
+    def target(self, machine: Machine) -> FileTarget:
+        return FileTarget(machine, self.scratch / FILE)
 
     @property
     def drives(self) -> list[str]:
@@ -50,35 +55,33 @@ class Load:
         self._trigger = plan.work / f"{self._stem}.stop"
         self._max_s = max_s
         self._done: Completed | BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name=self._stem, daemon=True)
 
-    def arguments(self) -> list[str]:
+    def command(self) -> list[str]:
+        """fio's command line, whose job file lies on the candidate from now on."""
         parameters = self._plan.parameters
-        cap = parameters.get("rate_size")
-        return [
-            *fio.writing(self._plan.scratch / FILE),
-            f"--name={self._stem}",
-            f"--bs={parameters['block_size']}",
-            f"--size={parameters['file_size'] // parameters['block_size'] * parameters['block_size']}",
-            f"--iodepth={parameters['io_depth']}",
-            *([f"--rate={cap}"] if cap else []),
-            "--overwrite=1",
-            "--time_based",
-            f"--runtime={self._max_s:g}s",
-            f"--trigger-file={self._trigger}",
-            f"--aux-path={self._plan.work}",  # where the trigger leaves its state, which nobody wants
-            f"--write_bw_log={self._plan.work / self._stem}",
-            f"--log_avg_msec={WINDOW_MS}",
-            "--log_unix_epoch=1",
-        ]
+        block = parameters["block_size"]
+        values: dict[str, Value] = {
+            "NAME": self._stem,
+            "BLOCK_BYTES": block,
+            "SIZE_BYTES": parameters["file_size"] // block * block,
+            "IO_DEPTH": parameters["io_depth"],
+            "RATE_BYTES": parameters.get("rate_size") or 0,
+            "RUNTIME": f"{self._max_s:g}s",
+            "WINDOW_MS": WINDOW_MS,
+        }
+        # The trigger leaves a state in aux-path, which nobody wants.
+        ending = [f"--trigger-file={self._trigger}", f"--aux-path={self._plan.work}"]
+        jobs, target = JobFiles(self._machine, self._plan.work, self._plan.raw), self._plan.target(self._machine)
+        return jobs.command("thermal-soak", self._stem, target, values, options=ending)
 
-    def _run(self) -> None:
+    def _run(self, argv: list[str]) -> None:
         try:
-            self._done = self._machine.run(self.arguments(), timeout_s=self._max_s + 300)
+            self._done = self._machine.run(argv, timeout_s=self._max_s + 300)
         except BaseException as error:  # handed to whoever waits in `stop`
             self._done = error
 
     def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, args=[self.command()], name=self._stem, daemon=True)
         self._thread.start()
 
     def running(self) -> bool:

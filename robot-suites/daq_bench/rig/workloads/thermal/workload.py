@@ -21,13 +21,13 @@ from daq_bench.bench_model.workloads.thermal.soak import PROBE, SOAK
 from daq_bench.rig.candidate.bmc import FanDuty
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
-from daq_bench.rig.candidate.load_target import FileTarget
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared import fio
 from daq_bench.rig.workloads.shared.base import Report, Workload
+from daq_bench.rig.workloads.shared.fio_job import JobFiles
 from daq_bench.rig.workloads.shared.plan import Ground, Step
 from daq_bench.rig.workloads.thermal.hazard_schedule import HazardSchedule
-from daq_bench.rig.workloads.thermal.load import FILE, Load, Plan
+from daq_bench.rig.workloads.thermal.load import Load, Plan
 from daq_bench.rig.workloads.thermal.watch import DANGER_K, Rule, Watch, decide
 
 NAME = "thermal"
@@ -155,7 +155,8 @@ class Soak:
         rule = self._plan.rule(limits["min_s"], limits["max_s"])
         try:
             self._report("laying out the soak's file", 0, 4, parameters["file_size"] / 2e9)
-            fio.lay_out(FileTarget(self._machine, self._plan.scratch / FILE), self._plan.parameters["file_size"])
+            jobs = JobFiles(self._machine, self._plan.work, self._plan.raw)
+            fio.lay_out(jobs, "thermal", self._plan.target(self._machine), self._plan.parameters["file_size"])
             self._report("soak", 1, 4, limits["max_s"])
             loads = [self._load(SOAK, rule, self._hazards.play)]
             self._hazards.release()
@@ -167,7 +168,7 @@ class Soak:
                 loads.append({**self._load(PROBE, short), "stopped_by": "time limit"})
             sweep = self._sweep()
         finally:
-            self._machine.remove(self._plan.scratch / "thermal.bin")
+            self._plan.target(self._machine).remove()
         cap = parameters.get("rate_size")
         return {
             "schema_version": 1,
