@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 
 TARGETS := help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden writable packages packages-test \
     packages-virtual apt apt-test python \
-    influxd influxd2 test-influx2 test-systems soak fuzz build native native-portable agent qualify plan resume bench bench-table self-qualify \
+    influxd influxd2 test-influx2 test-systems soak fuzz build native native-portable agent qualify plan resume bench bench-table self-qualify samples \
     crash-trials check slow test study audit lint lint-docs lint-python lint-types lint-imports lint-robot lint-ansible \
     lint-collection collection keywords-doc lint-shell lint-native validate provision verify restore unlock tables site export-metrics \
     history gather report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start \
@@ -128,6 +128,9 @@ bench-table: python ##3 write what `make bench` measured last into the READMEs
 self-qualify: python-test ##3 let the bench judge simulated runs whose truth it does not know
 	@PYTHONPATH=inventory:robot-suites:agents:reports $(VENV_PYTHON) -m daq_bench.simulation $(call option,--runs,RUNS) $(call option,--seed,SEED) $(call option,--jobs,JOBS) \
 	    $(call option,--scenario,SIMULATED) $(call option,--sample,SAMPLE)
+
+samples: python-test ##3 make one of each document from simulated servers, and docs/samples.md
+	@PYTHONPATH=inventory:robot-suites:agents:reports $(VENV_PYTHON) -m daq_bench.samples $(call option,--output,OUT)
 
 crash-trials: setup packages-virtual ##3 kill one process of the bench in real runs, judge, mend, resume
 	@PYTHONPATH=inventory:robot-suites:agents:reports:ansible/tests $(VENV_PYTHON) -m daq_bench.crash_trials $(call option,--trials,TRIALS) $(call option,--seed,SEED) $(call switch,--write,WRITE) $(if $(filter 1,$(call given,HAZARDS)),--hazards=light,$(call option,--hazards,HAZARDS)) $(call option,--only,ONLY)
