@@ -21,7 +21,9 @@ WRONG = 1
 
 def main() -> int:
     parser = Parser(prog="samples", description=__doc__)
-    parser.add_argument("--output", type=Path, default=OUT, metavar="DIR", help=f"folder for the documents (default {OUT.name})")
+    parser.add_argument(
+        "--output", type=Path, default=OUT, metavar="DIR", help=f"folder for the documents (default {OUT.name})"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
     chosen = parser.parse_args()
     try:

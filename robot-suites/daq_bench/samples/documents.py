@@ -63,16 +63,27 @@ def make(laboratory: Laboratory, out: Path) -> Iterator[Sample]:
         ("qualification-undecided", OPEN, "Qualification: undecided"),
     ):
         yield Sample(name, title, "one run of snb-100s", _qualification(made[Order(server, 1)], out / name))
-    compared = [root for order, root in made.items() if not order.drive and order.number <= EACH and order.server != OPEN]
-    yield Sample("comparison", "Comparison", "four candidates, three runs of each", _comparison(compared, laboratory, out))
+    compared = [
+        root for order, root in made.items() if not order.drive and order.number <= EACH and order.server != OPEN
+    ]
+    yield Sample(
+        "comparison", "Comparison", "four candidates, three runs of each", _comparison(compared, laboratory, out)
+    )
     tested = [root for order, root in made.items() if order.drive]
     yield Sample("lot", "Lot", f"{DRIVES} of {LOT} drives of one model", _lot(tested, out))
     own = [root for order, root in made.items() if order.server == ALPHA]
     yield Sample("trend", "Trend", f"{NIGHTS} nights of one candidate", _trend(own, out))
     last = [root for order, root in made.items() if not order.drive and order.number == EACH]
-    yield Sample("nightly", "Night", "one night of four candidates", _night([*last, made[Order(OPEN, 1)]], laboratory, out))
+    yield Sample(
+        "nightly", "Night", "one night of four candidates", _night([*last, made[Order(OPEN, 1)]], laboratory, out)
+    )
     every = [*compared, made[Order(OPEN, 1)]]
-    yield Sample("site", "Site", "the index of these runs and of the night (a picture: its links lead to bundles)", _site(every, laboratory))
+    yield Sample(
+        "site",
+        "Site",
+        "the index of these runs and of the night (a picture: its links lead to bundles)",
+        _site(every, laboratory),
+    )
     yield Sample("dashboards", "Dashboards", "the layout of the Grafana dashboards; no run", _dashboards(out))
 
 

@@ -23,9 +23,9 @@ SCREEN_PX = (1280, 1700)
 TOOL_S_MAX = 180.0
 HEAD = f"""# What you will get
 
-`make samples` (some minutes, OUT=build/samples) makes these documents of simulated servers, and this page with their first pages. No server
-was measured: each page says {MARK}, the prices are made up, and no bundle is left behind. The runs are those of `snb-100s` against `dune-snb`
-as shipped.
+`make samples` (four minutes, OUT=build/samples) makes these documents of simulated servers, and this page with their first
+pages. No server was measured: each page says {MARK}, the prices are made up, and no bundle is left behind. The runs are those of
+`snb-100s` against `dune-snb` as shipped.
 """
 
 
@@ -48,8 +48,9 @@ class Tools:
         if shown.suffix == ".pdf":
             words = [self.pdftoppm, "-png", "-singlefile", "-r", "110", str(shown), str(made.with_suffix(""))]
         else:
-            words = [self.chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={folder / 'chromium'}",
-                f"--window-size={SCREEN_PX[0]},{SCREEN_PX[1]}", f"--screenshot={made}", shown.as_uri()]  # fmt: skip
+            words = [self.chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+            words += [f"--user-data-dir={folder / 'chromium'}", "--window-size={},{}".format(*SCREEN_PX)]
+            words += [f"--screenshot={made}", shown.as_uri()]
         done = subprocess.run(words, capture_output=True, text=True, timeout=TOOL_S_MAX, check=False)
         if done.returncode or not made.is_file():
             raise BenchError(f"{shown.name} cannot be pictured: {done.stderr.strip()[-300:]}")
@@ -71,5 +72,8 @@ def write(samples: Sequence[Sample], tools: Tools, pictures: Path = PICTURES, pa
 
 
 def text_of(samples: Sequence[Sample]) -> str:
-    parts = [f"## {one.title}\n\nOf {one.of}.\n\n![{one.title}: its first page](images/samples/{one.name}.webp)\n" for one in samples]
+    parts = [
+        f"## {one.title}\n\nOf {one.of}.\n\n![{one.title}: its first page](images/samples/{one.name}.webp)\n"
+        for one in samples
+    ]
     return "\n".join([HEAD, *parts])

@@ -93,7 +93,8 @@ def _made(asked: tuple[Order, Path, Path]) -> Path:
     run = simulate(spec, own, SCENARIO)
     if run.bundle is None:
         raise BenchError(f"{spec.name} is refused before there is a bundle: {run.reasons[0]}")
-    run.bundle.save_run(simulated=False)
+    reduced = [text for text in run.bundle.run.scaled_down or [] if not text.startswith(MARK)]
+    run.bundle.save_run(simulated=False, scaled_down=reduced)
     verdict = judge_bundle(run.bundle.path)
     run.bundle.write("verdict.json", verdict)
     run.bundle.event("verdict", "judge", verdict.outcome, reasons=verdict.reasons)

@@ -18,6 +18,7 @@ from daq_bench.bench_report.workloads.latency_under_load.figures import nines, s
 Document = dict[str, Any]
 HEIGHT_MM = 66.0
 ROOM = 1.12
+SAME = 0.01  # of a value: nearer lines cannot be told apart on paper
 END = 100.0  # percentile: the highest value has no nines of its own and is not drawn
 TICKS = (50.0, 90.0, 99.0, 99.9, 99.99)
 
@@ -72,15 +73,17 @@ def _figure(found: Document, one: Document) -> Figure:
     tags = words.letters(found)
     own = sorted(one["contenders"], key=lambda each: list(tags).index(each["name"]))
     places = {each: place for place, each in enumerate(tags)}
-    drawn = [each for each in own if places[each["name"]] < len(SERIES)]
+    left = [each for each in own if places[each["name"]] >= len(SERIES)]
+    alike = _alike([each for each in own if each not in left])
+    drawn = [each[0] for each in alike]
     with sheet(HEIGHT_MM) as (figure, (axes,)):
-        for each in drawn:
+        for each, *same in alike:
             colour, dashes, marker = SERIES[places[each["name"]]]
             points = [point for point in each["points"] if one["name"] != LATENCY or point[0] < END]
             x = [look.across(point[0]) for point in points]
             middle, low, high = ([look.up(point[at]) for point in points] for at in (1, 2, 3))
             axes.plot(
-                x, middle, color=colour, linestyle=dashes, marker=marker, label=words.label(found, each["name"]),
+                x, middle, color=colour, linestyle=dashes, marker=marker, label=_label(found, each, same),
                 markevery=max(1, len(x) // 12), zorder=4,
             )  # fmt: skip
             if each["passes"] > 1:
@@ -89,14 +92,48 @@ def _figure(found: Document, one: Document) -> Figure:
         legend_above(axes, columns=3)
         alt = f"{look.title} of {len(drawn)} candidates: {'; '.join(_said(each, look, tags) for each in drawn)}."
         svg = to_svg(figure, name, alt)
-    used = ", ".join(f"{tags[each['name']]} {each['passes']} of {each['runs']} runs" for each in drawn)
+    used = "; ".join(
+        f"{tags[each['name']]}: {each['passes']} in {_runs(each['runs'])}" for each in own if each not in left
+    )
     caption = f"{look.caption} Line: the median of all passes ({used}); band: the lowest to the highest of them."
-    if left := [tags[each["name"]] for each in own if each not in drawn]:
-        caption += f" Not drawn, for want of colours: {', '.join(left)}; comparison.json has them."
+    if left:
+        caption += f" Not drawn, for want of colours: {', '.join(tags[each['name']] for each in left)}; comparison.json has them."
     lacking = [tag for each, tag in tags.items() if each not in {one_["name"] for one_ in own}]
     if lacking:
         caption += f" No such evidence: {', '.join(lacking)}."
-    return Figure(name, look.title, caption, alt, svg, _see(drawn, look, one["name"], tags))
+    if any(same for _, *same in alike):
+        caption += f" Candidates whose lines lie within {SAME:.0%} of each other all along share one."
+    return Figure(
+        name, look.title, caption, alt, svg, _see([each for each in own if each not in left], one["name"], tags)
+    )
+
+
+def _runs(number: int) -> str:
+    return f"{number} run{'s' if number != 1 else ''}"
+
+
+def _alike(own: Sequence[Document]) -> list[list[Document]]:
+    """Candidates whose lines would lie on each other, together."""
+    found: list[list[Document]] = []
+    for one in own:
+        same = next((each for each in found if _coincide(each[0]["points"], one["points"])), None)
+        if same is None:
+            found.append([one])
+        else:
+            same.append(one)
+    return found
+
+
+def _coincide(one: Sequence[Sequence[float]], other: Sequence[Sequence[float]]) -> bool:
+    pairs = list(zip(one, other, strict=False))
+    return len(one) == len(other) and all(
+        a[0] == b[0] and abs(a[1] - b[1]) <= SAME * max(abs(a[1]), abs(b[1])) for a, b in pairs
+    )
+
+
+def _label(found: Document, one: Document, same: Sequence[Document]) -> str:
+    tags = words.letters(found)
+    return words.label(found, one["name"]) + "".join(f" = {tags[each['name']]}" for each in same)
 
 
 def _axes(axes: Axes, name: str, look: Look, drawn: Sequence[Document], found: Document) -> None:
@@ -130,13 +167,20 @@ def _said(one: Document, look: Look, tags: dict[str, str]) -> str:
     return f"{tags[one['name']]} from {significant(min(values), 3)} to {significant(max(values), 3)}"
 
 
-def _see(drawn: Sequence[Document], look: Look, name: str, tags: dict[str, str]) -> str:
+def _see(drawn: Sequence[Document], name: str, tags: dict[str, str]) -> str:
     """The ends that a reader compares: the highest rate, the last rate, the tail."""
     if name in (LATENCY, LOAD):
-        tail = {each["name"]: max(point[1] for point in each["points"] if name != LATENCY or point[0] < END) for each in drawn}
-        said = ", ".join(f"{tags[key]} {significant(us / 1000, 3)}{THIN}ms" for key, us in tail.items())
+        tail = {
+            each["name"]: max(point[1] for point in each["points"] if name != LATENCY or point[0] < END)
+            for each in drawn
+        }
+        said = ", ".join(f"{tags[key]}\u00a0{significant(us / 1000, 3)}{THIN}ms" for key, us in tail.items())
         return f"At the end of its curve the latency is: {said}."
     pick = max if name == BLOCKS else (lambda points: points[-1])
     ends = {each["name"]: _in_gb(pick([point[1] for point in each["points"]])) for each in drawn}
     what = "The highest rate is" if name == BLOCKS else "At the end of the writing the rate is"
-    return f"{what}: " + ", ".join(f"{tags[key]} {significant(rate, 3)}{THIN}GB/s" for key, rate in ends.items()) + "."
+    return (
+        f"{what}: "
+        + ", ".join(f"{tags[key]}\u00a0{significant(rate, 3)}{THIN}GB/s" for key, rate in ends.items())
+        + "."
+    )

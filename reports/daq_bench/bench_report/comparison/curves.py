@@ -1,7 +1,7 @@
 """Curves of several candidates laid over each other, from their runs' results.
 
-Promise: a curve is the median of all runs of its candidate that are used (repetitions included), with the lowest and the highest of them; no
-run is chosen. A kind of curve is there where at least two candidates have its evidence."""
+Promise: a curve is the median of all runs of its candidate that are used (repetitions included), with the lowest and the highest of
+them; no run is chosen. A kind of curve is there where at least two candidates have its evidence."""
 
 from __future__ import annotations
 
@@ -25,7 +25,12 @@ Series = list[tuple[float, float]]  # x and y of one pass over the axis
 LEAST = 2  # candidates
 STRETCHES = 60  # of what was written
 TAIL = 99.9  # percentile of the latency against the offered rate
-BLOCKS, LATENCY, LOAD, WRITTEN = "rate-by-block-size", "latency-of-the-record", "latency-under-load", "rate-against-written"
+BLOCKS, LATENCY, LOAD, WRITTEN = (
+    "rate-by-block-size",
+    "latency-of-the-record",
+    "latency-under-load",
+    "rate-against-written",
+)
 
 
 def curves(sources: Sequence[Source]) -> list[Document]:
@@ -81,7 +86,9 @@ def _load(source: Source) -> list[Series]:
     if node is None:
         return []
     points = [one for one in node.typed(LatencyUnderLoad).points if one.admissible]
-    tails = [(one.asked_bytes_per_s, {each.percentile: each.us for each in one.percentiles}.get(TAIL)) for one in points]
+    tails = [
+        (one.asked_bytes_per_s, {each.percentile: each.us for each in one.percentiles}.get(TAIL)) for one in points
+    ]
     return [[(rate, us) for rate, us in tails if us is not None]]
 
 

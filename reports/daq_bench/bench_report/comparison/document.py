@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -28,7 +29,7 @@ from daq_bench.bench_report.output.paper import Paper
 from daq_bench.bench_report.workloads.raid_vs_3dxp.section import performance, rates_figure
 
 Document = dict[str, Any]
-FIGURES_MAX = 6
+FIGURES_MAX = 4
 SEEN = (6, 1 - 0.05 ** (1 / 6))  # runs, and the share of bad ones that they miss with a chance of 5 %
 NAMED_MAX = 2  # runs that the warning on the first page names; the section has all
 
@@ -89,19 +90,18 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
 
 
 def _told_once(*sections: Section) -> tuple[Section, ...]:
-    """The sections that say something. What all others say is missing stands in one list, where the first of them stood."""
-    kept: list[Section] = []
-    missing: dict[str, None] = {}
-    at = 0
+    """The sections that say something. What is missing stands in one list, before how it was computed."""
+    kept, missing = list[Section](), dict[str, None]()
     for one in sections:
-        lacking = [part.text for part in one.parts if isinstance(part, Lacking)]
-        if len(lacking) < len(one.parts):
-            kept.append(one)
-        else:
-            at = at if missing else len(kept)
-            missing.update(dict.fromkeys(lacking))
-    said = [Section("missing", "What this comparison cannot say", tuple(map(Lacking, missing)))] if missing else []
-    return (*kept[:at], *said, *kept[at:])
+        missing.update(dict.fromkeys(part.text for part in one.parts if isinstance(part, Lacking)))
+        if parts := tuple(part for part in one.parts if not isinstance(part, Lacking)):
+            kept.append(replace(one, parts=parts))
+    said = [Section("missing", "What this comparison cannot say", (Bullets(tuple(map(_capital, missing))),))]
+    return (*kept[:-1], *(said if missing else []), *kept[-1:])
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:].rstrip('.')}."
 
 
 def _accepted(found: Document) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -157,11 +157,15 @@ def _drawn(found: Document) -> list[Document]:
     scatter = [
         one
         for one in found["requirements"]
-        if sum(each["value"] is not None for each in one["contenders"]) > 1
+        if one["comparison"] != "equal"  # met or missed, and nothing in between
+        and sum(each["value"] is not None for each in one["contenders"]) > 1
         and any(each["interval"] and each["interval"][0] < each["interval"][1] for each in one["contenders"])
     ]
     order = sorted(scatter, key=lambda one: (one["id"] not in keys, one["severity"] != "mandatory"))
-    return order[:FIGURES_MAX]
+    of_metric = {
+        one["metric"]: one for one in reversed(order)
+    }  # one figure for each metric, in whatever units it is asked for
+    return [one for one in order if one is of_metric[one["metric"]]][:FIGURES_MAX]
 
 
 def _values(found: Document, one: Document) -> Figure:

@@ -118,7 +118,14 @@ def _rows(axes: Axes, labels: Sequence[str]) -> None:
 
 
 def pareto_figure(
-    name: str, title: str, caption: str, points: Sequence[ParetoPoint], across: str, up: str, floor: Bound, height_mm: float
+    name: str,
+    title: str,
+    caption: str,
+    points: Sequence[ParetoPoint],
+    across: str,
+    up: str,
+    floor: Bound,
+    height_mm: float,
 ) -> Figure:
     """Draws price against margin: the best place is up and to the left, the worst down and to the right. Boxes are the intervals, the
     line is what is asked."""

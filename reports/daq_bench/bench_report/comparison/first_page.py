@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
+from daq_bench.bench_model.tender.contenders import Series, estimate
 from daq_bench.bench_report.base.marks import see_section
 from daq_bench.bench_report.base.units import NONE, SIDES, SPELLED, THIN, quantity, significant
 from daq_bench.bench_report.comparison import words
@@ -28,8 +29,9 @@ TEXT_MAX, NAME_MAX, NAMED_MAX = 62, 16, 4
 PLOT_MM = 58.0
 RANK = {"missed": 0, "undecided": 1, None: 2, "met": 3}  # what decides stands first
 RULE = (
-    "One column is one candidate. All its runs that count are pooled: a value is their mean, and what one run missed is missed, whatever "
-    "later runs met. No run is chosen. Runs that do not count are named in the first row and are in no value."
+    "One column is one candidate. All its runs that count are pooled: a value is their mean (geometric where all lie above zero), and what "
+    "one run missed is missed, whatever later runs met. No run is chosen. Runs that do not count are named in the first row and are in no "
+    "value."
 )
 RULE_UNRANKED = (
     "One column is one candidate. All its runs that measured something are pooled: a value is their mean, and what one run missed is "
@@ -55,8 +57,7 @@ def matrix(found: Document, columns: Sequence[str], table: str, rows_max: int | 
     if len(columns) < len(tags) and rows_max:
         caption += f" {len(tags) - len(columns)} more candidates: {see_section('ranking')}."
     heads = ("Requirement", *(f"{tags[name]} {_cut(name, NAME_MAX)}" for name in columns))
-    best = [] if not found["decision"]["best"] else [1]
-    return Table(heads, "t" * len(heads), tuple(rows), caption, table, frozenset(best))
+    return Table(heads, "t" * len(heads), tuple(rows), caption, table)
 
 
 def front_matrix(found: Document) -> Table:
@@ -138,7 +139,7 @@ def _pooled(found: Document) -> dict[str, dict[str, Document]]:
         own = [row for one in found.get("unranked", []) if one["name"] == name for row in one["rows"]]
         for key in dict.fromkeys(row["id"] for row in own):
             rows = [row for row in own if row["id"] == key and row["measured"] is not None]
-            value = fmean(row["measured"] for row in rows) if rows else None
+            value = estimate(Series(tuple(row["measured"] for row in rows)), rows[0]["unit"])[0] if rows else None
             made[name][key] = {"value": value, "decision": _all(rows), "unit": own[0]["unit"]}
             made[name][key]["unit"] = next(row["unit"] for row in own if row["id"] == key)
     return made
@@ -161,7 +162,11 @@ def _requirement(one: Document) -> str:
     bound = one["bound"]
     if bound is None:
         return f"{one['id']} {_cut(one['text'], TEXT_MAX)} ({unit}{advisory})"
-    told = bound if isinstance(bound, str) else quantity(bound, one["unit"], trim=True)
+    if isinstance(bound, str):  # a field of the candidate's own entry
+        return (
+            f"{one['id']} {_cut(one['text'], TEXT_MAX)} ({unit}, {SIDES[one['comparison']]} what it declares{advisory})"
+        )
+    told = quantity(bound, one["unit"], trim=True)
     return f"{one['id']} {_cut(one['text'], TEXT_MAX)} ({SIDES[one['comparison']]} {told}{advisory})"
 
 
@@ -176,7 +181,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def margin_figure(found: Document) -> Figure | None:
-    """Price (or, without prices, power) against the margin of the throughput over what is asked; the margin alone where neither is known."""
+    """Price (else power) against the margin of the throughput over what is asked; the margin alone where neither is known."""
     speed = next((one for one in _asked(found) if one["id"] == found["speed"]), None)
     if speed is None or not isinstance(speed["bound"], int | float) or speed["bound"] <= 0:
         return None
@@ -208,13 +213,24 @@ def _against_price(found: Document, speed: Document) -> Figure:
     ]
     caption = (
         f"Best is above and to the left. Margin: of {speed['id']}, over {quantity(bound, speed['unit'], trim=True)}; boxes: its "
-        f"95{THIN}% intervals. Dominated: {'; '.join(beaten) or 'none'}."
-        + (" Barred: may not be chosen." if any(one["barred"] for one in pareto["points"]) else "")
+        f"95{THIN}% intervals. Dominated (no better in either, worse in one): {'; '.join(beaten) or 'none'}."
+        + (
+            " Barred: may not be chosen, and beside the front."
+            if any(one["barred"] for one in pareto["points"])
+            else ""
+        )
         + ("" if priced else " Not all have a price: power stands in its place.")
     )
     title = "Price against margin" if priced else "Power per throughput against margin"
     return pareto_figure(
-        "pareto", title, caption, points, across, "margin over what is asked (%)", floor=_floor(speed), height_mm=PLOT_MM
+        "pareto",
+        title,
+        caption,
+        points,
+        across,
+        "margin over what is asked (%)",
+        floor=_floor(speed),
+        height_mm=PLOT_MM,
     )
 
 
@@ -239,7 +255,11 @@ def _margins_alone(found: Document, speed: Document) -> Figure | None:
         return None
     caption = (
         f"Margin of {speed['id']} over {quantity(bound, speed['unit'], trim=True)}. More is better. Bar: 95{THIN}% interval. "
-        + ("Not all have a price in one currency, so that no axis has it." if found["contenders"] else "This run only: nothing is ranked.")
+        + (
+            "Not all have a price in one currency, so that no axis has it."
+            if found["contenders"]
+            else "This run only: nothing is ranked."
+        )
     )
     return value_figure("margins", "Margin over the throughput asked for", caption, rows, "margin (%)", _floor(speed))
 

@@ -67,9 +67,7 @@ def meaning(found: Document) -> str:
         return f"No award is made: {said}. {trade_off(found)}".strip()
     if kind == CLEAR:
         within = percent(100 * found["score_contrasts"][0]["margin"])
-        return (
-            f"Choose {_tagged(found, best)}. By your weights it is best, by more than chance and the indifference of {within} explain."
-        )
+        return f"Choose {_tagged(found, best)}. By your weights it is best, by more than chance and the indifference of {within} explain."
     return f"{_tied(found)} {_choices(found)}"
 
 
@@ -99,7 +97,9 @@ def _choices(found: Document) -> str:
     )  # fmt: skip
     if saved := _saved(found):
         least, following, amount = saved
-        return f"Choose {_tagged(found, least)}, which costs {amount} less than {_tagged(found, following)}; or {measure}."
+        return (
+            f"Choose {_tagged(found, least)}, which costs {amount} less than {_tagged(found, following)}; or {measure}."
+        )
     return f"Choose by what was not weighed, or {measure}." if more else f"Choose by what was not weighed; {measure}."
 
 
@@ -116,10 +116,11 @@ def trade_off(found: Document) -> str:
     pair = {fast["name"], slow["name"]}
     contrast = next((one for one in speed["contrasts"] if {one["first"], one["second"]} == pair), None)
     share = percent(100 * (rates[fast["name"]] / rates[slow["name"]] - 1), 2)
+    more = more_text(contrast["more_runs"] if contrast else None)
     sure = (
         f"is {share} faster than {_tagged(found, slow['name'])}"
         if contrast and contrast["better"]
-        else f"and {_tagged(found, slow['name'])} are not told apart by throughput ({more_text(contrast['more_runs'] if contrast else None)})"
+        else f"and {_tagged(found, slow['name'])} are not told apart by throughput ({more})"
     )
     return f"{_tagged(found, fast['name'])} {sure}{_costs_more(found, fast, slow)}."
 
@@ -210,7 +211,7 @@ def _near(found: Document) -> Iterator[str]:
 
 
 def _saved(found: Document) -> tuple[str, str, str] | None:
-    """Where nothing tells contenders apart: the cheapest, the one after it, and by how much; None unless all have a price in one currency."""
+    """Of those that are not told apart the cheapest, the one after it, and the difference; None unless all have a price in one currency."""
     decision = found["decision"]
     near = [decision["best"], *(one["name"] for one in decision["near"])]
     costs = {
