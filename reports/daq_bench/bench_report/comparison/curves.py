@@ -6,7 +6,6 @@ them; no run is chosen. A kind of curve is there where at least two candidates h
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate
 from math import ceil, floor, log10
 from statistics import median
 from typing import Any
@@ -19,6 +18,7 @@ from daq_bench.bench_model.workloads.saturation.document import SaturationAnalys
 from daq_bench.bench_model.workloads.snb_record import SnbRecord
 from daq_bench.bench_report.comparison.bundles import Source
 from daq_bench.bench_report.comparison.contenders import grouped
+from daq_bench.bench_report.figures.written import summed, written_of
 
 Document = dict[str, Any]
 Series = list[tuple[float, float]]  # x and y of one pass over the axis
@@ -98,19 +98,11 @@ def _written(source: Source) -> list[Series]:
     node = source.result("saturation_analysis")
     if node is not None:
         rows = node.typed(SaturationAnalysis).repetitions
-        return [_summed(row.throughput_bytes_per_s_samples, row.step_s) for row in rows if row.step_s is not None]
+        return [summed(row.throughput_bytes_per_s_samples, row.step_s) for row in rows if row.step_s is not None]
     node = source.result("block_scan")
     if node is None:
         return []
-    scan = node.typed(BlockScan)
-    again = [one for one in scan.large_blocks.repetitions if one.admissible]
-    largest = max((one.block_bytes for one in again), default=0)
-    samples = [rate for one in again if one.block_bytes == largest for rate in one.throughput_bytes_per_s_samples]
-    return [_summed(samples, scan.sample_s)]
-
-
-def _summed(rates: Sequence[float], step_s: float) -> Series:
-    return list(zip(accumulate(rate * step_s for rate in rates), rates, strict=True))
+    return [written_of(node.typed(BlockScan))[0]]
 
 
 def _on_one_grid(passes: Mapping[str, list[Series]]) -> dict[str, list[Series]]:
