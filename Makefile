@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-TARGETS := help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden writable packages packages-test \
+TARGETS := help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden coverage mutants writable packages packages-test \
     packages-virtual apt apt-test python \
     influxd influxd2 test-influx2 test-systems soak fuzz build native native-portable agent qualify plan resume bench bench-table self-qualify samples \
     crash-trials check slow test study audit lint lint-docs lint-python lint-types lint-imports lint-robot lint-ansible \
@@ -254,6 +254,12 @@ test: packages-test packages-virtual setup $(if $(filter-out 0,$(call given,INFL
 check: python-test ##3 lints, types and tests of what changed (BASE=commit), in under a minute
 	@$(VENV_PYTHON) .ci/check.py
 
+coverage: python-test packages-test ##3 measure which branches of the rooms that decide and of daqwriter tests take
+	@$(VENV_PYTHON) .ci/branches.py
+
+mutants: python-test ##3 change the rooms that decide, one place at a time: a test must notice
+	@$(VENV_PYTHON) .ci/mutants.py $(call option,--rooms,ROOMS) $(call option,--files,FILES) $(call option,--sample,SAMPLE) $(call option,--seed,SEED) $(call option,--jobs,JOBS)
+
 slow: python-test ##3 write .ci/slow.txt, the tests that make check leaves out
 	@$(VENV_PYTHON) .ci/slow.py
 
@@ -291,7 +297,7 @@ lint-python:
 	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci conftest.py
 
 lint-types:
-	@$(BIN)/mypy inventory/daq_bench/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/daq_bench/audit robot-suites/daq_bench/rig robot-suites/daq_bench/simulation robot-suites/daq_bench/samples robot-suites/daq_bench/crash_trials robot-suites/daq_bench/virtual_candidate robot-suites/libraries reports/daq_bench/bench_report reports/daq_bench/bench_dashboards agents/daq_bench/telemetry_agent agents/daq_bench/analysis_reader robot-suites/daq_bench/bench_rounds robot-suites/daq_bench/fleet_bench native-writer/bench/daq_bench/writer_bench agents/daq_bench/telemetry_bench agents/daq_bench/hot_store_bench reports/daq_bench/reporting_bench .ci/checks.py .ci/check.py .ci/docs.py .ci/slow.py conftest.py
+	@$(BIN)/mypy inventory/daq_bench/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/daq_bench/audit robot-suites/daq_bench/rig robot-suites/daq_bench/simulation robot-suites/daq_bench/samples robot-suites/daq_bench/crash_trials robot-suites/daq_bench/virtual_candidate robot-suites/libraries reports/daq_bench/bench_report reports/daq_bench/bench_dashboards agents/daq_bench/telemetry_agent agents/daq_bench/analysis_reader robot-suites/daq_bench/bench_rounds robot-suites/daq_bench/fleet_bench native-writer/bench/daq_bench/writer_bench agents/daq_bench/telemetry_bench agents/daq_bench/hot_store_bench reports/daq_bench/reporting_bench .ci/checks.py .ci/check.py .ci/docs.py .ci/slow.py .ci/branches.py .ci/mutants.py conftest.py
 
 lint-imports:
 	@$(BIN)/lint-imports --no-cache --no-logo

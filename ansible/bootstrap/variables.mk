@@ -53,6 +53,7 @@ reads.bench := PARTS QUICK BENCH_DIR
 reads.bench-table := FILE PARTS
 reads.self-qualify := RUNS SEED JOBS SIMULATED SAMPLE
 reads.samples := OUT
+reads.mutants := ROOMS FILES SAMPLE SEED JOBS
 reads.crash-trials := TRIALS SEED WRITE HAZARDS ONLY
 reads.keywords-doc := OUT
 reads.test := SANITIZERS INFLUX2 CAMPAIGNS FULL

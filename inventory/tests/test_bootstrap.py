@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from scipy.fft import dct
+from scipy.stats import skew
 from scipy.stats import t as student_t
 
 from daq_bench.bench_model.statistics import bootstrap
@@ -94,6 +95,32 @@ def test_a_series_that_is_too_short_gets_no_interval_and_is_told_why(series: lis
 )  # fmt: skip
 def test_only_a_refusal_for_autocorrelation_says_so(series: list[float], correlated: bool) -> None:
     assert mean_interval(series, 0.95, 1).correlated is correlated
+
+
+@pytest.mark.parametrize(("peak", "refused"), [(14.5, False), (15.5, True)])
+def test_a_rare_deviation_counts_by_skewness_over_the_root_of_n(peak: float, refused: bool) -> None:
+    """The bound is 0.35, set by simulation (docs/statistics.md); scipy.stats.skew is the measure from outside."""
+    series = np.random.default_rng(3).standard_normal(200)
+    series[100] += peak
+    share = abs(float(skew(series))) / math.sqrt(len(series))
+    assert 0.32 < share < 0.37 and (share > 0.35) is refused
+    found = mean_interval(series.tolist(), 0.95, 1)
+    assert (found.interval is None) is refused
+    assert ("rare large deviations" in found.reason) is refused and not found.correlated
+    if refused:
+        assert found.samples_needed == math.ceil(len(series) * (share / 0.35) ** 2)
+
+
+@pytest.mark.parametrize(("seed", "samples_needed"), [(24, 149), (16, None)])
+def test_a_series_needs_fifteen_independent_samples(seed: int, samples_needed: int | None) -> None:
+    """Of 120 samples of AR(1) with 0.5: blocks and frequencies would do in both, the mean's variance in one."""
+    noise = np.random.default_rng(seed).standard_normal(320)
+    series = np.zeros(320)
+    for at in range(1, 320):
+        series[at] = 0.5 * series[at - 1] + noise[at]
+    found = mean_interval(series[200:].tolist(), 0.95, 1)
+    assert found.samples_needed == samples_needed
+    assert found.correlated is (samples_needed is not None) is (found.interval is None)
 
 
 def test_a_long_series_is_averaged_in_groups_first() -> None:

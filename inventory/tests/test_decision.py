@@ -73,6 +73,8 @@ def test_undecided_says_how_much_more_would_decide() -> None:
     values = decide("at_least", 9.0, 0.0, interval(9.2, 8.8, 9.6))
     assert (values.more_repetitions, values.advice) == (18, "about 18 more repetitions would decide")
     assert decide("at_least", 9.0, 0.0, interval(8.8, 8.4, 9.2)).more_repetitions == 18
+    # With a guard band of 0.1 its lower half must shrink from 0.7 to 0.4: (0.7 / 0.4)^2 times six repetitions, less the six.
+    assert decide("at_least", 9.0, 0.1, interval(9.5, 8.8, 10.2)).more_repetitions == 13
     near = decide("at_least", 9.0, 0.0, interval(9.001, 8.8, 9.2))
     assert near.more_repetitions is None and "so near the bound" in near.advice
     guarded = decide("at_least", 9.0, 0.5, interval(9.4, 9.3, 9.5))
@@ -253,6 +255,13 @@ def test_an_interval_of_95_percent_is_not_taken_for_one_of_more() -> None:
     assert known(document, metric=GIVEN).method == (
         "none: the interval in results/x.json is one of 95%, and several looks ask for more"
     )
+
+
+def test_a_level_below_the_usual_one_is_not_taken() -> None:
+    """A result that names its own level of 0.5 is judged at 95 % all the same: six repetitions, not two."""
+    low = {**repeated(9500.0, 6), "stopping": {"confidence": 0.5}}
+    assert known(low) == known(repeated(9500.0, 6))
+    assert known({**repeated(9500.0, 5), "stopping": {"confidence": 0.5}}).this_run_only
 
 
 def cliffs(high: float, low: float, count: int = 6) -> list[list[float]]:

@@ -10,6 +10,7 @@ from scipy.stats import binomtest, f_oneway
 
 from daq_bench.bench_model.lot.drive_spread import clusters, grubbs_p, limiting, spread
 from daq_bench.bench_model.lot.sampling import (
+    Plan,
     acceptance_chance,
     failing_at_most,
     passing_share,
@@ -98,6 +99,21 @@ def test_acceptance_plans() -> None:
     assert plan_for(20_000) is None
     whole = plan_for(2)
     assert whole is not None and whole.sample == 2
+
+
+@pytest.mark.parametrize(
+    ("smallest", "largest", "letter", "sample", "aql_percent"),
+    [
+        (2, 8, "A", 2, 6.5), (9, 15, "B", 3, 4.0), (16, 25, "C", 5, 2.5), (26, 50, "D", 8, 1.5), (51, 90, "E", 13, 1.0),
+        (91, 150, "F", 20, 0.65), (151, 280, "G", 32, 0.4), (281, 500, "H", 50, 0.25), (501, 1200, "J", 80, 0.15),
+        (1201, 3200, "K", 125, 0.1), (3201, 10_000, "L", 200, 0.065),
+    ],
+)  # fmt: skip
+def test_the_plans_are_those_of_iso_2859_1(
+    smallest: int, largest: int, letter: str, sample: int, aql_percent: float
+) -> None:
+    """Lot sizes and code letters: table 1, general level II. Samples and the AQL of acceptance number 0: table 2-A."""
+    assert plan_for(smallest) == plan_for(largest) == Plan(letter, sample, aql_percent)
 
 
 DRIVES = {"a": [10.0, 10.2, 9.8], "b": [10.1, 9.9, 10.3], "c": [8.0, 8.2, 8.1], "d": [10.0, 10.1, 9.8]}

@@ -29,6 +29,7 @@ def after(values: list[float], lost: int = 0, plan: Looks | None = None, judged:
 def test_the_error_is_spent_evenly_on_the_looks() -> None:
     assert Looks(3, 3).confidence == 0.95
     assert Looks(1, 5).confidence == pytest.approx(0.99)
+    assert Looks(1, 5, stages=2).confidence == pytest.approx(0.995)  # Bonferroni over the looks of both stages
     assert [repetitions_for_median(level) for level in (0.95, 0.99, Looks(2, 12).confidence)] == [6, 8, 9]
 
 

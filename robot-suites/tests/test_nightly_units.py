@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.cli import parser
 
 UNITS = Layout().repository / "docs" / "nightly"
 ZONES = (
@@ -113,3 +114,12 @@ def test_the_units_call_what_is_there() -> None:
     mail = (UNITS / "daq-bench-nightly-mail.service").read_text(encoding="utf-8")
     (script,) = re.findall(r"^ExecStart=/bin/sh (\S+) \$\{ADDRESS\}$", mail, re.MULTILINE)
     assert os.access(Layout().repository / script, os.X_OK)
+
+
+def test_the_noon_timer_asks_the_command_that_there_is() -> None:
+    service = (UNITS / "daq-bench-night-missing.service").read_text(encoding="utf-8")
+    (words,) = re.findall(r"^ExecStart=/usr/bin/env \.venv/bin/daq-bench (.+)$", service, re.MULTILINE)
+    options = parser().parse_args(words.split())
+    assert options.overdue_h == 26.0
+    timer = (UNITS / "daq-bench-night-missing.timer").read_text(encoding="utf-8")
+    assert "OnCalendar=*-*-* 12:00:00\n" in timer

@@ -9,15 +9,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from daq_bench.bench_model.verdict.verdict import FAIL
+from daq_bench.bench_model.verdict.verdict import FAIL, INADMISSIBLE
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.base.terminal import printable
+from daq_bench.rig.base.terminal import printable, say
 from daq_bench.rig.cli.arguments import Command, add_jobs, add_run, count, name_list
 from daq_bench.rig.cli.exits import EXIT
 from daq_bench.rig.nightly.baselines import Baselines
 from daq_bench.rig.nightly.job import Where
 from daq_bench.rig.nightly.night import Nightly, new_folder
-from daq_bench.rig.nightly.plan import load_plan
+from daq_bench.rig.nightly.overdue import tell_overdue
+from daq_bench.rig.nightly.plan import load_declared, load_plan
 
 FOLDER = "nightly"
 JOBS = 4  # a control node gathers telemetry and renders reports for so many without trouble (docs/adr/0031)
@@ -43,12 +44,22 @@ def _add_nightly(command: argparse.ArgumentParser) -> None:
         "--keep-passes", type=count, metavar="N", help="DELETE bundles of PASS beyond the newest N of each task"
     )
     command.add_argument("--influx-url", metavar="URL", help="an InfluxDB of your own")
+    command.add_argument(
+        "--overdue-h",
+        type=_positive,
+        metavar="H",
+        help="run nothing: say, and tell the plan's webhook, if no night has begun for so many hours, or one was killed (status 3)",
+    )
     add_jobs(command, JOBS)
 
 
 def nightly(options: argparse.Namespace) -> int:
     layout = Layout()
     inventory = (options.inventory or layout.inventory / "lab.yml").resolve()
+    if options.overdue_h is not None:
+        console, notify = Console(stderr=True), load_declared(inventory).notify
+        late = tell_overdue(_nights(options), options.overdue_h, notify, lambda text: say(console, text))
+        return EXIT[INADMISSIBLE] if late else 0
     plan = load_plan(inventory, options.candidates, options.scenario)
     if options.time_limit_h is not None:
         plan = replace(plan, time_limit_s=3600.0 * options.time_limit_h)

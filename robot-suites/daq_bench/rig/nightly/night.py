@@ -18,16 +18,19 @@ from pathlib import Path
 from rich.console import Console
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
-from daq_bench.bench_model.documents.nights import Job, NightDocument, NightRun, NightState
+from daq_bench.bench_model.documents.nights import Job, NightDocument, NightRun, NightState, Word
 from daq_bench.bench_model.documents.struct import checked, read
 from daq_bench.bench_model.nights import ocp_tv
 from daq_bench.bench_model.nights.baseline import REGRESSED, compare
 from daq_bench.bench_model.nights.night import FINISHED, Night, read_night
 from daq_bench.bench_model.nights.outcome import (
     ERROR,
+    INTERRUPTED,
     REGRESSION,
+    SKIPPED,
     Entry,
     document,
+    headline,
     outcome_of,
     status_of,
     summary,
@@ -44,6 +47,7 @@ from daq_bench.rig.nightly.baselines import Baselines, prune
 from daq_bench.rig.nightly.fleet import Fleet
 from daq_bench.rig.nightly.job import Where, trust_of
 from daq_bench.rig.nightly.lanes import Stop
+from daq_bench.rig.nightly.notify import Teller, begun, changed, over, word_before
 from daq_bench.rig.nightly.plan import Plan
 
 DOCUMENT, SUMMARY, XUNIT, OCP = "nightly.json", "summary.txt", "xunit.xml", "ocp"
@@ -65,6 +69,9 @@ class Nightly:
         self._stop = Stop("the night's time limit was reached")
         self._resumed: dict[Job, list[Entry]] = {}
         self._red: dict[str, frozenset[str]] = {}
+        self._before: dict[Job, dict[str, Word]] = {}
+        self._told: set[tuple[Job, str]] = set()
+        self._teller = Teller(plan.notify, self._say)
 
     def carry_out(self, goes_on: bool) -> int:
         """Executes the night, or resumes it, while no other command is at it. Raises RefusedError where one is."""
@@ -74,7 +81,10 @@ class Nightly:
         with self._alone():
             if goes_on:
                 self.resume()
-            return self.execute()
+            try:
+                return self.execute()
+            finally:
+                self._teller.end()
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -115,7 +125,9 @@ class Nightly:
         point_latest(self._folder.parent, self._folder.name)
         if self._plan.time_limit_s is not None:
             self._stop.deadline = time.monotonic() + self._plan.time_limit_s
-        self._red = regressed_runs(self._folder.parent, self._say)
+        earlier = stored_nights(self._folder.parent, self._say)
+        self._red, self._before = regressed_runs(earlier), last_words(earlier, self._folder.name)
+        self._teller.tell(begun(self._folder.name, [job.name for job in self._plan.jobs]))
         fleet = Fleet(
             self._plan.jobs,
             self._where,
@@ -131,6 +143,15 @@ class Nightly:
     def _goes_on(self, entries: list[Entry]) -> None:
         self._entries = entries
         self._write("running")
+        self._tell_changes()
+
+    def _tell_changes(self) -> None:
+        """A run that was stopped says nothing new of its candidate."""
+        for run in self._document("running").runs:
+            before, key = word_before(run, self._before), (run.job, run.target)
+            if before and before != run.worst != INTERRUPTED and key not in self._told:
+                self._teller.tell(changed(self._folder.name, run, before))
+                self._told.add(key)
 
     def _compared(self, entry: Entry) -> Entry:
         """The entry with its comparison; a run that did not finish has none."""
@@ -177,8 +198,17 @@ class Nightly:
         self._write("interrupted" if interrupted else "finished", gone)
         self._write_ocp()
         self._render()
+        self._tell_end(interrupted)
         print((self._folder / SUMMARY).read_text(encoding="utf-8"), end="")
         return status_of(self._entries)
+
+    def _tell_end(self, interrupted: bool) -> None:
+        runs = self._document("finished").runs
+        self._teller.tell(
+            over(self._folder.name, runs, headline(self._entries), status_of(self._entries), self._folder)
+        )
+        if not interrupted:
+            self._teller.beat()
 
     def _prune(self, keep: int) -> list[str]:
         nights, _ = read_all([self._where.runs])
@@ -192,11 +222,13 @@ class Nightly:
         return gone
 
     def _write(self, state: NightState, deleted: Sequence[str] = ()) -> None:
-        times = (self._started, now_utc() if state in DONE else None)
-        found = document(self._entries, self._plan.jobs, state, self._folder.name, times, _versions(), deleted)
-        write_text_atomically(self._folder / DOCUMENT, to_json(checked(found)))
+        write_text_atomically(self._folder / DOCUMENT, to_json(checked(self._document(state, deleted))))
         write_text_atomically(self._folder / SUMMARY, summary(self._entries, self._started, str(self._folder)))
         write_text_atomically(self._folder / XUNIT, xunit(self._entries, self._folder.name))
+
+    def _document(self, state: NightState, deleted: Sequence[str] = ()) -> NightDocument:
+        times = (self._started, now_utc() if state in DONE else None)
+        return document(self._entries, self._plan.jobs, state, self._folder.name, times, _versions(), deleted)
 
     def _write_ocp(self) -> None:
         for night in (entry.night for entry in self._entries if entry.night):
@@ -229,21 +261,36 @@ class Nightly:
         say(self._console, text)
 
 
-def regressed_runs(nights: Path, say: Callable[[str], None]) -> dict[str, frozenset[str]]:
-    """Returns the runs that a night found worse, with the requirements: none is the last known good one of those after it. `baseline`
-    accepts what changed."""
-    found: dict[str, frozenset[str]] = {}
+def stored_nights(nights: Path, say: Callable[[str], None]) -> list[NightDocument]:
+    """The nights of a folder, the oldest first."""
+    found = []
     for file in nights.glob(f"*/{DOCUMENT}"):
         if file.parent.is_symlink():
             continue
         try:
-            stored = read(json.loads(file.read_text(encoding="utf-8")), NightDocument, str(file))
+            found.append(read(json.loads(file.read_text(encoding="utf-8")), NightDocument, str(file)))
         except (OSError, ValueError, BenchError) as error:
             say(f"warning: {file} cannot be read ({in_words(error)}): what that night found is not known")
-            continue
-        for run in stored.runs:
-            if run.run_id and run.worst == REGRESSION:
-                found[run.run_id] = frozenset(one.id for one in run.comparisons if one.result == REGRESSED)
+    return sorted(found, key=lambda night: night.started_utc)
+
+
+def regressed_runs(nights: Sequence[NightDocument]) -> dict[str, frozenset[str]]:
+    """Returns the runs that a night found worse, with the requirements: none is the last known good one of those after it. `baseline`
+    accepts what changed."""
+    return {
+        run.run_id: frozenset(one.id for one in run.comparisons if one.result == REGRESSED)
+        for night in nights
+        for run in night.runs
+        if run.run_id and run.worst == REGRESSION
+    }
+
+
+def last_words(nights: Sequence[NightDocument], but: str) -> dict[Job, dict[str, Word]]:
+    """How each job ended on each target in the newest night other than `but` that came to know something of it."""
+    found: dict[Job, dict[str, Word]] = {}
+    for run in (run for night in nights if night.nightly != but for run in night.runs):
+        if run.worst not in (INTERRUPTED, SKIPPED):
+            found.setdefault(run.job, {})[run.target] = run.worst
     return found
 
 

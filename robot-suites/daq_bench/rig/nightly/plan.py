@@ -13,6 +13,7 @@ from daq_bench.bench_model.documents.nights import Job
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.yaml_source import check, read_yaml
 from daq_bench.rig.base.settings import Layout, Request, load_profiles
+from daq_bench.rig.nightly.notify import NOBODY, Notify, load_notify
 from daq_bench.rig.run.planning import plan_run
 
 KEY = ("all", "vars", "bench_nightly")
@@ -28,6 +29,7 @@ class Plan:
     run_limit_s: float | None = None
     keep_passes: int | None = None
     accept_wear: bool = False
+    notify: Notify = NOBODY
 
 
 def load_plan(inventory: Path, candidates: Sequence[str] = (), scenario: str | None = None) -> Plan:
@@ -35,7 +37,7 @@ def load_plan(inventory: Path, candidates: Sequence[str] = (), scenario: str | N
     the plan's. Every profile is loaded before the first run begins, so that a misspelt name does not show at four in the morning.
 
     Raises ProfileError or BenchError that names file, line and remedy."""
-    declared = _declared(inventory)
+    declared = load_declared(inventory)
     jobs = list(declared.jobs)
     if candidates:
         jobs = [job for job in jobs if job.candidate in candidates]
@@ -56,7 +58,8 @@ def request_of_job(job: Job, inventory: Path) -> Request:
     return Request(job.candidate, job.target, job.scenario, job.requirement, job.scale, job.duration_s, inventory)
 
 
-def _declared(inventory: Path) -> Plan:
+def load_declared(inventory: Path) -> Plan:
+    """The plan as the inventory states it; its profiles are not looked at."""
     source = read_yaml(inventory)
     node = source.data
     for key in KEY:
@@ -77,6 +80,7 @@ def _declared(inventory: Path) -> Plan:
         _seconds(document.get("run_limit_h")),
         document.get("keep_passes"),
         document.get("accept_wear", False),
+        load_notify(document.get("notify", {}), source, (*KEY, "notify")),
     )
 
 
