@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 
 TARGETS := help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden coverage mutants writable packages packages-test \
     packages-virtual apt apt-test python \
-    influxd influxd2 test-influx2 test-systems soak fuzz build native native-portable agent qualify plan resume bench bench-table self-qualify \
+    influxd influxd2 test-influx2 test-systems soak fuzz build native native-portable agent qualify plan resume bench bench-table self-qualify samples \
     crash-trials check slow test study audit lint lint-docs lint-python lint-types lint-imports lint-robot lint-ansible \
     lint-collection collection keywords-doc lint-shell lint-native validate provision verify restore unlock tables site export-metrics \
     history gather report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start \
@@ -130,6 +130,9 @@ bench-table: python ##3 write what `make bench` measured last into the READMEs
 self-qualify: python-test ##3 let the bench judge simulated runs whose truth it does not know
 	@PYTHONPATH=inventory:robot-suites:agents:reports $(VENV_PYTHON) -m daq_bench.simulation $(call option,--runs,RUNS) $(call option,--seed,SEED) $(call option,--jobs,JOBS) \
 	    $(call option,--scenario,SIMULATED) $(call option,--sample,SAMPLE)
+
+samples: python-test ##3 make one of each document from simulated servers, and docs/samples.md
+	@PYTHONPATH=inventory:robot-suites:agents:reports $(VENV_PYTHON) -m daq_bench.samples $(call option,--output,OUT)
 
 crash-trials: setup packages-virtual ##3 kill one process of the bench in real runs, judge, mend, resume
 	@PYTHONPATH=inventory:robot-suites:agents:reports:ansible/tests $(VENV_PYTHON) -m daq_bench.crash_trials $(call option,--trials,TRIALS) $(call option,--seed,SEED) $(call switch,--write,WRITE) $(if $(filter 1,$(call given,HAZARDS)),--hazards=light,$(call option,--hazards,HAZARDS)) $(call option,--only,ONLY)
@@ -296,7 +299,7 @@ lint-python:
 	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci conftest.py
 
 lint-types:
-	@$(BIN)/mypy inventory/daq_bench/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/daq_bench/audit robot-suites/daq_bench/rig robot-suites/daq_bench/simulation robot-suites/daq_bench/crash_trials robot-suites/daq_bench/virtual_candidate robot-suites/libraries robot-suites/DaqBench.py inventory/daq_bench/bundle reports/daq_bench/bench_report reports/daq_bench/bench_dashboards agents/daq_bench/telemetry_agent agents/daq_bench/analysis_reader robot-suites/daq_bench/bench_rounds robot-suites/daq_bench/fleet_bench native-writer/bench/daq_bench/writer_bench agents/daq_bench/telemetry_bench agents/daq_bench/hot_store_bench reports/daq_bench/reporting_bench .ci/checks.py .ci/check.py .ci/docs.py .ci/slow.py .ci/branches.py .ci/mutants.py conftest.py
+	@$(BIN)/mypy inventory/daq_bench/bench_model inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/daq_bench/audit robot-suites/daq_bench/rig robot-suites/daq_bench/simulation robot-suites/daq_bench/samples robot-suites/daq_bench/crash_trials robot-suites/daq_bench/virtual_candidate robot-suites/libraries robot-suites/DaqBench.py inventory/daq_bench/bundle reports/daq_bench/bench_report reports/daq_bench/bench_dashboards agents/daq_bench/telemetry_agent agents/daq_bench/analysis_reader robot-suites/daq_bench/bench_rounds robot-suites/daq_bench/fleet_bench native-writer/bench/daq_bench/writer_bench agents/daq_bench/telemetry_bench agents/daq_bench/hot_store_bench reports/daq_bench/reporting_bench .ci/checks.py .ci/check.py .ci/docs.py .ci/slow.py .ci/branches.py .ci/mutants.py conftest.py
 
 lint-imports:
 	@$(BIN)/lint-imports --no-cache --no-logo

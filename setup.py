@@ -25,7 +25,7 @@ SHIPPED = (
 ROOT = "daq_bench"
 # Measure, simulate or try the bench, or need a checkout.
 DEVELOPERS = (
-    *("audit", "simulation", "crash_trials", "virtual_candidate", "bench_rounds", "fleet_bench"),
+    *("audit", "simulation", "samples", "crash_trials", "virtual_candidate", "bench_rounds", "fleet_bench"),
     *("writer_bench", "telemetry_bench", "hot_store_bench", "reporting_bench"),
 )
 

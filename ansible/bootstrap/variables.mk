@@ -52,6 +52,7 @@ reads.contribute-corpus := CASE KIND RAW SOURCE LICENCE
 reads.bench := PARTS QUICK BENCH_DIR
 reads.bench-table := FILE PARTS
 reads.self-qualify := RUNS SEED JOBS SIMULATED SAMPLE
+reads.samples := OUT
 reads.mutants := ROOMS FILES SAMPLE SEED JOBS
 reads.crash-trials := TRIALS SEED WRITE HAZARDS ONLY
 reads.keywords-doc := OUT

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from comparison_runs import Roots, html_of, several
 
 from daq_bench.bench_report.qualification.render import HTML_NAME
 
@@ -28,10 +29,16 @@ ASKED = (  # runs beside the report, not in it: its own policy forbids scripts
     "   [...one.childNodes].some(child => child.nodeType === 3 && child.data.trim()))"
     "   .map(one => [one.tagName + '.' + one.className, view.getComputedStyle(one).color, ground(one)]);"
     " document.getElementById('told').textContent = JSON.stringify({{width: page.documentElement.scrollWidth, texts,"
-    "   results: [...page.querySelectorAll('.t-summary .status')].map(one => one.getBoundingClientRect().right),"
+    "   results: [...page.querySelectorAll({deciding!r})].map(one => one.getBoundingClientRect().right),"
+    "   covered: [...page.querySelectorAll('figure')].filter(one => one.querySelector('label.zoom').getBoundingClientRect().top <"
+    "     one.querySelector('svg.plot').getBoundingClientRect().bottom).length,"
     "   paper: view.getComputedStyle(page.body).backgroundColor,"
-    "   figures: [...page.querySelectorAll('svg.plot')].map(one => one.getBoundingClientRect().width)}}); }};</script>"
+    "   figures: [...page.querySelectorAll('svg.plot')].map(one => one.getBoundingClientRect().right),"
+    "   enlarged: (page.querySelector('input.zoom').click(), page.querySelector('svg.plot').getBoundingClientRect().width)}}); }};</script>"
 )
+
+
+DECIDING = ".t-summary .status, .t-tuning td:last-child, .t-matrix td, .t-nightly td:last-child"  # cells that decide
 
 
 def seen(report: Path, folder: Path, width: int, dark: bool) -> dict[str, Any]:
@@ -39,7 +46,7 @@ def seen(report: Path, folder: Path, width: int, dark: bool) -> dict[str, Any]:
         "no chromium on PATH: `make packages-test`; on Ubuntu, which has none: `snap install chromium`"
     )
     harness = folder / "harness.html"
-    harness.write_text(ASKED.format(address=report.as_uri(), width=width), encoding="utf-8")
+    harness.write_text(ASKED.format(address=report.as_uri(), width=width, deciding=DECIDING), encoding="utf-8")
     words = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files", "--virtual-time-budget=20000",
         f"--user-data-dir={folder / 'chromium'}", f"--blink-settings=preferredColorScheme={0 if dark else 1}", "--dump-dom",
         harness.as_uri()]  # fmt: skip
@@ -73,7 +80,14 @@ def test_every_text_can_be_read_and_nothing_is_wider_than_the_screen(
         (name, colour, ground) for name, colour, ground in found["texts"] if contrast(colour, ground) < CONTRAST_MIN
     }
     assert not faint
-    assert min(found["figures"]) >= LEAST_FIGURE_PX
-    assert found["results"] and max(found["results"]) <= width, (
-        "a result of the first table must be seen without a finger"
-    )
+    assert max(found["figures"]) <= width and found["enlarged"] >= LEAST_FIGURE_PX and not found["covered"]
+    assert found["results"] and max(found["results"]) <= width, "what decides must be seen without a finger"
+
+
+def test_a_comparison_of_six_decides_on_a_phone(runs_of: Roots, tmp_path: Path) -> None:
+    page = tmp_path / "comparison.html"
+    names = [f"server-with-a-long-name-{letter}" for letter in "uvwxyz"]
+    page.write_text(html_of(runs_of(*(run for name in names for run in several(name, (11.9, 12.0), price=900.0)))))
+    found = seen(page, tmp_path, NARROW_PX, False)
+    assert found["width"] <= NARROW_PX and max(found["figures"]) <= NARROW_PX and not found["covered"]
+    assert len(found["results"]) >= 6 * 7 and max(found["results"]) <= NARROW_PX

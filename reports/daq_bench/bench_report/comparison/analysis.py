@@ -16,6 +16,7 @@ from daq_bench.bench_report.comparison.bundles import Source, read_sources, thro
 from daq_bench.bench_report.comparison.conditions import marks
 from daq_bench.bench_report.comparison.configurations import configurations, is_comparison, names_of, sets_of
 from daq_bench.bench_report.comparison.contenders import contender_of, grouped, questions_of, speed_of
+from daq_bench.bench_report.comparison.curves import curves
 from daq_bench.bench_report.comparison.definitions import check_same, differences
 from daq_bench.bench_report.comparison.unranked import unranked_configurations, unranked_runs
 from daq_bench.bench_report.reading.door import Trust
@@ -65,6 +66,7 @@ def compare(asked: Asked) -> tuple[Document, list[Source]]:
         **tender.document(contenders, questions, speed, weights, differences([one for one in sources if one.counts])),
         "conditions": [asdict(mark) for mark in marks(sources)],
         **_unranked(kind, sources),
+        **({"curves": drawn} if kind == CANDIDATES and (drawn := curves(sources)) else {}),
         **({"sets": sets} if kind == CONFIGURATIONS and (sets := sets_of(sources[0])) else {}),
     }, sources  # fmt: skip
 

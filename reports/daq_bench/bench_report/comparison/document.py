@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.workloads.raid_vs_3dxp.document import RaidComparison
+from daq_bench.bench_report.base.marks import see_section
 from daq_bench.bench_report.base.units import NONE, SIDES, SPELLED, THIN, percent, quantity, significant
-from daq_bench.bench_report.comparison import tables, unranked, words
+from daq_bench.bench_report.comparison import first_page, tables, unranked, words
+from daq_bench.bench_report.comparison.curve_figures import curve_figures
 from daq_bench.bench_report.comparison.figures import (
     Bound,
-    ParetoPoint,
     PriceRow,
     ValueRow,
-    pareto_figure,
     price_figure,
     share_figure,
     value_figure,
@@ -23,15 +24,14 @@ from daq_bench.bench_report.comparison.figures import (
 from daq_bench.bench_report.comparison.ownership import ownership_table
 from daq_bench.bench_report.document.canvas import Figure
 from daq_bench.bench_report.document.made_by import seal_of_runs
-from daq_bench.bench_report.document.section import Lacking, Part, Section
+from daq_bench.bench_report.document.section import Bullets, Lacking, Part, Section
 from daq_bench.bench_report.output.paper import Paper
 from daq_bench.bench_report.workloads.raid_vs_3dxp.section import performance, rates_figure
 
 Document = dict[str, Any]
-FIGURES_MAX = 6
-NAMED_MAX = 4
+FIGURES_MAX = 4
 SEEN = (6, 1 - 0.05 ** (1 / 6))  # runs, and the share of bad ones that they miss with a chance of 5 %
-MARKED_MAX = 8  # runs that the warning on the first page names
+NAMED_MAX = 2  # runs that the warning on the first page names; the section has all
 
 
 def paper_of(found: Document, command: str, moment: datetime) -> Paper:
@@ -48,6 +48,7 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
     sections = _told_once(
         *(() if found["contenders"] else side),
         Section("ranking", "Compliance and ranking for each requirement", tuple(_ranking(found))),
+        *((Section("curves", "Curves laid over each other", drawn),) if (drawn := tuple(curve_figures(found))) else ()),
         *_sets(found),
         Section("compared", "What was compared", (tables.runs(found), *_named(found))),
         Section("differences", "Differences, with intervals and effect sizes", tables.differences(found)),
@@ -75,10 +76,11 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
         running=f"{found['scenario']['id']}: {number} {what}",
         badge=words.badge(found),
         meaning=words.meaning(found),
-        reasons=tuple(words.reasons(found)),
+        reasons=first_page.first_reasons(words.reasons(found)),
         boxes=tuple(boxes),
-        summary=tables.summary(found) if found["contenders"] or not shown else unranked.summary(found),
-        notes=tables.summary_notes(found) if found["contenders"] or not shown else (),
+        summary=first_page.front_matrix(found),
+        notes=(first_page.rule(found),),
+        figure=first_page.margin_figure(found),
         mark=shown,
         sections=sections,
         keywords=("comparison", found["scenario"]["id"], found["requirement"]["id"]),
@@ -88,29 +90,30 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
 
 
 def _told_once(*sections: Section) -> tuple[Section, ...]:
-    """The sections that say something. What all others say is missing stands in one list, where the first of them stood."""
-    kept: list[Section] = []
-    missing: dict[str, None] = {}
-    at = 0
+    """The sections that say something. What is missing stands in one list, before how it was computed."""
+    kept, missing = list[Section](), dict[str, None]()
     for one in sections:
-        lacking = [part.text for part in one.parts if isinstance(part, Lacking)]
-        if len(lacking) < len(one.parts):
-            kept.append(one)
-        else:
-            at = at if missing else len(kept)
-            missing.update(dict.fromkeys(lacking))
-    said = [Section("missing", "What this comparison cannot say", tuple(map(Lacking, missing)))] if missing else []
-    return (*kept[:at], *said, *kept[at:])
+        missing.update(dict.fromkeys(part.text for part in one.parts if isinstance(part, Lacking)))
+        if parts := tuple(part for part in one.parts if not isinstance(part, Lacking)):
+            kept.append(replace(one, parts=parts))
+    said = [Section("missing", "What this comparison cannot say", (Bullets(tuple(map(_capital, missing))),))]
+    return (*kept[:-1], *(said if missing else []), *kept[-1:])
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:].rstrip('.')}."
 
 
 def _accepted(found: Document) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The warning on the first page where runs are ranked that no trusted key signed."""
-    accepted = [run for run in found["runs"] if run["run_id"] in found["accepted_unsigned"]]
+    accepted = [run["run_id"] for run in found["runs"] if run["run_id"] in found["accepted_unsigned"]]
     if accepted:
-        lines = [f"{run['run_id']}: {', '.join(run['marks'])}." for run in accepted]
-        shown = [*lines[:MARKED_MAX], *([f"And {len(lines) - MARKED_MAX} more."] if len(lines) > MARKED_MAX else [])]
-        why = "Nobody vouches for these runs: anybody can have made them. They are ranked because ACCEPT_UNSIGNED=1 asked for it."
-        yield "Unsigned runs are ranked", (why, *shown)
+        more = f" and {len(accepted) - NAMED_MAX} more" if len(accepted) > NAMED_MAX else ""
+        why = (
+            "Nobody vouches for these runs: anybody can have made them. They are ranked because ACCEPT_UNSIGNED=1 asked for it: "
+            f"{', '.join(accepted[:NAMED_MAX])}{more} ({see_section('compared')})."
+        )
+        yield "Unsigned runs are ranked", (why,)
 
 
 def _sets(found: Document) -> tuple[Section, ...]:
@@ -130,9 +133,15 @@ def _named(found: Document) -> Iterator[Part]:
 
 
 def _ranking(found: Document) -> Iterator[Part]:
+    reasons = words.reasons(found)
+    if first_page.first_reasons(reasons) != tuple(reasons):
+        yield Bullets(tuple(reasons))
+    yield from first_page.further_matrices(found)
     if not found["contenders"]:
         yield Lacking("a ranking: no run counts as evidence")
         return
+    yield tables.summary(found)
+    yield " ".join(tables.summary_notes(found))
     yield (
         "A place is a range: as far ahead and as far behind as the differences between contenders are certain. Contenders that share "
         "a range cannot be told apart in that requirement."
@@ -148,11 +157,15 @@ def _drawn(found: Document) -> list[Document]:
     scatter = [
         one
         for one in found["requirements"]
-        if sum(each["value"] is not None for each in one["contenders"]) > 1
+        if one["comparison"] != "equal"  # met or missed, and nothing in between
+        and sum(each["value"] is not None for each in one["contenders"]) > 1
         and any(each["interval"] and each["interval"][0] < each["interval"][1] for each in one["contenders"])
     ]
     order = sorted(scatter, key=lambda one: (one["id"] not in keys, one["severity"] != "mandatory"))
-    return order[:FIGURES_MAX]
+    of_metric = {
+        one["metric"]: one for one in reversed(order)
+    }  # one figure for each metric, in whatever units it is asked for
+    return [one for one in order if one is of_metric[one["metric"]]][:FIGURES_MAX]
 
 
 def _values(found: Document, one: Document) -> Figure:
@@ -204,40 +217,11 @@ def _cost(found: Document) -> Iterator[Part]:
     yield tables.figures(found)
     yield from tables.figure_reasons(found)
     yield from ownership_table(found)
-    pareto = found["pareto"]
-    if pareto is None:
+    if found["pareto"] is None:
         yield Lacking(
-            "the plot of price against throughput: contenders that may be chosen have no price, and no power instead of it, or their "
+            "the plot of price against margin: contenders that may be chosen have no price, and no power instead of it, or their "
             "throughput cannot be compared"
         )
-        return
-    tags = words.letters(found)
-    named = len(pareto["points"]) <= NAMED_MAX  # else the letters alone, whose names the table above has
-    points = [
-        ParetoPoint(
-            (words.label(found, one["name"]) if named else tags[one["name"]]) + (" (barred)" if one["barred"] else ""),
-            tuple(one["x"]), tuple(one["y"]), one["kind"],
-        )
-        for one in pareto["points"]
-    ]  # fmt: skip
-    priced = pareto["x"] == "cost"
-    across = f"price ({words.currency_of(found) or 'currency as declared'})" if priced else "W per GB/s"
-    beaten = [
-        f"{tags[one['name']]} by {', '.join(tags[name] for name in one['by'])}" for one in pareto["points"] if one["by"]
-    ]
-    caption = (
-        "Best is above and to the left. The axes need not begin at zero. Boxes: 95\u202f% intervals"
-        + (" of the throughput; a price is exact" if priced else "")
-        + f". Dominated (no better in either, worse in one): {'; '.join(beaten) or 'none'}."
-        + (
-            " Barred: may not be chosen, and beside the front."
-            if any(one["barred"] for one in pareto["points"])
-            else ""
-        )
-        + ("" if priced else " Not all contenders have a price, so that power stands in its place.")
-    )
-    title = "Price against throughput" if priced else "Power per throughput against throughput"
-    yield pareto_figure("pareto", title, caption, points, across, f"{found['speed']}, throughput ({pareto['unit']})")
 
 
 def _firmness(found: Document) -> Iterator[Part]:

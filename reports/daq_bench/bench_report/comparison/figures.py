@@ -25,7 +25,7 @@ from daq_bench.bench_report.document.canvas import (
 
 ROW_MM, MARGIN_MM = 6.4, 22.0
 MARGIN_SHARE = 0.15  # share of the span of the values, on both sides
-HEIGHT_PT, LABEL_PT, LETTER_SHARE, LOWEST_PT = 170.0, 9.0, 0.009, -9.0  # of the plot; a label: height, width, place
+HEIGHT_PT, LABEL_PT, LETTER_SHARE, LOWEST_PT = 110.0, 9.0, 0.009, -9.0  # of the plot; a label: height, width, place
 SHAPES = {
     "front": ("o", "not dominated"),
     "maybe dominated": ("D", "dominated by the estimates, not for certain"),
@@ -117,11 +117,22 @@ def _rows(axes: Axes, labels: Sequence[str]) -> None:
     axes.margins(x=0.06)
 
 
-def pareto_figure(name: str, title: str, caption: str, points: Sequence[ParetoPoint], across: str, up: str) -> Figure:
-    """Draws price against throughput: the best place is up and to the left, the worst down and to the right. Boxes are the intervals."""
-    with sheet(82) as (figure, (axes,)):
+def pareto_figure(
+    name: str,
+    title: str,
+    caption: str,
+    points: Sequence[ParetoPoint],
+    across: str,
+    up: str,
+    floor: Bound,
+    height_mm: float,
+) -> Figure:
+    """Draws price against margin: the best place is up and to the left, the worst down and to the right. Boxes are the intervals, the
+    line is what is asked."""
+    with sheet(height_mm) as (figure, (axes,)):
+        axes.axhline(floor.value, color=VERMILLION, linestyle="--", linewidth=1.1, label=floor.text, zorder=1)
         seen: set[str] = set()
-        lifted = _label_offsets(points)
+        lifted = _label_offsets(points, floor.value)
         for point in points:
             shape, label = SHAPES[point.kind]
             colour = GREY if point.kind in ("dominated", "barred") else BLUE
@@ -141,7 +152,7 @@ def pareto_figure(name: str, title: str, caption: str, points: Sequence[ParetoPo
             )  # fmt: skip
         _staircase(axes, points)
         axes.set_xlim(*_limits([value for point in points for value in point.across]))
-        axes.set_ylim(*_limits([value for point in points for value in point.up]))
+        axes.set_ylim(*_with_floor([value for point in points for value in point.up], floor.value))
         axes.set_xlabel(f"{across} (less is better)", color=INK)
         axes.set_ylabel(up, color=INK)
         legend_above(axes, columns=4)
@@ -159,10 +170,17 @@ def _limits(values: Sequence[float]) -> tuple[float, float]:
     return (0.0, 1.12 * high) if room == 0 or low < high / 2 else (low - room, high + room)
 
 
-def _label_offsets(points: Sequence[ParetoPoint]) -> dict[str, float]:
+def _with_floor(values: Sequence[float], floor: float) -> tuple[float, float]:
+    """The limits with the line of what is asked inside."""
+    low, high = min(*values, floor), max(*values, floor)
+    room = MARGIN_SHARE * (high - low) or 1.0
+    return low - room, high + room
+
+
+def _label_offsets(points: Sequence[ParetoPoint], floor: float) -> dict[str, float]:
     """Returns how far each label stands above its point (pt): from the lowest up, each as low as those placed before it allow."""
     left, right = _limits([value for point in points for value in point.across])
-    bottom, top = _limits([value for point in points for value in point.up])
+    bottom, top = _with_floor([value for point in points for value in point.up], floor)
     offsets: dict[str, float] = {}
     placed: list[tuple[float, float, float]] = []  # places taken by labels: share across from, to; pt up
     for point in sorted(points, key=lambda one: one.up[0]):

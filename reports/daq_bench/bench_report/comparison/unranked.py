@@ -10,7 +10,6 @@ from typing import Any
 from daq_bench.bench_model.tender.buyer_files import Weights
 from daq_bench.bench_model.tender.contenders import Question
 from daq_bench.bench_model.verdict.conclusion import state
-from daq_bench.bench_report.base.marks import see_section
 from daq_bench.bench_report.base.units import NONE, SIDES, quantity
 from daq_bench.bench_report.comparison.bundles import COUNTS, Source
 from daq_bench.bench_report.comparison.configurations import configurations
@@ -19,7 +18,6 @@ from daq_bench.bench_report.document.table import LINE, Table
 
 Document = dict[str, Any]
 COLUMNS_MAX = 5
-ROWS_ON_FIRST_PAGE = 12
 REHEARSAL, NOT_EVIDENCE, NOT_VOUCHED = "REHEARSAL, UNRANKED", "NOT EVIDENCE, UNRANKED", "NOT VOUCHED FOR, UNRANKED"
 
 
@@ -99,19 +97,6 @@ def side_by_side(found: Document) -> Iterator[Part]:
         part = shown[at : at + COLUMNS_MAX]
         span = f"{at + 1} to {at + len(part)} of {len(shown)}" if len(shown) > COLUMNS_MAX else f"all {len(shown)}"
         yield _table(found, part, f"unranked-{at // COLUMNS_MAX + 1}", f"Measured by runs that do not count, {span}.")
-
-
-def summary(found: Document) -> Table:
-    """Returns the first page's table for a comparison in which no run counts."""
-    shown = found["unranked"][:COLUMNS_MAX]
-    rest = len(found["unranked"]) - len(shown)
-    caption = f"{mark(found).capitalize()}: what the runs measured, by candidate and time."
-    left = f" {rest} more runs: {see_section('unranked')}." if rest else ""
-    table = _table(found, shown, "unranked", caption + left)
-    if len(table.rows) <= ROWS_ON_FIRST_PAGE:
-        return table
-    caption = f"{table.caption} The first {ROWS_ON_FIRST_PAGE} of {len(table.rows)} requirements; all: {see_section('unranked')}."
-    return Table(table.heads, table.kinds, table.rows[:ROWS_ON_FIRST_PAGE], caption, table.name)
 
 
 def _table(found: Document, shown: Sequence[Document], name: str, caption: str) -> Table:

@@ -55,31 +55,92 @@ def badge(found: Document) -> Badge:
 
 
 def meaning(found: Document) -> str:
-    """The decision in one sentence."""
-    decision, tags = found["decision"], letters(found)
+    """The recommendation and its reason, in two sentences."""
+    decision = found["decision"]
     kind, best = decision["kind"], decision["best"]
     if kind == NOBODY:
-        return "None of them may be chosen on this evidence."
+        return f"Choose none of them yet. None of them may be chosen on this evidence: {_why_nobody(found)}."
     if kind == ONLY:
-        return f"Only {_tagged(found, best)} may be chosen: every other one is barred or has no evidence that counts."
+        return f"Only {_tagged(found, best)} may be chosen. Every other one is barred or has no evidence that counts."
     if kind == NO_AWARD:
         said = "; ".join(one["text"] for one in decision["why"])
-        return f"No award is made: {said}. The tables show what was measured and what each meets."
+        return f"No award is made: {said}. {trade_off(found)}".strip()
     if kind == CLEAR:
         within = percent(100 * found["score_contrasts"][0]["margin"])
-        return f"{_tagged(found, best)} is best, by more than chance and the indifference of {within} explain."
+        return f"Choose {_tagged(found, best)}. By your weights it is best, by more than chance and the indifference of {within} explain."
+    return f"{_tied(found)} {_choices(found)}"
+
+
+def _why_nobody(found: Document) -> str:
+    if found["contenders"]:
+        return "each one misses, or leaves open, a mandatory requirement"
+    return "no run counts as evidence" if found["not_ranked"] else "there is no run"
+
+
+def _tied(found: Document) -> str:
+    decision, tags = found["decision"], letters(found)
     near = _listed([tags[one["name"]] for one in decision["near"]])
     if _score_alike(found):
-        return f"{_tagged(found, best)} and {near} cannot be told apart."
-    return f"{_tagged(found, best)} scores highest, but {near} cannot be told from it."
+        return f"{_tagged(found, decision['best'])} and {near} cannot be told apart."
+    return f"{_tagged(found, decision['best'])} scores highest, but {near} cannot be told from it."
+
+
+def _choices(found: Document) -> str:
+    """What the choice between those that are not told apart costs, and what would tell them apart."""
+    near = found["decision"]["near"]
+    more = [one["more_runs"] for one in near if one["verdict"] != "equivalent"]
+    known = [one for one in more if one is not None]
+    measure = (
+        "more measuring would not change that: they are equivalent" if not more
+        else f"make about {max(known)} more runs of each to tell them apart" if len(known) == len(more)
+        else "make more runs of each to tell them apart; how many is not known"
+    )  # fmt: skip
+    if saved := _saved(found):
+        least, following, amount = saved
+        return (
+            f"Choose {_tagged(found, least)}, which costs {amount} less than {_tagged(found, following)}; or {measure}."
+        )
+    return f"Choose by what was not weighed, or {measure}." if more else f"Choose by what was not weighed; {measure}."
+
+
+def trade_off(found: Document) -> str:
+    """What the faster of the two fastest that may be chosen gives and costs; empty where that is not known."""
+    speed = next((one for one in found["requirements"] if one["id"] == found["speed"]), None)
+    if speed is None or speed["not_compared"]:
+        return "The tables show what was measured and what each meets."
+    rates = {each["name"]: each["value"] for each in speed["contenders"] if each["value"]}
+    free = [one for one in found["contenders"] if not one["barred"] and one["name"] in rates]
+    if len(free) < 2:
+        return "The tables show what was measured and what each meets."
+    fast, slow = sorted(free, key=lambda one: -rates[one["name"]])[:2]
+    pair = {fast["name"], slow["name"]}
+    contrast = next((one for one in speed["contrasts"] if {one["first"], one["second"]} == pair), None)
+    share = percent(100 * (rates[fast["name"]] / rates[slow["name"]] - 1), 2)
+    more = more_text(contrast["more_runs"] if contrast else None)
+    sure = (
+        f"is {share} faster than {_tagged(found, slow['name'])}"
+        if contrast and contrast["better"]
+        else f"and {_tagged(found, slow['name'])} are not told apart by throughput ({more})"
+    )
+    return f"{_tagged(found, fast['name'])} {sure}{_costs_more(found, fast, slow)}."
+
+
+def _costs_more(found: Document, one: Document, other: Document) -> str:
+    costs = [each["figures"]["cost"]["value"] for each in (one, other)]
+    if None in costs or one["currency"] != other["currency"]:
+        return "; not both have a price"
+    more, tags = costs[0] - costs[1], letters(found)
+    if not more:
+        return ", at the same price"
+    amount = quantity(float(significant_number(abs(more))), one["currency"], trim=True)
+    return f"; {tags[one['name']]} costs {amount} {'more' if more > 0 else 'less'}"
 
 
 def reasons(found: Document) -> list[str]:
     """Returns the reasons for the decision, in the order in which a reader asks."""
     return [
-        *_remedies(found), *_behind(found), *_near(found), *_cheapest(found),
-        *_barred(found), *_price(found), *_weights(found), *_criteria(found),
-        *_conditions(found),
+        *_remedies(found), *_behind(found), *_near(found), *_barred(found), *_conditions(found), *_price(found),
+        *_weights(found), *_criteria(found),
     ]  # fmt: skip
 
 
@@ -149,11 +210,9 @@ def _near(found: Document) -> Iterator[str]:
             yield f"{_tagged(found, name)} is undecided{said}; {more_text(one['more_runs'])}."
 
 
-def _cheapest(found: Document) -> Iterator[str]:
-    """Where nothing tells contenders apart, a buyer may go by the price: the lowest, where all of them have one in one currency."""
+def _saved(found: Document) -> tuple[str, str, str] | None:
+    """Of those that are not told apart the cheapest, the one after it, and the difference; None unless all have a price in one currency."""
     decision = found["decision"]
-    if decision["kind"] != TIED:
-        return
     near = [decision["best"], *(one["name"] for one in decision["near"])]
     costs = {
         one["name"]: one["figures"]["cost"]["value"]
@@ -162,14 +221,11 @@ def _cheapest(found: Document) -> Iterator[str]:
     }
     currencies = {one["currency"] for one in found["contenders"] if one["name"] in costs}
     if len(costs) < len(near) or len(currencies) != 1:
-        return
+        return None
     (least, price), (following, more) = sorted(costs.items(), key=lambda one: one[1])[:2]
-    if more > price:
-        saved = quantity(float(significant_number(more - price)), currencies.pop())
-        yield (
-            f"Where the values tell nobody apart, the price does: {_tagged(found, least)} costs {saved} less than "
-            f"{_tagged(found, following)}. Take it, or measure more."
-        )
+    if more <= price:
+        return None
+    return least, following, quantity(float(significant_number(more - price)), currencies.pop(), trim=True)
 
 
 def more_text(more: int | None) -> str:

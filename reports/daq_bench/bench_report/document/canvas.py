@@ -43,8 +43,9 @@ LEGEND_PT, TITLE_PT, HANDLE_PT, TITLE_PAD = 7.0, 8.0, 36.0, 4.0
 CHARACTER_EM = 0.56  # of a character of the face, on average
 ROOM_PT = 452.0  # of the sheet's width, beside the axis' own labels
 MOST_CHARACTERS = 80
+BEHIND = -1.0  # the place of bands: below fills, lines and the grid
 PLACE_DIGITS = 6  # of the sheet: a ten-thousandth of a millimetre
-TINT = 0.25  # of a band's colour on white
+TINT, HATCH_TINT = 0.25, 0.5  # of a band's colour on white, and of its hatch: both lie behind the curves
 
 INK, GREY, FAINT = "#1a1a1a", "#6b6b6b", "#d9d9d9"
 # Each pair is at least 20 apart (CIELAB) for normal sight and for all three kinds of colour-blindness, and each is at least 5 lighter or
@@ -217,18 +218,24 @@ def _part_title_and_legend(axes: Axes) -> None:
 
 
 def shade(axes: Axes, spans: Iterable[tuple[float, float]], colour: str, hatch: str, label: str = "") -> None:
-    """Draws bands over the full height. The hatch tells them apart without colour."""
+    """Draws bands over the full height, behind everything else. The hatch tells them apart without colour."""
     # Opaque tints: in SVG an opacity would cover the hatch and its ground alike, and the hatch would vanish.
-    red, green, blue = (1 - TINT * (1 - part) for part in to_rgb(colour))
+    ground, strokes = _tinted(colour, TINT), _tinted(colour, HATCH_TINT)
     for start, end in spans:
         axes.axvspan(
             start,
             end,
-            facecolor=(red, green, blue),
-            edgecolor=colour if hatch else "none",
+            facecolor=ground,
+            edgecolor=strokes if hatch else "none",
             hatch=hatch,
             linewidth=0,
             label=label,
-            zorder=0,
+            zorder=BEHIND,
         )
         label = "_nolegend_"
+
+
+def _tinted(colour: str, share: float) -> tuple[float, float, float]:
+    """The opaque colour that `share` of it gives on white."""
+    red, green, blue = (1 - share * (1 - part) for part in to_rgb(colour))
+    return red, green, blue

@@ -26,7 +26,7 @@ KINDS: Mapping[type, str] = {
 class Document:
     """`running_left` and `running_right` head each page; `seal` names the evidence at its foot (see docs/provenance.md).
 
-    `front` are the tables of the first page, which are numbered first."""
+    `front` are the tables and figures of the first page, which are numbered first."""
 
     kind: str  # such as "Qualification report"
     title: str
@@ -36,7 +36,7 @@ class Document:
     running_right: str
     seal: str
     finished: datetime
-    front: tuple[Table, ...]
+    front: tuple[Table | Figure, ...]
     sections: tuple[Section, ...]
     attachments: Mapping[str, bytes] = field(default_factory=dict)  # further files to attach, by name
 
@@ -104,7 +104,7 @@ class _Counter:
 
 def lay_out(document: Document) -> Laid:
     counter = _Counter()
-    front = tuple(counter.place(table) for table in document.front)
+    front = tuple(counter.place(part) for part in document.front)
     body = [one for one in document.sections if one.printed and not one.appendix]
     numbers = [str(number) for number, _ in enumerate(body, 1)]
     appendices = [one for one in document.sections if one.printed and one.appendix]

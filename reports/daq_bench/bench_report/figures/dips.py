@@ -99,7 +99,7 @@ def _draw_rate(axes: Axes, track: Track, spans: Sequence[tuple[float, float]]) -
     label_panel(axes, "written to the target (GB/s)")
     times, values = thinned(*track)
     axes.plot(times, values / GB, color=BLUE, linewidth=0.9, label="rate")
-    shade(axes, spans, VERMILLION, "////", "dip")
+    shade(axes, spans, VERMILLION, "//", "dip")
     axes.set_ylim(bottom=0)
     legend_above(axes)
 
@@ -110,7 +110,7 @@ def _draw_heat(axes: Axes, heat: dict[str, Track], limit: float | None, spans: S
         axes.plot(*thinned(*track), color=colour, linestyle=style, linewidth=0.9, label=name)
     if limit is not None:
         axes.axhline(limit, color=VERMILLION, linestyle="--", linewidth=0.8, label="warning temperature")
-    shade(axes, spans, VERMILLION, "////")
+    shade(axes, spans, VERMILLION, "//")
     legend_above(axes)
 
 

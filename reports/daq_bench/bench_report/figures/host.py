@@ -72,7 +72,8 @@ def _panels(host: HostSeries) -> list[tuple[str, str]]:
         panels += [("core", core) for core in sorted(host.cpu_percent, key=_core_order)]
     elif host.cpu_percent:
         panels += [("cpu", ""), ("map", "")]
-    return panels + ([("temperature", "")] if host.temperature_celsius else [])
+    panels += [("temperature", "")] if host.temperature_celsius else []
+    return panels + ([("power", "")] if host.power_w else [])
 
 
 def _core_order(core: str) -> tuple[int, str]:
@@ -123,6 +124,8 @@ def _draw_panel(figure: Sheet, axes: Axes, host: HostSeries, kind: str, key: str
         _draw_stack(axes, _mean_of_cores(host), f"All {len(host.cpu_percent)} CPUs, mean share of time", legend=True)
     elif kind == "map":
         _draw_map(figure, axes, host)
+    elif kind == "power":
+        _draw_power(axes, host.power_w)
     else:
         _draw_lines(axes, host.temperature_celsius)
         axes.set_ylabel("\u00b0C")
@@ -136,6 +139,15 @@ def _draw_disks(axes: Axes, tracks: dict[str, Track]) -> None:
     )
     axes.set_ylabel("GB/s")
     label_panel(axes, "Written to the drive, by the kernel's counters")
+
+
+def _draw_power(axes: Axes, tracks: dict[str, Track]) -> None:
+    """A reading of the BMC holds until its next one."""
+    for name, (times, watts) in tracks.items():
+        axes.step(times, watts, where="post", color=BLUE, linewidth=1.0, label=name, zorder=3)
+    axes.set_ylim(bottom=0, top=1.12 * max(float(np.nanmax(watts)) for _, watts in tracks.values()) or 1.0)
+    axes.set_ylabel("W")
+    label_panel(axes, "Power of the whole server, by its BMC")
 
 
 def _draw_lines(axes: Axes, tracks: dict[str, Track]) -> None:
@@ -225,6 +237,9 @@ def _caption(bundle: Bundle, host: HostSeries, length_s: float) -> str:
         parts.append(f"Highest temperature {np.max(values):.1f} \u00b0C ({shortened(name)}).")
     else:
         parts.append("No temperature sensor reported.")
+    for _, watts in host.power_w.values():
+        known = watts[np.isfinite(watts)]
+        parts.append(f"Power {np.min(known):.0f} to {np.max(known):.0f} W.")
     if any(mode in modes for modes in host.cpu_percent.values() for mode in ("steal",)):
         parts.append("Steal is time that a hypervisor gave to others.")
     return " ".join(parts)

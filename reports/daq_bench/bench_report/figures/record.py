@@ -23,6 +23,7 @@ from daq_bench.bench_report.base.units import (
 )
 from daq_bench.bench_report.document.canvas import (
     BLUE,
+    FAINT,
     GREY,
     INK,
     VERMILLION,
@@ -85,9 +86,10 @@ def _figure(bundle: Bundle, name: str, series: Series, minidaq: Minidaq | None, 
 
 
 def _draw_rates(axes: Axes, series: Series, demand: DemandOfRun | None) -> None:
+    # Each line is narrower than the one below it: where they lie on each other, all are seen.
     columns = (
         ("offered", series.offered_bytes_per_s, VERMILLION, (0, (4, 1.5)), 1.1, 4),
-        ("stored", series.stored_bytes_per_s, BLUE, "-", 1.0, 3),
+        ("stored", series.stored_bytes_per_s, BLUE, "-", 2.2, 3),
     )
     for label, values, colour, dashes, width, order in columns:
         x, y = thinned(series.t_s, [value / GB for value in values])
@@ -97,9 +99,9 @@ def _draw_rates(axes: Axes, series: Series, demand: DemandOfRun | None) -> None:
         asked = demand.offered_bytes_per_s / GB
         axes.axhline(
             asked,
-            color=INK,
-            linewidth=0.7,
-            linestyle=(0, (1, 1.5)),
+            color=FAINT,
+            linewidth=4.5,
+            zorder=2,
             label=f"demanded {in_gb_per_s(asked * GB)}",
         )
         top = max(top, asked)
@@ -142,7 +144,7 @@ def _draw_spans(panels: tuple[Axes, ...], minidaq: Minidaq, series: Series) -> N
         if _visible_drain(minidaq, series):
             shade(axes, [(minidaq.time.record_s, end)], GREY, "", "drain")
             axes.axvline(minidaq.time.record_s, color=GREY, linewidth=0.7)
-        shade(axes, _bands(minidaq.busy.episodes, least), VERMILLION, "////", "BUSY")
+        shade(axes, _bands(minidaq.busy.episodes, least), VERMILLION, "//", "BUSY")
 
 
 def _bands(episodes: Sequence[Episode], least: float) -> list[tuple[float, float]]:

@@ -76,7 +76,7 @@ def _summary(found: Document) -> Table:
     rows = []
     for one in found["requirements"]:
         known, bound, exact = one["tolerance"], one["bound"], one["comparison"] == "equal"
-        stated = bound if isinstance(bound, str) else quantity(bound, one["unit"], trim=True)
+        stated = "as declared" if isinstance(bound, str) else quantity(bound, one["unit"], trim=True)
         means = list(one["means"].values())
         limit = NONE if known["normal"] is None or exact else quantity(known["normal"], one["unit"])
         if limit != NONE and not known["normal_to_be_relied_on"] and known["sd"]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.document.canvas import shortened
+from daq_bench.bench_report.document.canvas import Figure, shortened
 from daq_bench.bench_report.document.document import Document, lay_out
 from daq_bench.bench_report.document.outcome import Outcome
 from daq_bench.bench_report.document.section import Section
@@ -57,6 +57,7 @@ class Paper:
     moment: datetime
     seal: str
     mark: str = ""  # stands on every page beside the badge
+    figure: Figure | None = None  # on the first page
 
 
 def write(paper: Paper, folder: Path, stem: str, machine_readable: str) -> list[Path]:
@@ -90,7 +91,7 @@ def document_of(paper: Paper, attachments: dict[str, bytes]) -> Document:
         ),
         seal=paper.seal,
         finished=paper.moment,
-        front=(paper.summary,),
+        front=(paper.summary, *((paper.figure,) if paper.figure else ())),
         sections=paper.sections,
         attachments=attachments,
     )

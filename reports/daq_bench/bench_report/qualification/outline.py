@@ -17,6 +17,7 @@ from daq_bench.bench_report.figures.drives import drives_figure
 from daq_bench.bench_report.figures.heat_and_rate import heat_and_rate_figure
 from daq_bench.bench_report.figures.host import host_figure
 from daq_bench.bench_report.figures.record import record_figures
+from daq_bench.bench_report.figures.written import written_figure
 from daq_bench.bench_report.qualification import view
 from daq_bench.bench_report.qualification.findings import RULE, findings_table, reasons_of_verdict
 from daq_bench.bench_report.qualification.glossary import TERMS
@@ -120,6 +121,7 @@ def _scan(bundle: Bundle) -> Section:
     figure: Figure | None = block_figure(bundle)
     found = (tables_measured.block_table(bundle), tables_measured.large_blocks_table(bundle))
     parts: list[Part] = _or(figure, "no admissible point of a block-size scan.")
+    parts += [one for one in (written_figure(bundle),) if one]
     return Section("scan", "Block-size scan", (*parts, *(table for table in found if table)))
 
 

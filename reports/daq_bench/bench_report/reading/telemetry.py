@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from daq_bench.bench_model.behaviour.record_power import power_readings
 from daq_bench.bench_model.bundle.column_file import load_columns
 from daq_bench.bench_model.bundle.columns import Column, Columns
 from daq_bench.bench_model.documents.events import Event
@@ -79,8 +80,21 @@ def host_series(root: Path, start: datetime) -> HostSeries | None:
         temperature_celsius={name: _track(columns, start) for name, columns in sorted(heat.items())},
         lines=found.lines,
         torn=found.torn,
+        power_w=_power(root, start),
         disk_write_latency_s={name: _track(columns, start) for name, columns in sorted(waits.items())},
     )
+
+
+def _power(root: Path, start: datetime) -> dict[str, Track]:
+    """The server's power by its BMC; where it could not be read the line is broken."""
+    try:
+        readings = power_readings(root)
+    except ValueError as error:
+        raise BundleError(POINTS_FILE, str(error)) from error
+    if not any(watts is not None for _, watts in readings):
+        return {}
+    times = np.array([moment - start.timestamp() for moment, _ in readings])
+    return {"server": (times, np.array([np.nan if watts is None else watts for _, watts in readings]))}
 
 
 def columns_of(root: Path) -> Columns | None:

@@ -48,4 +48,5 @@ class HostSeries:
     temperature_celsius: dict[str, Track]
     lines: int
     torn: bool
+    power_w: dict[str, Track] = field(default_factory=dict)  # of the whole server, by its BMC
     disk_write_latency_s: dict[str, Track] = field(default_factory=dict)  # mean of the writes between two readings

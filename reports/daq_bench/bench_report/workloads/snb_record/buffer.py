@@ -17,6 +17,7 @@ from daq_bench.bench_report.reading.dataset.record import Series, series_of
 
 HEIGHT_MM = 40.0
 FEWEST_SAMPLES = 5
+VISIBLE_SHARE = 0.01  # of the figure's height: a smaller distance of two lines cannot be seen
 EPISODE_SHARE = 0.1  # of the highest backlog: the window reaches from where it rises above to where it falls below
 ROOM_SHARE, ROOM_SAMPLES = 0.25, 8  # of the episode, and at least so many samples, on both sides of it
 NAME = "buffer"
@@ -38,6 +39,11 @@ class Curves:
     def lost(self) -> float:
         return float((self.offered - self.accepted)[-1] - (self.offered - self.accepted)[0])
 
+    @property
+    def apart(self) -> bool:
+        """Says whether arrived and stored are two lines on paper."""
+        return self.high_bytes >= VISIBLE_SHARE * float(max(self.offered.max(), self.accepted.max()))
+
 
 def buffer_figure(bundle: Bundle) -> Figure | None:
     """Draws the repetition that needed most; None without a record whose backlog rose."""
@@ -50,8 +56,8 @@ def buffer_figure(bundle: Bundle) -> Figure | None:
         return None
     number, repetition, minidaq = max(drawn, key=lambda one: one[2].backlog.high_water_bytes)
     curves = curves_of(minidaq, number)
-    if curves is None:
-        return None
+    if curves is None or not (curves.apart or curves.lost > 0):
+        return None  # the two lines would lie on each other: the figure of the record shows the backlog itself
     title = "Arrived and stored around the highest backlog"
     title += f", repetition {repetition.named(number)}" if len(bundle.repetitions) > 1 else ""
     return _figure(curves, minidaq, title)
@@ -133,8 +139,9 @@ def _draw(axes: Axes, curves: Curves, divisor: float) -> None:
             curves.times, accepted, offered, facecolor="none", edgecolor=VERMILLION, hatch="////", linewidth=0, label="lost", zorder=2,
         )  # fmt: skip
         axes.plot(curves.times, offered, color=VERMILLION, linestyle=(0, (1, 1.5)), label="offered, with what was lost")
-    axes.plot(curves.times, accepted, color=VERMILLION, linestyle=(0, (4, 1.5)), label="arrived", zorder=4)
-    axes.plot(curves.times, stored, color=BLUE, label="stored", zorder=4)
+    if curves.apart:
+        axes.plot(curves.times, accepted, color=VERMILLION, linestyle=(0, (4, 1.5)), label="arrived", zorder=4)
+    axes.plot(curves.times, stored, color=BLUE, label="stored" if curves.apart else "taken, and stored", zorder=4)
     place = int(np.flatnonzero(curves.times == curves.high_s)[0])
     axes.vlines(
         curves.high_s, stored[place], accepted[place], color=INK, linewidth=1.4, label="high-water mark", zorder=5

@@ -66,8 +66,13 @@ def _backlogs(bundle: Bundle, found: Numbered) -> Figure | None:
             _draw_backlog(panel, minidaq, series, divisor)
             name_data(panel, x="time since the start of the record (s)", y=f"backlog ({unit})")
             name = bundle.repetitions[number - 1].named(number)
+            apart = ":\n" if "," in name else ": "  # a name with a condition fills its panel's width
             panel.set_title(
-                f"{name}: {decimal_size(minidaq.backlog.high_water_bytes)}", loc="left", pad=2.5, fontsize=7, color=INK
+                f"{name}{apart}{decimal_size(minidaq.backlog.high_water_bytes)}",
+                loc="left",
+                pad=2.5,
+                fontsize=7,
+                color=INK,
             )
         panels[0].set_ylim(0, max(tops) / divisor * ROOM or 1.0)
         panels[0].set_xlim(0, max(series.t_s[-1] for _, _, series in chosen))
