@@ -347,7 +347,7 @@ def test_the_locks_are_released_last_also_when_signals_arrive_during_load_and_cl
     for name, fake in (
         ("check", lambda _: None),
         ("all_exclusive", lambda *_: held("lock", None)),
-        ("connected", lambda *_: held("connection", session.machine)),
+        ("connected", lambda *_, **__: held("connection", session.machine)),
         ("machine_locked", lambda *_: held("machine", "")),
         ("CandidateSession", lambda *_: session),
         ("first_run", lambda *_: some_run()),
