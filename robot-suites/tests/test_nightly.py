@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -207,12 +206,10 @@ def test_a_stop_reaches_the_run_as_sigterm(where: Where, tmp_path: Path, monkeyp
     script(
         monkeypatch,
         f"import signal, sys, time, pathlib\nsignal.signal(15, lambda *a: (pathlib.Path({str(told)!r}).touch(), sys.exit(130)))\n"
-        f"pathlib.Path({str(ready)!r}).touch()\ntime.sleep(60)",
+        f"pathlib.Path({str(ready)!r}).touch()\ntime.sleep(600)",
     )
-    since = time.monotonic()
     (entry,) = run_job(Job("this-machine"), where, tmp_path / "log", lambda: "enough" if ready.exists() else "")
     assert told.exists()
-    assert time.monotonic() - since < 50
     assert (entry.outcome, entry.reason) == (INTERRUPTED, "stopped before its run began: enough")
 
 
