@@ -477,7 +477,7 @@ def test_the_systemd_units_are_sound() -> None:
         for kind in ("service", "timer")
         for file in folder.glob(f"*.{kind}")
     ]
-    assert len(units) == 5
+    assert len(units) == 7
     done = subprocess.run(
         ["systemd-analyze", "verify", *units], capture_output=True, text=True, timeout=60, check=False
     )
