@@ -236,7 +236,7 @@ COMMANDS = {
     "admit": Command(
         "say of each run what stands beside it where it is shown, and whether it may be ranked", _add_admit, admissions
     ),
-    "replay": Command("deliver what InfluxDB has not got of a run", _add_replay, replay, needs_checkout=True),
+    "replay": Command("send the telemetry of a run that InfluxDB lacks", _add_replay, replay, needs_checkout=True),
     "tables": Command("write a run's numbers as CSV or Parquet tables", _add_tables, tables),
     "report": Command("render report.html and report.pdf again from the bundle", _add_rendering, report),
 }

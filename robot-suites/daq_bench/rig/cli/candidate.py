@@ -157,7 +157,7 @@ def _reached(stack: ExitStack, command: str, profiles: Profiles, layout: Layout)
 
 
 def unlock(options: argparse.Namespace) -> int:
-    """Forgets a lock on the candidate whose owner is gone."""
+    """Removes a stale lock from the candidate."""
     layout = Layout()
     profiles = load_profiles(request_of_options(options), layout)
     name = profiles.candidate.name
@@ -198,7 +198,7 @@ COMMANDS = {
     "restore": Command(
         "put the candidate back to how it was before provisioning", _add_restore, ansible, needs_checkout=True
     ),
-    "unlock": Command("forget a lock on the candidate whose owner is gone", add_profiles, unlock, needs_checkout=True),
+    "unlock": Command("remove a stale lock from the candidate", add_profiles, unlock, needs_checkout=True),
     "clean": Command(
         "refuse while a candidate is still to be restored; keep what must outlive build/",
         no_arguments,
