@@ -111,7 +111,7 @@ class Agent:
 
 
 def replay(artefact: Path, spool: Path, influx: Influx, timeout_s: float = 3600.0) -> subprocess.CompletedProcess[str]:
-    """Delivers the points of one of a bundle's spools that InfluxDB lacks. Never raises: the bundle stays the record."""
+    """Sends what InfluxDB lacks of one of a bundle's spools. Never raises: the bundle stays the record."""
     argv: Sequence[str] = [
         sys.executable,
         str(artefact),
