@@ -299,6 +299,8 @@ def test_a_file_system_that_leaves_too_little_is_told_by_the_plan_with_the_one_t
 
 
 def test_a_path_that_fio_would_misread_is_told_by_the_plan(tmp_path: Path) -> None:
-    plan = planned("snb-100s", altered(tmp_path, lambda entry: entry["targets"]["reference"].update(directory="/mnt/a;b")))
+    plan = planned(
+        "snb-100s", altered(tmp_path, lambda entry: entry["targets"]["reference"].update(directory="/mnt/a;b"))
+    )
     assert not plan.can_pass
     assert any("in its path" in one.reason and "none of ; #" in one.remedy for one in plan.reasons)

@@ -162,7 +162,9 @@ def test_drives_that_cannot_hold_the_record_are_refused_before_they_are_erased(
 
 def test_a_refusal_for_room_says_what_the_file_system_keeps_and_which_one_would_do() -> None:
     candidate, found = to_build("ext4", None, 960 * 10**9)
-    with pytest.raises(RefusedError, match=r"Of 960 GB, ext4 keeps 64.* GB for itself\. Or choose storage\.filesystem: xfs"):
+    with pytest.raises(
+        RefusedError, match=r"Of 960 GB, ext4 keeps 64.* GB for itself\. Or choose storage\.filesystem: xfs"
+    ):
         preflight.check_capacity(FULL, candidate, found, Path("/mnt/t"))
     candidate, found = to_build("ext4", None, 930 * 10**9)  # xfs would not do either
     with pytest.raises(RefusedError, match="ext4 keeps") as caught:

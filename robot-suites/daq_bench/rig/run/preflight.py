@@ -24,7 +24,10 @@ from daq_bench.rig.workloads.shared.plan import Need
 SHARE_MIN = 1e-3  # [P] of the record; less is no load
 MEMORY_FILESYSTEMS = {"tmpfs", "ramfs", "overlay"}
 INODE_BYTES, EXT4_RESERVED_SHARE = 256, 0.05  # mke2fs.conf
-EXT4_INODE_RATIOS = ((2**42, 16384), (2**44, 32768))  # mke2fs.conf: bytes to an inode below 4 TiB, and below 16 TiB ("big")
+EXT4_INODE_RATIOS = (
+    (2**42, 16384),
+    (2**44, 32768),
+)  # mke2fs.conf: bytes to an inode below 4 TiB, and below 16 TiB ("big")
 EXT4_INODE_RATIO_HUGE = 65536
 # Of XFS with reflink and finobt, its defaults: one block of the reference counts' tree to 168 blocks, one of the free inodes' to 1008
 # (half-full leaves of 4 KiB; fs/xfs/libxfs: xfs_refcountbt_calc_size, xfs_inobt_max_size).
