@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from daq_bench.rig.candidate.host import Node, Survey
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.on_candidate.reading.probe import filesystem_of
 from daq_bench.rig.run import preflight
+from daq_bench.rig.run.targets import Targets
 
 INVENTORY = Layout().inventory
 DAQWRITER = Layout().daqwriter
@@ -177,6 +179,14 @@ def test_a_path_that_fio_would_misread_is_refused_before_the_load(name: str) -> 
     with pytest.raises(RefusedError, match="none of ; # "):
         preflight.check_path(Path("/mnt") / name / "t")
     preflight.check_path(Path("/mnt/a b,c:d/t"))
+
+
+def test_preflight_looks_at_the_path_before_it_asks_the_machine() -> None:
+    candidate, _ = to_build("xfs", None, 960 * 10**9)
+    profiles = SimpleNamespace(candidate=candidate, scenario=FULL)
+    session: Any = SimpleNamespace(profiles=profiles, machine=None, layout=None, directory=Path("/mnt/a;b"))
+    with pytest.raises(RefusedError, match="has ';' in its path"):
+        Targets(session).preflight()
 
 
 def test_a_program_that_a_scenario_needs_and_nobody_built_is_named(tmp_path: Path) -> None:
