@@ -56,6 +56,7 @@ class Targets:
         """One target: its room and its file system. One that provisioning builds is looked at again after it."""
         candidate, scenario, machine = session.profiles.candidate, session.profiles.scenario, session.machine
         layout, built = session.layout, candidate.target.storage is not None
+        preflight.check_path(session.directory)
         if machine.is_local and not built and not candidate.target.is_raw:
             require_target_directory(session.directory)
         found, before_s, after_s = session.survey()
