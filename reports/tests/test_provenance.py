@@ -20,6 +20,7 @@ from factory_knobs import Knobs
 
 from daq_bench.bench_model.bundle.files import survey
 from daq_bench.bench_model.bundle.provenance import MANIFEST, REPORT_DATA, REPORTS, digest_of, is_evidence, manifest_of
+from daq_bench.bench_report.document import made_by
 from daq_bench.bench_report.output import typeset
 from daq_bench.bench_report.qualification import check
 from daq_bench.bench_report.qualification.check import compared
@@ -183,3 +184,11 @@ def test_reports_on_an_altered_or_unsealed_bundle_say_so(
     (bare / MANIFEST).unlink()
     html = to_html(load_for(bare))
     assert "not sealed: the run left no manifest" in html and "signed by the key" not in html
+
+
+def test_the_renderers_hash_covers_every_module_that_a_report_is_made_by() -> None:
+    """A section that was altered may lie in a workload's own folder."""
+    of_reports = ("daq_bench.bench_report", "daq_bench.bench_model", "daq_bench.workloads")
+    files = [Path(str(one.__file__)) for name, one in sys.modules.items() if name.startswith(of_reports)]
+    assert any("workloads/lan/report" in str(file) for file in files)
+    assert [file for file in files if not any(file.is_relative_to(folder) for folder in made_by.folders())] == []
