@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from decimal import Decimal
 
@@ -146,6 +147,25 @@ def share_or_count(part: int, whole: int) -> str:
     if 0 < part < LEAST_SHARE * whole:
         return f"{count(part)} of {count(whole)}"
     return percent(100 * part / whole)
+
+
+def share(fraction: float) -> str:
+    """`0.24` as `24 %`."""
+    return percent(100 * fraction)
+
+
+def three(value: float) -> str:
+    """Three digits: of a ratio, or of a number whose unit stands in the column's head."""
+    return significant(value, 3)
+
+
+def three_of_rate(bytes_per_s: float) -> str:
+    return decimal_rate(bytes_per_s, 3)
+
+
+def span(ends: Sequence[float], form: Callable[[float], str] = three) -> str:
+    """`1.8 to 2.1`: both ends of an interval, or of what was seen."""
+    return f"{form(ends[0])} to {form(ends[1])}"
 
 
 def factor_text(scale: float) -> str:

@@ -52,7 +52,8 @@ INK, GREY, FAINT = "#1a1a1a", "#6b6b6b", "#d9d9d9"
 # darker than the next, so that a grey copy keeps them apart; test_palette.py measures it.
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, ASH = "#165EC6", "#A12417", "#133A28", "#A7539F", "#D57C09", "#838383"
 SKY = "#56B4E9"
-SERIES = (
+Look = tuple[str, Any, str]  # colour, dashes, marker
+SERIES: tuple[Look, ...] = (
     (BLUE, "-", "o"), (VERMILLION, "--", "s"), (GREEN, "-.", "^"), (PURPLE, ":", "D"), (ORANGE, (0, (5, 1, 1, 1)), "v"),
     (ASH, (0, (1, 1)), "x"),
 )  # fmt: skip
@@ -133,6 +134,25 @@ def small_multiples(height_mm: float, number: int, columns: int) -> Iterator[tup
             yield figure, list(grid.flat[:number])
         finally:
             pyplot.close(figure)
+
+
+def draw(axes: Axes, x: Sequence[float], y: Sequence[float], look: Look, label: str, **more: Any) -> None:
+    """Draws a curve: in its colour, dashes and marks, which tell it apart together."""
+    colour, dashes, marker = look
+    axes.plot(x, y, color=colour, linestyle=dashes, marker=marker, label=label, **more)
+
+
+def once(seen: set[str], label: str) -> str:
+    """Returns the label for the first mark of its kind; the legend names the others no more."""
+    new = label not in seen
+    seen.add(label)
+    return label if new else "_nolegend_"
+
+
+def name_rows(axes: Axes, labels: Sequence[str]) -> None:
+    """Rows from above, the first on top, each under its name."""
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.set_yticks(range(len(labels)), list(labels))
 
 
 def to_svg(figure: Sheet, name: str, alt: str) -> Drawn:
