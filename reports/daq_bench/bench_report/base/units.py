@@ -12,7 +12,9 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from decimal import Decimal
+from typing import TypeVar
 
+T = TypeVar("T")
 GB = 1e9
 GIB = float(2**30)
 THIN = "\u202f"  # narrow no-break space: groups digits, keeps a number and its unit on one line
@@ -147,6 +149,11 @@ def share_or_count(part: int, whole: int) -> str:
     if 0 < part < LEAST_SHARE * whole:
         return f"{count(part)} of {count(whole)}"
     return percent(100 * part / whole)
+
+
+def known(value: T | None, form: Callable[[T], str]) -> str:
+    """The value as `form` writes it, or the dash of what is not known."""
+    return NONE if value is None else form(value)
 
 
 def share(fraction: float) -> str:

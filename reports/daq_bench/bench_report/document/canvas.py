@@ -142,6 +142,16 @@ def draw(axes: Axes, x: Sequence[float], y: Sequence[float], look: Look, label: 
     axes.plot(x, y, color=colour, linestyle=dashes, marker=marker, label=label, **more)
 
 
+def whiskers(
+    axes: Axes, x: Sequence[float], y: Sequence[float], ends: Sequence[tuple[float, float]], colour: str, **more: Any
+) -> None:
+    """Draws a thin bar at each point from the lower to the higher end of what was seen there."""
+    below = [max(0.0, value - low) for value, (low, _) in zip(y, ends, strict=True)]
+    above = [max(0.0, high - value) for value, (_, high) in zip(y, ends, strict=True)]
+    look = {"elinewidth": 0.7, "capsize": 2, "capthick": 0.7, "zorder": 2} | more
+    axes.errorbar(x, y, yerr=(below, above), fmt="none", ecolor=colour, **look)
+
+
 def once(seen: set[str], label: str) -> str:
     """Returns the label for the first mark of its kind; the legend names the others no more."""
     new = label not in seen
@@ -241,17 +251,9 @@ def shade(axes: Axes, spans: Iterable[tuple[float, float]], colour: str, hatch: 
     """Draws bands over the full height, behind everything else. The hatch tells them apart without colour."""
     # Opaque tints: in SVG an opacity would cover the hatch and its ground alike, and the hatch would vanish.
     ground, strokes = _tinted(colour, TINT), _tinted(colour, HATCH_TINT)
+    edge = strokes if hatch else "none"
     for start, end in spans:
-        axes.axvspan(
-            start,
-            end,
-            facecolor=ground,
-            edgecolor=strokes if hatch else "none",
-            hatch=hatch,
-            linewidth=0,
-            label=label,
-            zorder=BEHIND,
-        )
+        axes.axvspan(start, end, facecolor=ground, edgecolor=edge, hatch=hatch, linewidth=0, label=label, zorder=BEHIND)
         label = "_nolegend_"
 
 

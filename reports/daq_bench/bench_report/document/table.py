@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from daq_bench.bench_report.base.units import NONE, in_one_unit
+from daq_bench.bench_report.base.units import in_one_unit, known
 
 LINE = "\n"  # within a cell: what follows explains the value before it
 PAIRED = "tchc"  # two columns of pairs side by side
@@ -50,8 +50,7 @@ class Column(Generic[Row]):
     kind: str = ""
 
     def cell(self, row: Row) -> str:
-        value = self.of(row)
-        return NONE if value is None else self.form(value)
+        return known(self.of(row), self.form)
 
 
 Columns = tuple[Column[Row], ...]

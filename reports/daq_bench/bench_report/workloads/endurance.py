@@ -16,7 +16,7 @@ from daq_bench.bench_model.workloads.endurance.document import (
     Step,
     WornDrive,
 )
-from daq_bench.bench_report.base.units import NONE, THIN, count, decimal_rate, decimal_size, significant
+from daq_bench.bench_report.base.units import NONE, THIN, count, decimal_rate, decimal_size, significant, span
 from daq_bench.bench_report.document.canvas import (
     BLUE,
     GREY,
@@ -192,7 +192,7 @@ def _interval(found: Interval | None, why: str | None) -> str:
         return f"at least {significant(low, 3)}"
     if low == 0 and best is None:
         return f"below {significant(high, 3)}"
-    return f"{significant(low, 3)} to {significant(high, 3)}"
+    return span((low, high))
 
 
 def _years_table(projection: EnduranceProjection) -> Table:

@@ -21,7 +21,7 @@ from daq_bench.bench_report.base.units import (
     significant,
     three,
 )
-from daq_bench.bench_report.document.canvas import BLUE, GREEN, GREY, ORANGE, Figure, legend_above, sheet, to_svg
+from daq_bench.bench_report.document.canvas import BLUE, GREEN, GREY, ORANGE, Figure, draw, legend_above, sheet, to_svg
 from daq_bench.bench_report.document.section import Lacking, Part, Section
 from daq_bench.bench_report.document.table import IN_FIGURE, Column, Columns, Table, masked, table
 from daq_bench.bench_report.figures.references import measured_references
@@ -170,7 +170,7 @@ def _name(point: Point, repetitions: int) -> str:
 def _draw(axes: Axes, sizes: list[_Size], label: str, colour: str, dashes: str, marker: str, key: str = "") -> None:
     rates = [one.rate(key) for one in sizes]
     x = [one.request_bytes for one in sizes]
-    axes.plot(x, with_gaps(rates), color=colour, linestyle=dashes, marker=marker, label=label, zorder=3)
+    draw(axes, x, with_gaps(rates), (colour, dashes, marker), label, zorder=3)
     known = [(one, rate) for one, rate in zip(sizes, rates, strict=True) if rate is not None]
     samples = [one.samples(key) for one, _ in known]
     draw_spread(axes, [one.request_bytes for one, _ in known], [rate for _, rate in known], samples, colour)

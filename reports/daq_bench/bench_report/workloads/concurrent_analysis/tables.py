@@ -12,7 +12,7 @@ from daq_bench.bench_model.workloads.concurrent_analysis.document import (
     Set,
     Storage,
 )
-from daq_bench.bench_report.base.units import NONE, count, decimal_size, share, significant, three, three_of_rate
+from daq_bench.bench_report.base.units import NONE, count, decimal_size, known, share, significant, three, three_of_rate
 from daq_bench.bench_report.document.table import Column, Columns, Table, table
 
 
@@ -48,7 +48,7 @@ def sets_table(found: ConcurrentAnalysis) -> Table:
 
 def _least_to_most(one: SeriesPoint) -> str:
     ends = (one.least_bytes_per_s, one.most_bytes_per_s)
-    return " to ".join(NONE if value is None else three_of_rate(value) for value in ends)
+    return " to ".join(known(value, three_of_rate) for value in ends)
 
 
 POINTS: Columns[tuple[Series, SeriesPoint]] = (
