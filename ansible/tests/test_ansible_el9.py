@@ -334,6 +334,8 @@ def test_a_whole_qualification_of_an_el9_candidate(tmp_path: Path, monkeypatch: 
         assert (bundle / "verdict.json").is_file()
         assert account["candidate"]["os"].startswith("AlmaLinux 9")
         assert json.loads((bundle / "facts/versions.json").read_text())["fio"] in light.command(f"{REAL_FIO} --version")
+        watched = json.loads((bundle / "telemetry/summary.json").read_text())["points"]
+        assert watched["rejected"] == watched["undelivered"] == 0 < watched["delivered"], watched  # through the relay
         assert light.settings() == before
         assert "fio-3-1.noarch" in light.command("rpm --query fio")
         assert light.command("ls /opt/daq-storage-bench 2>/dev/null | wc -l") == "0\n"

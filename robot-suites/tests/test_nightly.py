@@ -34,7 +34,8 @@ from daq_bench.rig.candidate.lock import exclusive
 from daq_bench.rig.checking.door import Trust
 from daq_bench.rig.nightly import job as nightly_run
 from daq_bench.rig.nightly import night as nightly_night
-from daq_bench.rig.nightly.baselines import Baselines, prune
+from daq_bench.rig.nightly.baselines import Baselines
+from daq_bench.rig.nightly.housekeeping import Keeping
 from daq_bench.rig.nightly.job import Where, run_job
 from daq_bench.rig.nightly.night import Nightly, _entry_of, new_folder
 from daq_bench.rig.nightly.plan import DEFAULT, Plan, load_plan
@@ -158,22 +159,6 @@ def test_without_a_choice_the_last_good_run_of_the_same_task_is_the_baseline(tmp
     found = Baselines(tmp_path / "nightly").of(read_night(write_night(tmp_path, NightPlan(9))), earlier)
     assert found is not None
     assert found.id == NightPlan(2).run_id
-
-
-def test_housekeeping_deletes_old_passes_and_nothing_else(tmp_path: Path) -> None:
-    runs = tmp_path / "runs"
-    plans = [
-        NightPlan(1), NightPlan(2), NightPlan(3, lost=1.0), NightPlan(4), NightPlan(5, outcome="INADMISSIBLE"), NightPlan(6),
-        NightPlan(7), NightPlan(8), NightPlan(0, scenario="other"),
-    ]  # fmt: skip
-    bundles = {plan.number: write_night(runs, plan) for plan in plans}
-    baselines = Baselines(tmp_path / "nightly")
-    baselines.choose(bundles[1])
-    nights = [read_night(bundle) for bundle in bundles.values()]
-    (bundles[4] / "facts" / "host.json").write_text("{}", encoding="utf-8")  # differs from its manifest
-    gone = prune(runs, 2, baselines, nights)
-    assert sorted(gone) == sorted([bundles[2].name, bundles[6].name])
-    assert sorted(path.name for path in runs.iterdir()) == sorted(b.name for n, b in bundles.items() if n not in (2, 6))
 
 
 @pytest.fixture
@@ -325,7 +310,7 @@ def night(where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Exec
     def executed(source: str, keep: int | None = None) -> tuple[int, NightDocument]:
         script(monkeypatch, f"RUNS = {str(where.runs)!r}\n{source}")
         folder = new_folder(tmp_path / "nightly")
-        plan = Plan((Job("this-machine"),), keep_passes=keep)
+        plan = Plan((Job("this-machine"),), keeping=Keeping(passes=keep))
         status = Nightly(plan, where, folder, Console(quiet=True)).carry_out(goes_on=False)
         return status, read_document(folder)
 

@@ -85,7 +85,7 @@ def paper_of(night: NightDocument) -> Paper:
         Section("baseline", "Against the baseline", tuple(compared or ["No run had a baseline to be compared with."]))
     ]
     if night.deleted:
-        told = f"Deleted to make room, {len(night.deleted)} bundles of PASS: {', '.join(night.deleted)}."
+        told = f"Deleted to make room, {len(night.deleted)} bundles and nights: {', '.join(night.deleted)}."
         sections.append(Section("housekeeping", "Housekeeping", (told,)))
     return Paper(
         kicker="Nightly acceptance",

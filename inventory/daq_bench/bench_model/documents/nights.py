@@ -72,7 +72,7 @@ class NightRun(Closed, frozen=True):
 
 
 class NightDocument(Closed, frozen=True):
-    """nightly.json. `deleted`: bundles of PASS that housekeeping removed."""
+    """nightly.json. `deleted`: bundles and nights that housekeeping removed."""
 
     schema_version: Literal[1]
     nightly: str

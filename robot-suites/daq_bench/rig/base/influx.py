@@ -69,28 +69,35 @@ class Influx:
 
     def write(self, bucket: str, lines: str, timeout_s: float = TIMEOUT_S) -> None:
         """Stores lines in `bucket`, DATABASE or DATABASE/POLICY. Raises InfluxError."""
-        query = urllib.parse.urlencode({"org": self.organisation or DATABASE, "bucket": bucket, "precision": "ns"})
-        status, text = self._send(f"/api/v2/write?{query}", lines.encode(), self.token, timeout_s)
+        status, text, _ = self._send(self._write_path(bucket), lines.encode(), self.token, timeout_s)
         if status != 204:
             raise InfluxError(f"HTTP {status}: {_reason(text)}", status)
+
+    def deliver(self, lines: bytes, timeout_s: float) -> tuple[int, str, str | None]:
+        """Sends telemetry for somebody else, who gets the answer: (status, text, Retry-After). Raises InfluxError without one."""
+        return self._send(self._write_path(self.database), lines, self.token, timeout_s)
+
+    def _write_path(self, bucket: str) -> str:
+        query = urllib.parse.urlencode({"org": self.organisation or DATABASE, "bucket": bucket, "precision": "ns"})
+        return f"/api/v2/write?{query}"
 
     def query(self, statement: str, timeout_s: float = 60.0) -> list[dict[str, Any]]:
         """Returns the series that an InfluxQL statement gives, times in ns. Raises InfluxError, also for errors that come as HTTP 200."""
         form = urllib.parse.urlencode({"db": self.database, "epoch": "ns", "q": statement}).encode()
-        status, text = self._send("/query", form, self.read_token or self.token, timeout_s)
+        status, text, _ = self._send("/query", form, self.read_token or self.token, timeout_s)
         return series_of(status, text)
 
-    def _send(self, path: str, body: bytes, token: str, timeout_s: float) -> tuple[int, str]:
+    def _send(self, path: str, body: bytes, token: str, timeout_s: float) -> tuple[int, str, str | None]:
         headers = {"Authorization": f"Token {token}"} if token else {}
         request = urllib.request.Request(self.url.rstrip("/") + path, body, headers)
         # The environment's proxy serves the world outside, not the laboratory's server.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(request, timeout=timeout_s) as answer:
-                return int(answer.status), answer.read().decode("utf-8", "replace")
+                return int(answer.status), answer.read().decode("utf-8", "replace"), None
         except urllib.error.HTTPError as error:
             with error:
-                return error.code, error.read().decode("utf-8", "replace")
+                return error.code, error.read().decode("utf-8", "replace"), error.headers.get("Retry-After")
         except (OSError, ValueError, urllib.error.URLError) as error:
             raise InfluxError(f"{self.url} does not answer: {getattr(error, 'reason', error)}") from None
 

@@ -64,7 +64,7 @@ def nightly(options: argparse.Namespace) -> int:
     if options.time_limit_h is not None:
         plan = replace(plan, time_limit_s=3600.0 * options.time_limit_h)
     if options.keep_passes is not None:
-        plan = replace(plan, keep_passes=options.keep_passes)
+        plan = replace(plan, keeping=replace(plan.keeping, passes=options.keep_passes))
     nights = options.resume.resolve().parent if options.resume else _nights(options)
     Baselines(nights)  # a damaged file is told before a folder is made
     folder = options.resume.resolve() if options.resume else new_folder(nights)

@@ -1,13 +1,11 @@
-"""Chooses each task's baseline: the run that somebody set, else the last known good; and the bundles that may be deleted."""
+"""Chooses each task's baseline: the run that somebody set, else the last known good."""
 
 from __future__ import annotations
 
 import fcntl
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
@@ -17,7 +15,7 @@ from daq_bench.bench_model.documents.nights import Baselines as Stored
 from daq_bench.bench_model.documents.struct import checked, read
 from daq_bench.bench_model.nights.night import FINISHED, Night, read_night
 from daq_bench.rig.base.bundle import Bundle, now_utc, to_json, write_text_atomically
-from daq_bench.rig.checking.sealing import altered_evidence, sealed
+from daq_bench.rig.checking.sealing import altered_evidence
 
 FILE, LOCK = "baselines.json", ".baselines.lock"
 
@@ -80,29 +78,6 @@ def task_key(night: Night) -> str:
     """Returns a run's task as a key of the file."""
     parts = (night.candidate, night.target, night.scenario, f"scale {night.scale:g}", f"{night.duration_s or 0:g} s")
     return " | ".join(parts)
-
-
-def prune(
-    runs: Path, keep: int, baselines: Baselines, nights: Sequence[Night], tonight: Sequence[Path] = ()
-) -> list[str]:
-    """Deletes bundles of PASS beyond the newest `keep` of each task; returns their names.
-
-    It never deletes one that did not pass, a baseline, one of `tonight`, the one that `latest` names, or one that differs from its
-    manifest. One that seems to begin after now is not the newest: a clock jumped. It stays, and is not counted."""
-    protected = {*baselines.paths(), (runs / "latest").resolve(), *(path.resolve() for path in tonight)}
-    passed: dict[str, list[Night]] = {}
-    now = datetime.now(UTC)
-    for night in sorted(nights, key=lambda one: one.started):
-        if night.outcome == "PASS" and night.path.resolve().parent == runs.resolve() and night.started <= now:
-            passed.setdefault(task_key(night), []).append(night)
-    gone = []
-    for group in passed.values():
-        for night in group[: max(0, len(group) - keep)]:
-            path = night.path.resolve()
-            if path not in protected and sealed(path) and not altered_evidence(path):
-                shutil.rmtree(path)
-                gone.append(path.name)
-    return gone
 
 
 @contextmanager

@@ -43,8 +43,9 @@ from daq_bench.rig.base.bundle import now_utc, point_latest, to_json, write_text
 from daq_bench.rig.base.shell import LocalShell
 from daq_bench.rig.base.terminal import say
 from daq_bench.rig.checking.door import admit
-from daq_bench.rig.nightly.baselines import Baselines, prune
+from daq_bench.rig.nightly.baselines import Baselines
 from daq_bench.rig.nightly.fleet import Fleet
+from daq_bench.rig.nightly.housekeeping import Housekeeping
 from daq_bench.rig.nightly.job import Where, trust_of
 from daq_bench.rig.nightly.lanes import Stop
 from daq_bench.rig.nightly.notify import Teller, begun, changed, over, word_before
@@ -193,8 +194,8 @@ class Nightly:
     def _conclude(self) -> int:
         interrupted = any(unfinished(entry) for entry in self._entries)
         gone: list[str] = []
-        if self._plan.keep_passes is not None and not interrupted:
-            gone = self._prune(self._plan.keep_passes)
+        if self._plan.keeping and not interrupted:
+            gone = self._keep_house()
         self._write("interrupted" if interrupted else "finished", gone)
         self._write_ocp()
         self._render()
@@ -210,15 +211,16 @@ class Nightly:
         if not interrupted:
             self._teller.beat()
 
-    def _prune(self, keep: int) -> list[str]:
-        nights, _ = read_all([self._where.runs])
-        tonight = [entry.night.path for entry in self._entries if entry.night]
+    def _keep_house(self) -> list[str]:
+        tonight = [self._folder, *(entry.night.path for entry in self._entries if entry.night)]
+        nights = self._folder.parent
+        house = Housekeeping(self._where.runs, nights, self._plan.keeping, self._baselines, tonight, self._say)
         try:
-            gone = prune(self._where.runs, keep, self._baselines, nights, tonight)
-        except BenchError as error:
-            self._say(f"warning: housekeeping deleted nothing: {error}")
-            return []
-        self._say(f"housekeeping: {len(gone)} bundles of PASS deleted")
+            gone = house.run(read_all([self._where.runs])[0])
+        except (BenchError, OSError) as error:
+            self._say(f"warning: housekeeping stopped: {in_words(error)}")
+            return house.deleted
+        self._say(f"housekeeping: {len(gone)} bundles and nights deleted")
         return gone
 
     def _write(self, state: NightState, deleted: Sequence[str] = ()) -> None:

@@ -13,6 +13,7 @@ from daq_bench.bench_model.documents.nights import Job
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.yaml_source import check, read_yaml
 from daq_bench.rig.base.settings import Layout, Request, load_profiles
+from daq_bench.rig.nightly.housekeeping import EVERYTHING, Keeping
 from daq_bench.rig.nightly.notify import NOBODY, Notify, load_notify
 from daq_bench.rig.run.planning import plan_run
 
@@ -27,7 +28,7 @@ class Plan:
     jobs: tuple[Job, ...]
     time_limit_s: float | None = None
     run_limit_s: float | None = None
-    keep_passes: int | None = None
+    keeping: Keeping = EVERYTHING
     accept_wear: bool = False
     notify: Notify = NOBODY
 
@@ -78,7 +79,12 @@ def load_declared(inventory: Path) -> Plan:
         jobs,
         _seconds(document.get("time_limit_h")),
         _seconds(document.get("run_limit_h")),
-        document.get("keep_passes"),
+        Keeping(
+            document.get("keep_passes"),
+            document.get("keep_days"),
+            document.get("keep_gb"),
+            frozenset(document.get("keep", ())),
+        ),
         document.get("accept_wear", False),
         load_notify(document.get("notify", {}), source, (*KEY, "notify")),
     )

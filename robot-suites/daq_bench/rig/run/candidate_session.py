@@ -23,11 +23,13 @@ from daq_bench.rig.candidate.fitness import check_fit
 from daq_bench.rig.candidate.host import Survey, survey
 from daq_bench.rig.candidate.machine import Machine, SshMachine, machine_of, prepare_folders
 from daq_bench.rig.candidate.provision import Provisioner, provisioner
+from daq_bench.rig.run.clean_up import CleanUp, Place
 from daq_bench.rig.run.left_behind import socket_folder
 from daq_bench.rig.run.preflight import raw_path
 from daq_bench.rig.telemetry.agent import PERIOD_S, Agent
 from daq_bench.rig.telemetry.bmc_agent import IN_BAND, bmc_agent, may_read_in_band
-from daq_bench.rig.telemetry.remote_agent import RemoteAgent, agent_arguments, reachable_influx
+from daq_bench.rig.telemetry.remote_agent import RemoteAgent, agent_arguments, influx_through, is_on_our_loopback
+from daq_bench.rig.telemetry.write_relay import WriteRelay
 
 RESTARTING = "restarting.json"  # the bios role's note, in the state directory, while it restarts a candidate
 REBOOT_S = 900.0  # the bios role's default
@@ -140,8 +142,10 @@ class CandidateSession:
             self.influx_token,
         )
 
-    def prepare_agent(self, bundle: Bundle, influx: Influx) -> tuple[Agent | RemoteAgent, list[str]]:
-        """The run's agent, not started yet, and the arguments that its unit on a candidate behind SSH needs."""
+    def prepare_agent(self, bundle: Bundle, influx: Influx, clean_up: CleanUp) -> tuple[Agent | RemoteAgent, list[str]]:
+        """The run's agent, not started yet, and the arguments that its unit on a candidate behind SSH needs.
+
+        An InfluxDB on our loopback is reached from there through a relay, which lets a candidate write its own lines and nothing else."""
         name = self.profiles.candidate.name
         tags = {"host": name, "run": bundle.id}
         places = prepare_folders(self.machine, bundle, name)
@@ -150,7 +154,13 @@ class CandidateSession:
         if not isinstance(self.machine, SshMachine):
             options = [f"--workload-file={bundle.workload_file}", *own]
             return Agent(places.agent, bundle, influx, tags, period_s, options=options), []
-        arguments = agent_arguments(places, reachable_influx(self.machine, influx), tags, period_s, options=own)
+        if is_on_our_loopback(influx):
+            relay = WriteRelay(influx, tags)
+            clean_up.add(Place.AGENT, relay.stop)
+            relay.start()
+            influx = influx_through(self.machine, relay)
+        self.influx_token = influx.token
+        arguments = agent_arguments(places, influx, tags, period_s, options=own)
         return RemoteAgent(self.machine, places, bundle), arguments
 
     def bmc_agent(self, bundle: Bundle, influx: Influx) -> Agent | None:

@@ -38,9 +38,8 @@ def measure(
     layout, candidate = session.layout, session.profiles.candidate
     targets.will_have_scratch(bundle, clean_up)
     influx = watch.reach_influx()
-    session.influx_token = influx.token
     announce(bundle, "provision", "applying the tuning")
-    agent, arguments = session.prepare_agent(bundle, influx)
+    agent, arguments = session.prepare_agent(bundle, influx, clean_up)
     ansible = _ansible(session, bundle)
     clean_up.add(Place.RETURN, session.await_return)
     if not keep_tuning:

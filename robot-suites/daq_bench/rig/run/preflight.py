@@ -145,9 +145,11 @@ def check_target(candidate: Candidate, found: Survey, directory: Path) -> Target
     return found.target
 
 
-def check_clock(found: Survey, before_s: float, after_s: float) -> float:
-    """The candidate's clock minus ours, s. Raises RefusedError when telemetry and events could not be brought together."""
-    difference = found.clock_s - (before_s + after_s) / 2
+def check_clock(clock_s: float, before_s: float, after_s: float) -> float:
+    """The candidate's clock, which was read between `before_s` and `after_s` of ours, minus ours, s.
+
+    Raises RefusedError when telemetry and events could not be brought together."""
+    difference = clock_s - (before_s + after_s) / 2
     uncertainty = (after_s - before_s) / 2
     if abs(difference) > CLOCK_DIFFERENCE_S_MAX + uncertainty:
         raise RefusedError(

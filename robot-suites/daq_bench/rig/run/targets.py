@@ -61,7 +61,7 @@ class Targets:
         found, before_s, after_s = session.survey()
         self.found[candidate.target.name] = found
         if not machine.is_local:
-            preflight.check_clock(found, before_s, after_s)
+            preflight.check_clock(found.clock_s, before_s, after_s)
         self.clock.note("before the run", found, before_s, after_s)
         if candidate.target.is_raw:
             preflight.check_candidate(candidate, found, session.profiles.inventory_file)

@@ -6,10 +6,10 @@ fetched whole. The bench's own events are carried over to the agent, which is th
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,6 +21,7 @@ from daq_bench.rig.base.terminal import printable_lines
 from daq_bench.rig.candidate.answers import Mirror
 from daq_bench.rig.candidate.machine import Places, SshMachine
 from daq_bench.rig.telemetry.agent import DRAIN_S, PERIOD_S
+from daq_bench.rig.telemetry.write_relay import WriteRelay
 
 UNIT = "daq-bench-agent.service"
 READY_S_MAX = 60.0
@@ -29,13 +30,17 @@ CARRY_EVERY_S = 1.0
 SPOOL_FILES = ("points.lp", "summary.json", "cursor.json", "workload.lp")
 
 
-def reachable_influx(machine: SshMachine, influx: Influx) -> Influx:
-    """InfluxDB's address as the candidate sees it: a server on our loopback comes to it through the SSH link."""
-    parts = urlsplit(influx.url)
-    if parts.hostname not in ("127.0.0.1", "localhost", "::1"):
-        return influx
-    port = machine.link.forward_back("127.0.0.1", parts.port or 8086)
-    return replace(influx, url=f"{parts.scheme}://127.0.0.1:{port}")
+def is_on_our_loopback(influx: Influx) -> bool:
+    host = urlsplit(influx.url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def influx_through(machine: SshMachine, relay: WriteRelay) -> Influx:
+    """InfluxDB as the candidate sees it: the relay, on a port of its own loopback that leads here through the SSH link."""
+    return relay.seen_from(f"http://127.0.0.1:{machine.link.forward_back('127.0.0.1', relay.port)}")
 
 
 def agent_arguments(

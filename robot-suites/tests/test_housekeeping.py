@@ -1,0 +1,186 @@
+"""What a night deletes, and what it never deletes: old passes, everything by age, and the oldest beyond a size."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from nights_factory import NightPlan, write_night
+
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.nights.night import read_night
+from daq_bench.bench_model.nights.run_history import bundles_in
+from daq_bench.rig.nightly.baselines import Baselines
+from daq_bench.rig.nightly.housekeeping import Housekeeping, Keeping
+from daq_bench.rig.nightly.plan import load_declared
+
+NOW = datetime.now(UTC)
+
+
+class House:
+    """Folders of runs and nights that a test fills, and a night that has just ended."""
+
+    def __init__(self, folder: Path) -> None:
+        self.runs, self.nights = folder / "runs", folder / "nightly"
+        self.tonight = [self.night(0), self.bundle(0, "tonight")]
+        self.said: list[str] = []
+
+    def bundle(self, days: float, name: str, *, written: float | None = None) -> Path:
+        """A bundle without a seal that began so many days ago."""
+        path = self.runs / f"{NOW - timedelta(days=days):%Y%m%dT%H%M%SZ}-{name}"
+        (path / "telemetry").mkdir(parents=True)
+        (path / "run.json").write_text("{}", encoding="utf-8")
+        (path / "telemetry" / "points.lp").write_bytes(bytes(100_000))
+        return self.at(path, days if written is None else written)
+
+    def night(self, days: float) -> Path:
+        path = self.nights / f"{NOW - timedelta(days=days):%Y%m%dT%H%M%SZ}-nightly"
+        path.mkdir(parents=True)
+        (path / "nightly.json").write_text("{}", encoding="utf-8")
+        (path / "01-a.log").write_text("what it printed", encoding="utf-8")
+        return self.at(path, days)
+
+    def at(self, path: Path, days: float) -> Path:
+        seconds = (NOW - timedelta(days=days)).timestamp()
+        for one in (*path.rglob("*"), path):
+            os.utime(one, (seconds, seconds))
+        return path
+
+    def keep(self, **limits: object) -> list[str]:
+        keeping = Keeping(**limits)  # type: ignore[arg-type]
+        house = Housekeeping(self.runs, self.nights, keeping, Baselines(self.nights), self.tonight, self.said.append)
+        return house.run([])
+
+    def names(self) -> set[str]:
+        return {path.name for folder in (self.runs, self.nights) for path in folder.iterdir() if path.is_dir()}
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+def test_old_passes_are_deleted_and_nothing_else(house: House) -> None:
+    plans = [
+        NightPlan(1), NightPlan(2), NightPlan(3, lost=1.0), NightPlan(4), NightPlan(5, outcome="INADMISSIBLE"), NightPlan(6),
+        NightPlan(7), NightPlan(8), NightPlan(0, scenario="other"),
+    ]  # fmt: skip
+    bundles = {plan.number: write_night(house.runs, plan) for plan in plans}
+    Baselines(house.nights).choose(bundles[1])
+    (bundles[4] / "facts" / "smart-before.json").write_text("{}", encoding="utf-8")  # differs from its manifest
+    known = [read_night(bundle) for number, bundle in bundles.items() if number != 4]
+    before = house.names()
+    keeping = Keeping(passes=2)
+    gone = Housekeeping(
+        house.runs, house.nights, keeping, Baselines(house.nights), house.tonight, house.said.append
+    ).run(known)
+    assert sorted(gone) == sorted([bundles[2].name, bundles[6].name])
+    assert house.names() == before - set(gone)
+
+
+def test_nothing_is_deleted_that_the_plan_does_not_ask(house: House) -> None:
+    house.bundle(4000, "old")
+    before = house.names()
+    assert house.keep() == []
+    assert house.names() == before
+    assert not Keeping(named=frozenset({"x"}))
+
+
+def test_what_is_older_goes_whatever_its_outcome_but_for_what_somebody_needs(house: House) -> None:
+    young, old = house.bundle(9, "young"), [house.bundle(11, "killed"), house.night(12)]
+    claim, running = house.bundle(400, "claim"), house.bundle(40, "endurance", written=1)
+    newest = house.bundle(30, "latest")
+    (house.runs / "latest").symlink_to(newest.name)
+    sealed = {number: write_night(house.runs, NightPlan(number)) for number in (1, 2, 3)}
+    for path in sealed.values():
+        house.at(path, 100)
+    Baselines(house.nights).choose(sealed[1])
+    (sealed[2] / "facts" / "smart-before.json").write_text('{"devices": []}', encoding="utf-8")
+    house.at(sealed[2], 100)
+    foreign = house.runs / "20200101T000000Z-notes"
+    foreign.mkdir()
+    unnamed = house.at(house.bundle(99, "x").rename(house.runs / "of-my-own"), 99)
+    ahead = house.at(house.bundle(50, "ahead"), -3)
+    gone = set(house.keep(days=10, named=frozenset({claim.name})))
+    assert gone == {path.name for path in (*old, sealed[3])}
+    for path in (young, claim, running, newest, sealed[1], sealed[2], foreign, unnamed, ahead, *house.tonight):
+        assert path.exists(), path.name
+    assert not any(path.exists() for path in (*old, sealed[3]))
+
+
+def test_where_all_is_old_the_clock_may_have_jumped_and_a_person_looks_first(house: House) -> None:
+    old = [house.bundle(500, "a"), house.night(501)]
+    assert house.keep(days=30) == []
+    assert all(path.exists() for path in old)
+    assert "all 2 bundles and nights before tonight's are older than keep_days, 30" in house.said[0]
+    house.bundle(1, "b")
+    assert sorted(house.keep(days=30)) == sorted(path.name for path in old)
+
+
+def test_beyond_the_size_the_oldest_go_first_until_the_rest_fits(house: House) -> None:
+    oldest, old, young = house.bundle(30, "a"), house.bundle(20, "b"), house.bundle(10, "c")
+    kept = house.bundle(40, "claim")
+    all_bytes = sum(one.lstat().st_blocks * 512 for folder in (house.runs, house.nights) for one in folder.rglob("*"))
+    gb = (all_bytes - 150_000) / 1e9  # two of 100 kB each have to go
+    assert house.keep(gb=gb, named=frozenset({kept.name})) == [oldest.name, old.name]
+    assert young.exists() and kept.exists()
+    assert house.said == []
+
+
+def test_a_size_that_only_what_must_stay_exceeds_is_said(house: House) -> None:
+    house.bundle(30, "a")
+    assert len(house.keep(gb=1e-6)) == 1
+    assert "keep_gb allows 1e-06" in house.said[0]
+    assert all(path.exists() for path in house.tonight)
+
+
+def test_a_bench_that_dies_while_it_deletes_leaves_no_half_bundle(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.bundle(1, "young")
+    old = [house.bundle(50, "a"), house.bundle(60, "b")]
+
+    def dies(path: Path) -> None:
+        (path / "run.json").unlink()
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", dies)
+        with pytest.raises(OSError, match="Input/output"):
+            house.keep(days=30)
+    assert [path.name for path in bundles_in([house.runs]) if path in old] == [old[0].name]  # the oldest went first
+    assert house.keep(days=30) == [old[0].name]
+    assert not list(house.runs.glob(".deleting-*"))
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("keep_days: 0", "keep_days"),
+        ("keep_days: soon", "keep_days"),
+        ("keep_gb: 0", "keep_gb"),
+        ("keep_gb: .nan", "keep_gb"),
+        ("keep: 20260131T000000Z-a", "keep"),
+        ("keep: [1]", "keep"),
+        ("keep_nights: 3", "keep_nights"),
+    ],
+)
+def test_a_limit_that_is_none_is_refused_by_its_name(tmp_path: Path, line: str, named: str) -> None:
+    with pytest.raises(BenchError, match=named):
+        load_declared(plan(tmp_path, line))
+
+
+def test_the_plan_says_what_stays(tmp_path: Path) -> None:
+    text = "keep_days: 400\n      keep_gb: 500\n      keep: [20260131T000000Z-a]"
+    assert load_declared(plan(tmp_path, text)).keeping == Keeping(None, 400, 500, frozenset({"20260131T000000Z-a"}))
+
+
+def plan(folder: Path, line: str) -> Path:
+    file = folder / "lab.yml"
+    file.write_text(
+        f"all:\n  vars:\n    bench_nightly:\n      runs: [{{candidate: a}}]\n      {line}\n", encoding="utf-8"
+    )
+    return file
