@@ -35,7 +35,9 @@ def write_schemas(here):
     argv = [sys.executable, "-m", "daq_bench.bench_model.evidence.schemas", "inventory/schemas"]
     path = os.pathsep.join(["inventory", *sys.path])  # also that of an isolated build
     if subprocess.run(argv, cwd=here, env={**os.environ, "PYTHONPATH": path}, check=False).returncode != 0:
-        raise SystemExit("setup.py: the documents' schemas cannot be made. `make setup` brings what is needed, `make schemas` says why")
+        raise SystemExit(
+            "setup.py: the documents' schemas cannot be made. `make setup` brings what is needed, `make schemas` says why"
+        )
 
 
 class BuildWithFiles(build_py):

@@ -149,7 +149,9 @@ def layout_of(target: str, directory: str, options: dict[str, Any]) -> Layout:
     if plain != directory.rstrip("/"):
         raise StorageError(f"the target's directory is {directory!r}; write it as {plain}")
     if plain in SYSTEM:
-        raise StorageError(f"the target's directory is {plain}, whose own content a file system would hide; name one below /srv")
+        raise StorageError(
+            f"the target's directory is {plain}, whose own content a file system would hide; name one below /srv"
+        )
     lba_bytes = options.get("lba_bytes") or 0
     if lba_bytes and (lba_bytes < 512 or lba_bytes & (lba_bytes - 1)):
         raise StorageError(f"storage.lba_bytes is {lba_bytes}; logical blocks are powers of two, such as 512 or 4096")
