@@ -109,11 +109,6 @@ def whole_number(value: object, name: str, factor: int = 1) -> int:
     return value * factor
 
 
-def degrees(value: object, name: str) -> float:
-    """A temperature in degrees C."""
-    return plausible.degrees_celsius(_number(value, name), name)
-
-
 def reading(value: object, name: str) -> float:
     """The temperature of a drive that runs: 0 is what tools and controllers say for want of one."""
     return plausible.degrees_of_a_running_part(_number(value, name), name)
@@ -241,7 +236,7 @@ def limits(document: Mapping[str, Any], faults: list[str] | None = None) -> dict
     for field, value, name in stated:
         with _Sound(faults):
             if value is not None and value != 0:
-                found[field] = degrees(value, name)
+                found[field] = plausible.limit_celsius(_number(value, name), name)
     return found
 
 

@@ -1,0 +1,51 @@
+"""What a reading can be at all, whichever tool or file states it.
+
+Promise: one rule for each quantity. A value beyond it is what a device states for want of a reading (0 K, 273 K, 127 and -128 of a signed
+byte, 0xFFFF), or is in another unit: no reading, and named. The agent and bench_model, which do not know each other, hold this file
+alike; a test compares them.
+"""
+
+from __future__ import annotations
+
+import math
+
+# Silicon is specified from -55 to 125 degrees C (the military range, and that of LM75 and its like); junctions are shut down before 150.
+DEGC_MIN, DEGC_MAX = -55.0, 150.0
+UNREAD_DEGC = (-0.15, 0.0)  # 273 K, less 273.15 as the kernel takes it or less 273 as tools do
+PERCENT_MAX = 100
+WEAR_PERCENT_MAX = 255  # of the endurance used: NVMe and ACS let it exceed 100, and end there
+# A century: no drive is older, and counters that are all ones (0xFFFFFFFF) are far beyond.
+POWER_ON_H_MAX = 100 * 366 * 24
+
+
+def degrees_celsius(value: float, name: str) -> float:
+    """The temperature. Raises ValueError where no part of a server that runs has it."""
+    if not math.isfinite(value) or not DEGC_MIN <= value <= DEGC_MAX:
+        raise ValueError(
+            f"{name} is {value:g} degrees C, which no part of a server that runs has ({DEGC_MIN:g} to {DEGC_MAX:g})"
+        )
+    return value
+
+
+def degrees_of_a_running_part(value: float, name: str) -> float:
+    """The same of a part that is never at 0: BMCs, controllers, drives and tools state 0 for a sensor that they have not read."""
+    if UNREAD_DEGC[0] <= value <= UNREAD_DEGC[1]:
+        raise ValueError(f"{name} is {value:g} degrees C, which is no reading of what is in use")
+    return degrees_celsius(value, name)
+
+
+def limit_celsius(value: float, name: str) -> float:
+    """The limit of a part's temperature: above 0, which states that there is none."""
+    if value <= 0:
+        raise ValueError(f"{name} is {value:g} degrees C, which limits no part that runs")
+    return degrees_celsius(value, name)
+
+
+def is_running_degrees(value: float) -> bool:
+    """Can a part that runs have this temperature?"""
+    return math.isfinite(value) and DEGC_MIN <= value <= DEGC_MAX and not UNREAD_DEGC[0] <= value <= UNREAD_DEGC[1]
+
+
+def is_limit(value: float) -> bool:
+    """Can this limit the temperature of a part that runs?"""
+    return math.isfinite(value) and 0 < value <= DEGC_MAX
