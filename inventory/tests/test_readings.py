@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from daq_bench.bench_model.base import plausible
-from daq_bench.bench_model.behaviour import drive_temperature, throttling
+from daq_bench.bench_model.behaviour import drive_temperature, throttling, wear_of_run
 from daq_bench.bench_model.bundle import telemetry_tracks
 from daq_bench.bench_model.bundle.line_protocol import Point
 
@@ -22,7 +22,10 @@ def points(measurement: str = "temperature", **fields: float) -> list[Point]:
 
 @pytest.mark.parametrize(
     ("agents", "models"),
-    [("agents/daq_bench/telemetry_agent/base/plausible.py", "inventory/daq_bench/bench_model/base/plausible.py")],
+    [
+        (f"agents/daq_bench/telemetry_agent/base/{name}", f"inventory/daq_bench/bench_model/base/{name}")
+        for name in ("plausible.py", "inlet_names.py")
+    ],
 )
 def test_the_agent_and_the_model_hold_one_rule(agents: str, models: str) -> None:
     """They do not know each other; the agent is carried to the candidate alone."""
@@ -69,3 +72,16 @@ def test_the_rules_that_answer_and_those_that_raise_are_one() -> None:
             except ValueError:
                 accepted = False
             assert accepted is answers(value)
+
+
+@pytest.mark.parametrize("spare", [101, 200, 255])
+def test_a_spare_beyond_100_percent_is_no_margin(spare: int) -> None:
+    log = {"available_spare": spare, "available_spare_threshold": 10, "percentage_used": 3, "data_units_written": 5}
+    (row,) = wear_of_run.from_pairs({"nvme0n1": ({wear_of_run.NVME: log}, {wear_of_run.NVME: log})})["drives"]
+    assert row["spare_margin_percent"] is None and row["used_percent"] == 3
+
+
+@pytest.mark.parametrize("bit", [0, 255])
+def test_a_health_log_of_one_bit_tells_no_wear(bit: int) -> None:
+    log = dict.fromkeys(("critical_warning", "available_spare", "available_spare_threshold", "percentage_used"), bit)
+    assert plausible.is_blank_health(log) and wear_of_run._used({wear_of_run.NVME: log}) is None

@@ -113,7 +113,14 @@ def health_fields(page: bytes, faults: list[str] | None = None) -> dict[str, Fie
     demand_page("health log", page)
     fields: dict[str, FieldValue] = {}
     for field, (first, size, factor) in HEALTH_FIELDS.items():
-        fields[field] = count(page, first, size, factor)
+        try:
+            value = count(page, first, size, factor)
+            fields[field] = plausible.within(plausible.HIGHEST.get(field), value, f"health log: {field}")
+        except ValueError as error:
+            if field not in plausible.HIGHEST:
+                raise
+            if faults is not None:
+                faults.append(str(error))
     composite = temperatures(page, faults).get(COMPOSITE)
     if composite is not None:
         fields["temperature_degc"] = composite
@@ -162,9 +169,10 @@ def supported_pages(page: bytes) -> frozenset[int]:
 def endurance_fields(page: bytes) -> dict[str, FieldValue]:
     """Fields of the measurement `smart_endurance` (log page 09h of one group). Raises ValueError for a page that is not sound."""
     demand_page("endurance group log", page)
-    return {
+    found = {
         name: count(page, *place) for name, place in ENDURANCE_FIELDS.items() if name != ESTIMATE or any(page[32:48])
     }
+    return {name: value for name, value in found.items() if value <= plausible.HIGHEST.get(name, value)}
 
 
 def thermal_limits(value: int) -> dict[str, FieldValue]:

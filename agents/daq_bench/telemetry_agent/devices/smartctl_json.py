@@ -137,6 +137,9 @@ def health_fields(document: Mapping[str, Any], faults: list[str] | None = None) 
             if not isinstance(status["passed"], bool):
                 raise ValueError(f"smart_status.passed is {str(status['passed'])[:40]!r}, neither true nor false")
             fields["passed"] = status["passed"]
+    blank = False  # then smartctl has the hours and cycles from it, too
+    with _Sound([]):
+        blank = plausible.is_blank_health(_table(document, "nvme_smart_health_information_log"))
     current = temperatures(document).get(_sensor(document))
     if current is not None:
         fields["temperature_degc"] = current
@@ -145,10 +148,10 @@ def health_fields(document: Mapping[str, Any], faults: list[str] | None = None) 
         ("endurance_used", "current_percent", "percentage_used_percent"),
     ):
         with _Sound(faults):
-            if key in _table(document, table):
-                fields[field] = whole_number(document[table][key], f"{table}.{key}")
+            if key in _table(document, table) and not blank:
+                fields[field] = _within(field, whole_number(document[table][key], f"{table}.{key}"), f"{table}.{key}")
     with _Sound(faults):
-        if "power_cycle_count" in document:
+        if "power_cycle_count" in document and not blank:
             fields["power_cycles"] = whole_number(document["power_cycle_count"], "power_cycle_count")
     for part in (_nvme_fields, _ata_fields, _sas_fields):
         with _Sound(faults):
@@ -176,15 +179,13 @@ def temperatures(document: Mapping[str, Any], faults: list[str] | None = None) -
     """Degrees C by sensor: of an NVMe drive `composite` and sensor_1 to sensor_8, of another `drive`."""
     found: dict[str, float] = {}
     faults = [] if faults is None else faults
-    with _Sound(faults):
-        table = _table(document, "temperature")
-        if "current" in table:
-            found[_sensor(document)] = reading(table["current"], "temperature.current")
-        elif TEMPERATURE in _statistics(document):
-            name = "device statistics: Current Temperature"
-            found[DRIVE] = reading(_statistics(document)[TEMPERATURE], name)
-        elif (stated := _environmental(document)) is not None:
-            found[DRIVE] = reading(stated, "scsi_environmental_reports: current")
+    refused: list[str] = []
+    for value, name in _stated_temperatures(document, refused):
+        with _Sound(refused):
+            found[_sensor(document)] = reading(value, name)
+            break
+    else:
+        faults += refused
     with _Sound(faults):
         sensors = _table(document, "nvme_smart_health_information_log").get("temperature_sensors") or []
         if not isinstance(sensors, list):
@@ -196,13 +197,28 @@ def temperatures(document: Mapping[str, Any], faults: list[str] | None = None) -
     return found
 
 
-def _environmental(document: Mapping[str, Any]) -> object:
-    """The temperature of a SAS drive that states it in its environmental reports alone (log page 0Dh, subpage 01h): parameter 0's."""
-    reports = _table(document, "scsi_environmental_reports")
-    for key in sorted(reports):
-        if key.startswith("temperature") and "current" in _table(reports, key):
-            return _table(reports, key)["current"]
-    return None
+def _stated_temperatures(document: Mapping[str, Any], faults: list[str]) -> Iterator[tuple[object, str]]:
+    """(value, name) of each place where an answer states the drive's temperature; the first that can be one holds.
+
+    A SAS drive may state it in its environmental reports alone (log page 0Dh, subpage 01h), beside a 0 in smartctl's summary."""
+    with _Sound(faults):
+        table = _table(document, "temperature")
+        if "current" in table:
+            yield table["current"], "temperature.current"
+    if _sensor(document) != DRIVE:
+        return
+    with _Sound(faults):
+        statistics = _statistics(document)
+        if TEMPERATURE in statistics:
+            yield statistics[TEMPERATURE], "device statistics: Current Temperature"
+    with _Sound(faults):
+        reports = _table(document, "scsi_environmental_reports")
+        for key in sorted(reports):
+            if key.startswith("temperature"):
+                with _Sound(faults):
+                    current = _table(reports, key).get("current")
+                    if current is not None:
+                        yield current, f"scsi_environmental_reports.{key}.current"
 
 
 def limits_of_load(document: Mapping[str, Any]) -> dict[str, FieldValue]:
@@ -240,14 +256,21 @@ def limits(document: Mapping[str, Any], faults: list[str] | None = None) -> dict
     return found
 
 
+def _within(field: str, value: int, name: str) -> int:
+    """The count. Raises ValueError where its quantity cannot be as large."""
+    return plausible.within(plausible.HIGHEST.get(field), value, name)
+
+
 def _nvme_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, FieldValue]:
     log = _table(document, "nvme_smart_health_information_log")
     fields: dict[str, FieldValue] = {}
+    if plausible.is_blank_health(log):
+        raise ValueError("nvme_smart_health_information_log: all of it is the same bit, which is no page")
     for key, (field, factor) in NVME_FIELDS.items():
         with _Sound(faults):
             if key in log:
                 # Beside a number that JavaScript cannot hold, smartctl puts its digits.
-                fields[field] = whole_number(log.get(f"{key}_s", log[key]), key, factor)
+                fields[field] = _within(field, whole_number(log.get(f"{key}_s", log[key]), key, factor), key)
     return fields
 
 
@@ -284,7 +307,8 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
         with _Sound(faults):
             if place in statistics:
                 factor = sector_bytes if place in SECTOR_STATISTICS else 1
-                value = whole_number(statistics[place], f"device statistics {place[0]}:{place[1]}", factor)
+                where = f"device statistics {place[0]}:{place[1]}"
+                value = _within(field, whole_number(statistics[place], where, factor), where)
                 stated = fields.get(field)
                 if field not in in_stated_unit or not isinstance(stated, int) or _agree(value, stated):
                     fields[field] = value
@@ -353,7 +377,7 @@ def _sas_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
     ):
         with _Sound(faults):
             if key in document:
-                fields[field] = whole_number(document[key], key)
+                fields[field] = _within(field, whole_number(document[key], key), key)
     log = _table(document, "scsi_error_counter_log")
     for way in ("read", "write", "verify"):
         for key, ending in SAS_COUNTS.items():
