@@ -128,7 +128,9 @@ ENVIRONMENT = "scsi_environmental_reports"  # smartctl 7.5, smart-scsi-sas-env-t
         ({"temperature": {"current": 0}}, None, 1),
     ],
 )  # fmt: skip
-def test_the_first_temperature_that_can_be_one_holds(answer: dict[str, Any], degrees: float | None, faults: int) -> None:
+def test_the_first_temperature_that_can_be_one_holds(
+    answer: dict[str, Any], degrees: float | None, faults: int
+) -> None:
     said: list[str] = []
     assert smartctl_json.temperatures(answer, said).get("drive") == degrees and len(said) == faults
 
@@ -216,3 +218,43 @@ def test_a_domain_without_its_range_costs_no_other(tmp_path: Path) -> None:
     (point,) = collector.parse(reading, None)
     assert dict(point.tags) == {"domain": "package-0"} and point.fields["energy_uj"] == 500
     assert len(reading.faults) == 1 and reading.faults[0].startswith("psys: max_energy_range_uj")
+
+
+SAMSUNG_H, SAMSUNG_LBAS = 10106, 652_566_252  # MZ7L3240HCHQ in smartctl_exporter's test data: 334 GB, 32 GB a day
+
+
+@pytest.mark.parametrize(
+    ("lbas", "more", "written_bytes"),
+    [
+        (30_000_000, {"power_on_time": {"hours": 10_000}, "user_capacity": {"bytes": 1_920 * 10**9}}, None),  # 1007 TB
+        (1_234_567, {"power_on_time": {"hours": 900}, "user_capacity": {"bytes": 1_920 * 10**9}}, None),  # 41.4 TB
+        (1_234_567, {"user_capacity": {"bytes": 1_920 * 10**9}}, None),
+        (30_000_000, {"power_on_time": {"hours": 10_000}}, None),
+        (1_234_567, {}, None),
+        (SAMSUNG_LBAS, {"power_on_time": {"hours": SAMSUNG_H}, "user_capacity": {"bytes": 240 * 10**9}}, SAMSUNG_LBAS * 512),
+        (SAMSUNG_LBAS, {"power_on_time": {"hours": 0}, "user_capacity": {"bytes": 240 * 10**9}}, SAMSUNG_LBAS * 512),
+        (0, {"power_on_time": {"hours": 10_000}}, 0),
+        (30_000_000, {"power_on_time": {"hours": 10_000}, "rotation_rate": 7200}, 15_360_000_000),
+    ],
+)  # fmt: skip
+def test_a_count_whose_unit_is_not_known_is_left_out(
+    lbas: int, more: dict[str, Any], written_bytes: int | None
+) -> None:
+    row = {"id": 241, "name": "Total_LBAs_Written", "raw": {"value": lbas, "string": str(lbas)}}
+    answer = {"in_smartctl_database": True, "ata_smart_attributes": {"table": [row]}, "rotation_rate": 0, **more}
+    faults: list[str] = []
+    assert smartctl_json.health_fields(answer, faults).get("data_written_bytes") == written_bytes
+    assert len(faults) == (written_bytes is None)
+
+
+def test_the_device_statistics_tell_the_unit() -> None:
+    """Page 1, offset 24: Logical Sectors Written (ATA8-ACS)."""
+    row = {"id": 241, "name": "Total_LBAs_Written", "raw": {"value": 30_000_000, "string": "30000000"}}
+    told = {"offset": 24, "value": 30_000_000 * 65536, "flags": {"valid": True}}
+    answer = {
+        "in_smartctl_database": True,
+        "power_on_time": {"hours": 10_000},
+        "ata_smart_attributes": {"table": [row]},
+        "ata_device_statistics": {"pages": [{"number": 1, "table": [told]}]},
+    }
+    assert smartctl_json.health_fields(answer)["data_written_bytes"] == 30_000_000 * 2**25

@@ -62,7 +62,22 @@ def test_what_a_running_drive_states_is_kept() -> None:
 
 
 def test_the_rules_that_answer_and_those_that_raise_are_one() -> None:
-    for value in (-273.15, -55.1, -55.0, -5.0, -0.2, -0.15, -0.1, 0.0, 0.1, 31.0, 150.0, 150.1, float("nan"), float("inf")):
+    for value in (
+        -273.15,
+        -55.1,
+        -55.0,
+        -5.0,
+        -0.2,
+        -0.15,
+        -0.1,
+        0.0,
+        0.1,
+        31.0,
+        150.0,
+        150.1,
+        float("nan"),
+        float("inf"),
+    ):
         for raises, answers in (
             (plausible.degrees_of_a_running_part, plausible.is_running_degrees),
             (plausible.limit_celsius, plausible.is_limit),

@@ -123,8 +123,16 @@ def test_a_parts_inlet_is_not_the_servers(named: str) -> None:
 
 @pytest.mark.parametrize(
     "named",
-    "01-Inlet Ambient 64.1|MB_INLET_TEMP 7.1|BB Inlet Temp 7.1|System Board Inlet Temp 7.1|Ambient Temp 39.1|Front Inlet 12.1|Board Inlet 7.1".split("|"),
-)  # fmt: skip
+    [
+        "01-Inlet Ambient 64.1",
+        "MB_INLET_TEMP 7.1",
+        "BB Inlet Temp 7.1",
+        "System Board Inlet Temp 7.1",
+        "Ambient Temp 39.1",
+        "Front Inlet 12.1",
+        "Board Inlet 7.1",
+    ],
+)
 def test_no_server_loses_its_inlet(named: str) -> None:
     sensor, _, entity = named.rpartition(" ")
     assert made(air(21.0, sensor, entity))["inlet_sensors"] == {sensor: 1}

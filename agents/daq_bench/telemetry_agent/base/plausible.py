@@ -71,5 +71,7 @@ def is_blank_health(log: Mapping[str, Any]) -> bool:
 
     A drive in use has spare blocks, or says something else that is not 0."""
     values = [log[key] for key in log if key != "nsid"]
-    zeros = log.get("available_spare") == 0 and not any(any(one) if isinstance(one, list) else str(one) != "0" for one in values)
+    zeros = log.get("available_spare") == 0 and not any(
+        any(one) if isinstance(one, list) else str(one) != "0" for one in values
+    )
     return zeros or all(log.get(key) == ones for key, ones in BLANK_AT.items())

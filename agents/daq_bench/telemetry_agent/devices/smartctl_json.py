@@ -59,6 +59,9 @@ ATA_SECTORS = {"Total_LBAs_Written": "data_written_bytes", "Total_LBAs_Read": "d
 # [P] A drive that runs in a machine writes more than this, if only the machine's log; the units that makers use instead of a sector (MiB to
 # GiB) make a count thousands of times too small.
 USED_H, USED_BYTES_PER_H = 1000, 1e6
+# The other unit in which SSDs count under these names, and what none writes on average: 10 times its capacity a day is the most that makers
+# guarantee (write-intensive SSDs), for five years; SATA carries 600 MB/s.
+OTHER_UNIT_BYTES, CAPACITIES_PER_DAY_MAX, LIFE_H, LINK_BYTES_PER_H = 32 * 2**20, 10, 5 * 365 * 24, 600e6 * 3600
 UNITS = {"MiB": 2**20, "GiB": 2**30, "GB": 10**9}
 NAND_NAMES = ("NAND", "Flash", "Total_NAND")
 # ATA8-ACS device statistics: (page, offset) -> field; sectors are logical ones.
@@ -279,7 +282,6 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
     in_stated_unit: set[str] = set()
     counts_sectors = document.get("in_smartctl_database") is True and not _counts_in_stated_unit(document)
     sector_bytes = whole_number(document.get("logical_block_size", 512), "logical_block_size")
-    hours = _table(document, "power_on_time").get("hours")
     for row in _rows(_table(document, "ata_smart_attributes"), "table"):
         number, name = row.get("id"), str(row.get("name", ""))
         needed, field = ATA_FIELDS.get(number if isinstance(number, int) else 0, ("", ""))
@@ -301,7 +303,7 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
                 pass  # the unit that a name states wins
             elif name in ATA_SECTORS and counts_sectors:
                 # For a drive that smartctl does not know, this name is only the usual one.
-                fields[ATA_SECTORS[name]] = _in_sectors(_raw(row, name), name, sector_bytes, hours)
+                fields[ATA_SECTORS[name]] = _in_sectors(_raw(row, name), name, sector_bytes, document)
     statistics = _statistics(document)
     for place, field in STATISTICS.items():
         with _Sound(faults):
@@ -320,14 +322,29 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
     return fields
 
 
-def _in_sectors(sectors: int, name: str, sector_bytes: int, hours: object) -> int:
-    """Bytes. Raises ValueError where so few were written in so many hours that the drive counts in another unit than its attribute's
-    name says: Toshiba's HK4R counts 32 MiB, which makes 41 TB look like 0.6 GB."""
+def _in_sectors(sectors: int, name: str, sector_bytes: int, document: Mapping[str, Any]) -> int:
+    """Bytes. Raises ValueError where nothing shows that the drive counts in sectors, as the attribute's name says, and not in 32 MiB:
+    Toshiba's HK4R does, which makes 41 TB look like 0.6 GB.
+
+    A disk that turns counts sectors. Of an SSD they are, where the other unit makes more than it can have written in its hours. Device
+    statistics, where it has them, are taken anyway."""
     count = whole_number(sectors, name, sector_bytes)
-    if count and isinstance(hours, int) and hours >= USED_H and count / hours < USED_BYTES_PER_H:
+    hours = _table(document, "power_on_time").get("hours")
+    known_h = hours if isinstance(hours, int) and not isinstance(hours, bool) and hours > 0 else None
+    if count and known_h and known_h >= USED_H and count / known_h < USED_BYTES_PER_H:
         raise ValueError(
-            f"{name} is {sectors}: {count} bytes in {hours} hours, so that its unit is none of {sector_bytes} B"
+            f"{name} is {sectors}: {count} bytes in {known_h} hours, so that its unit is none of {sector_bytes} B"
         )
+    rpm, capacity = document.get("rotation_rate"), _table(document, "user_capacity").get("bytes")
+    turns = isinstance(rpm, int) and rpm > 0
+    if count and not turns:
+        most_per_h = (
+            CAPACITIES_PER_DAY_MAX * capacity / 24 if isinstance(capacity, int) and capacity > 0 else LINK_BYTES_PER_H
+        )
+        if sectors * OTHER_UNIT_BYTES <= most_per_h * (known_h or LIFE_H):
+            raise ValueError(
+                f"{name} is {sectors}, in a unit that is not known: {sector_bytes} B as its name says, or 32 MiB as some SSDs count"
+            )
     return count
 
 

@@ -5,7 +5,6 @@ null, with the reason. Where IPMI and Redfish contradict each other, neither is 
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,7 +21,7 @@ NAME = "results/surroundings.json"
 # IPMI 2.0, table 43-13: parts with an inlet of their own: processor, disk, bay, memory, processor module, power supply, add-in card, power
 # system, expansion board, processor board, power, drive bay, fan, module, battery, switch, I/O.
 ENTITIES_OF_PARTS = frozenset(
-    "3 4 5 8 9 10 11 14 16 18 19 20 21 26 27 28 29 31 32 40 42 43 44 45 48 49 50 51 65".split()
+    ["3", "4", "5", "8", "9", "10", "11", "14", "16", "18", "19", "20", "21", "26", "27", "28", "29", "31", "32", "40", "42", "43", "44", "45", "48", "49", "50", "51", "65"]
 )
 INLET_ENTITIES = frozenset({"55", "64"})  # the same: air inlet (37h, and 40h as older firmware has it)
 DEGC_MIN, DEGC_MAX = -40.0, 100.0  # air beyond is no reading
@@ -48,7 +47,12 @@ def from_points(points: Iterable[Point], altitude_m: Any = None) -> Document:
     values: dict[str, list[float]] = {}
     for point in points:
         value = point.fields.get("temperature_degc")
-        if is_inlet(point) and isinstance(value, int | float) and DEGC_MIN < value < DEGC_MAX and plausible.is_running_degrees(value):
+        if (
+            is_inlet(point)
+            and isinstance(value, int | float)
+            and DEGC_MIN < value < DEGC_MAX
+            and plausible.is_running_degrees(value)
+        ):
             values.setdefault(_name(point), []).append(float(value))
     told = without_mainboard(values)
     values = {name: found for name, found in values.items() if name in told}
