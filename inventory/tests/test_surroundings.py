@@ -105,7 +105,7 @@ def test_the_inlet_of_a_part_is_not_the_servers(sensor: str, entity: str) -> Non
     assert document["inlet_sensors"] == {"Inlet Temp": 1}
 
 
-# Names and entities of IPMI 2.0, table 43-13, as boards of Supermicro, Gigabyte, Lenovo, Intel, NVIDIA and the Open Compute Project have them.
+# Names, and entities of IPMI 2.0, table 43-13: riser 16, drive backplane 15, fan 29, air inlet 55 and 64, system board 7.
 OF_PARTS = """
 Riser1 Inlet Temp 16.1|RISER_INLET 7.1|BMC Ambient 6.1|VR_Ambient 7.2|HBA Ambient 7.1|RAID Ambient 7.1|BP_Inlet 15.2|Backplane Ambient 15.1
 PCH Ambient 7.1|Memory Ambient 7.1|Mem Ambient 7.1|Mezz Ambient 7.1|M.2 Ambient 7.1|Drive Inlet 7.1|HD Inlet 7.1|Exhaust Ambient 7.1

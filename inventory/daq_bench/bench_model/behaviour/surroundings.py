@@ -20,9 +20,10 @@ from daq_bench.bench_model.profiles.candidates import load_candidate
 NAME = "results/surroundings.json"
 # IPMI 2.0, table 43-13: parts with an inlet of their own: processor, disk, bay, memory, processor module, power supply, add-in card, power
 # system, expansion board, processor board, power, drive bay, fan, module, battery, switch, I/O.
-ENTITIES_OF_PARTS = frozenset(
-    ["3", "4", "5", "8", "9", "10", "11", "14", "16", "18", "19", "20", "21", "26", "27", "28", "29", "31", "32", "40", "42", "43", "44", "45", "48", "49", "50", "51", "65"]
-)
+ENTITIES_OF_PARTS = {
+    *("3", "4", "5", "8", "9", "10", "11", "14", "16", "18", "19", "20", "21", "26", "27", "28", "29"),
+    *("31", "32", "40", "42", "43", "44", "45", "48", "49", "50", "51", "65"),
+}
 INLET_ENTITIES = frozenset({"55", "64"})  # the same: air inlet (37h, and 40h as older firmware has it)
 DEGC_MIN, DEGC_MAX = -40.0, 100.0  # air beyond is no reading
 REDFISH = "Redfish"
