@@ -282,6 +282,8 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
     in_stated_unit: set[str] = set()
     counts_sectors = document.get("in_smartctl_database") is True and not _counts_in_stated_unit(document)
     sector_bytes = whole_number(document.get("logical_block_size", 512), "logical_block_size")
+    hours = _table(document, "power_on_time").get("hours")
+    shown = _shows_sectors(document, sector_bytes)
     for row in _rows(_table(document, "ata_smart_attributes"), "table"):
         number, name = row.get("id"), str(row.get("name", ""))
         needed, field = ATA_FIELDS.get(number if isinstance(number, int) else 0, ("", ""))
@@ -303,7 +305,7 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
                 pass  # the unit that a name states wins
             elif name in ATA_SECTORS and counts_sectors:
                 # For a drive that smartctl does not know, this name is only the usual one.
-                fields[ATA_SECTORS[name]] = _in_sectors(_raw(row, name), name, sector_bytes, document)
+                fields[ATA_SECTORS[name]] = _in_sectors(_raw(row, name), name, sector_bytes, hours, shown)
     statistics = _statistics(document)
     for place, field in STATISTICS.items():
         with _Sound(faults):
@@ -322,30 +324,48 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
     return fields
 
 
-def _in_sectors(sectors: int, name: str, sector_bytes: int, document: Mapping[str, Any]) -> int:
-    """Bytes. Raises ValueError where nothing shows that the drive counts in sectors, as the attribute's name says, and not in 32 MiB:
-    Toshiba's HK4R does, which makes 41 TB look like 0.6 GB.
-
-    A disk that turns counts sectors. Of an SSD they are, where the other unit makes more than it can have written in its hours. Device
-    statistics, where it has them, are taken anyway."""
+def _in_sectors(sectors: int, name: str, sector_bytes: int, hours: object, shown: bool) -> int:
+    """Bytes. Raises ValueError where nothing shows that the drive counts in sectors, as the attribute's name says, or too few are
+    counted for its hours: Toshiba's HK4R counts 32 MiB, which makes 41 TB look like 0.6 GB."""
     count = whole_number(sectors, name, sector_bytes)
-    hours = _table(document, "power_on_time").get("hours")
-    known_h = hours if isinstance(hours, int) and not isinstance(hours, bool) and hours > 0 else None
-    if count and known_h and known_h >= USED_H and count / known_h < USED_BYTES_PER_H:
+    if count and isinstance(hours, int) and hours >= USED_H and count / hours < USED_BYTES_PER_H:
         raise ValueError(
-            f"{name} is {sectors}: {count} bytes in {known_h} hours, so that its unit is none of {sector_bytes} B"
+            f"{name} is {sectors}: {count} bytes in {hours} hours, so that its unit is none of {sector_bytes} B"
         )
-    rpm, capacity = document.get("rotation_rate"), _table(document, "user_capacity").get("bytes")
-    turns = isinstance(rpm, int) and rpm > 0
-    if count and not turns:
-        most_per_h = (
-            CAPACITIES_PER_DAY_MAX * capacity / 24 if isinstance(capacity, int) and capacity > 0 else LINK_BYTES_PER_H
+    if count and not shown:
+        raise ValueError(
+            f"{name} is {sectors} in a unit that is not known: {sector_bytes} B, or 32 MiB as some SSDs count it"
         )
-        if sectors * OTHER_UNIT_BYTES <= most_per_h * (known_h or LIFE_H):
-            raise ValueError(
-                f"{name} is {sectors}, in a unit that is not known: {sector_bytes} B as its name says, or 32 MiB as some SSDs count"
-            )
     return count
+
+
+def _shows_sectors(document: Mapping[str, Any], sector_bytes: int) -> bool:
+    """Does a drive count its LBAs in sectors? A disk that turns does. An SSD does where one of its counts, taken in 32 MiB, makes more than
+    it can have carried in its hours, or agrees in sectors with the device statistics or an attribute whose name states its unit."""
+    rpm, hours = document.get("rotation_rate"), _table(document, "power_on_time").get("hours")
+    if isinstance(rpm, int) and rpm > 0:
+        return True
+    capacity = _table(document, "user_capacity").get("bytes")
+    per_h = CAPACITIES_PER_DAY_MAX * capacity / 24 if isinstance(capacity, int) and capacity > 0 else LINK_BYTES_PER_H
+    most = per_h * (hours if isinstance(hours, int) and hours > 0 else LIFE_H)
+    statistics, known, counted = _statistics(document), set[tuple[str, int]](), list[tuple[str, int]]()
+    for place in SECTOR_STATISTICS:
+        with _Sound([]):
+            known.add((STATISTICS[place], whole_number(statistics.get(place), "", sector_bytes)))
+    for row in _rows(_table(document, "ata_smart_attributes"), "table"):
+        name = str(row.get("name", ""))
+        data = ATA_DATA.fullmatch(name)
+        with _Sound([]):  # what is wrong with it is told where it is read
+            if data and data["what"] not in NAND_NAMES:
+                field = "data_written_bytes" if data["way"] == "Writes" else "data_read_bytes"
+                known.add((field, _raw(row, name) * int(data["number"] or 1) * UNITS[data["unit"]]))
+            elif name in ATA_SECTORS:
+                counted.append((ATA_SECTORS[name], _raw(row, name)))
+    return any(
+        sectors * OTHER_UNIT_BYTES > most
+        or any(one == field and sectors and _agree(value, sectors * sector_bytes) for one, value in known)
+        for field, sectors in counted
+    )
 
 
 def _counts_in_stated_unit(document: Mapping[str, Any]) -> bool:
