@@ -26,11 +26,11 @@ import corpus_trees
 from corpus_secrets import redacted
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.struct import Struct, as_document, read
-from daq_bench.bench_model.workloads.lan import iperf3, perftest
 from daq_bench.rig.workloads.shared import fio
 from daq_bench.telemetry_agent.devices import nvme_pages, redfish_inlet, smartctl_json
 from daq_bench.telemetry_agent.devices.drive_questions import behind_of
 from daq_bench.telemetry_agent.devices.ipmi_text import parse_log, parse_power, parse_sensors
+from daq_bench.workloads.lan.model import iperf3, perftest
 
 ROOT = Path(__file__).parent.parent
 CORPUS = ROOT / "inventory/corpus"

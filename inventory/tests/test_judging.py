@@ -165,7 +165,7 @@ def test_a_sealed_run_without_a_verdict_was_never_judged(run: Path) -> None:
         ("profiles/requirements/nights.yml", "[]", "nights.yml"),
         ("results/night.json", "[]", "holds no JSON object"),
         ("run.json", '{"requirement": {"id": "../../../nights"}}', "is no name"),
-        ("run.json", '{"requirement": {}}', "KeyError"),
+        ("run.json", '{"requirement": {}}', "run.json names no requirement profile"),
     ],
 )
 def test_what_cannot_be_judged_again_is_contradictory_with_the_reason(

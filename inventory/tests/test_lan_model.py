@@ -17,9 +17,8 @@ from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.profiles.requirements import load_requirements
 from daq_bench.bench_model.profiles.yaml_source import check_document
 from daq_bench.bench_model.verdict.decision import decide, estimate
-from daq_bench.bench_model.workloads.lan import analysis as lan
-from daq_bench.bench_model.workloads.lan.transfers import jain
-from daq_bench.bench_model.workloads.lan.window import cpu_of, drops_of, memory_of, port_rate
+from daq_bench.workloads.lan.model import analysis as lan
+from daq_bench.workloads.lan.model.transfers import cpu_of, drops_of, jain, memory_of, port_rate
 
 RECORDED = Path(__file__).parent / "recorded"
 INVENTORY = Path(__file__).resolve().parents[1]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from daq_bench.bench_model.workloads.lan import iperf3, perftest, transfers
+from daq_bench.workloads.lan.model import iperf3, perftest, transfers
 
 RECORDED = Path(__file__).parent / "recorded"
 

@@ -342,6 +342,11 @@ KNOWN = "identity: {{architectures: [x86_64], drives: [{drives}]}}"
         ("{serial: S1}, {serial: X0A0A002}", '{kind: raw-device, drive_serial: "X0A0A002", destroy: true}', ""),
         ("{serial: S1}, {serial: X0A0A002}", '{kind: raw-device, drive_serial: " x0a0a002", destroy: true}', ""),
         ("{serial: S1}, {serial: X0A0A002}", '{kind: raw-device, drive_serial: "X0A0A003", destroy: true}', "X0A0A003"),
+        (
+            "{serial: S1}, {serial: X0A0A003}",
+            "{kind: filesystem, directory: /b, storage: {drives: [x0a0a003], destroy: true, filesystem: xfs}}",
+            "x0a0a003",
+        ),  # the storage role would look for it to the letter
         ("{serial: S1}", '{kind: filesystem, directory: /b, drive_serial: "X0A0A003"}', ""),  # erases nothing
         (
             "{serial: X0A0A002}",
@@ -362,6 +367,28 @@ def test_what_is_erased_is_among_the_drives_that_the_machine_is_said_to_have(
     with pytest.raises(ProfileError, match=rf"erases drive '{wrong}', which identity.drives does not have") as caught:
         load_candidate(file, "one")
     assert ("Did you mean X0A0A002?" in str(caught.value)) is (wrong == "X0A0A003")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wrong"),
+    [
+        ("transient_buffer: 1GiB", "transient_buffer: 250", "a buffer of 250 holds no superchunk"),
+        ("architectures: [x86_64]", "memory_min: 250", "no server has a memory of 250"),
+        ("architectures: [x86_64]", "memory_min: 400000TiB", "no server has a memory of 400000TiB"),
+        ("architectures: [x86_64]", "cpus_min: 100000", "100000"),
+        ("architectures: [x86_64]", "architectures: [amd64]", "amd64"),
+    ],
+)
+def test_a_size_that_no_server_has_is_refused(tmp_path: Path, old: str, new: str, wrong: str) -> None:
+    second = "{kind: filesystem, directory: /b}"
+    text = SHARED.format(first="", second=second)
+    file = tmp_path / "lab.yml"
+    file.write_text(text, encoding="utf-8")
+    assert load_candidate(file, "one").name == "one"
+    assert old in text
+    file.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(ProfileError, match=wrong):
+        load_candidate(file, "one")
 
 
 def test_an_anchor_or_two_are_nobodys_harm(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tomllib
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 
 import pytest
@@ -12,9 +13,11 @@ import pytest
 from daq_bench.bench_model.evidence import derived
 from daq_bench.bench_model.evidence.schemas import TYPES
 from daq_bench.bench_model.profiles.scenarios import workload_names
-from daq_bench.bench_model.workloads.table import MODELS, model_of
+from daq_bench.bench_model.workloads.table import MODELS, model_of, part_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+WORKLOADS = REPOSITORY / "inventory" / "daq_bench" / "workloads"
+FOLDERS = [one.name for one in iter_modules([str(WORKLOADS)])]
 
 
 def test_the_models_stand_in_the_order_of_the_table() -> None:
@@ -72,9 +75,32 @@ def test_a_room_without_a_model_stops_at_import(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_the_contract_of_independence_names_every_workload() -> None:
-    """import-linter takes names alone: a workload that comes later would be left out."""
+    """A folder is found by the wildcard; of the others a workload that comes later would be left out."""
     contracts = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
     (own,) = (one for one in contracts if one["name"] == "workloads know no other workload")
-    assert set(own["modules"]) == {f"daq_bench.rig.workloads.{name}" for name in workload_names()}
+    named = {f"daq_bench.rig.workloads.{name}" for name in workload_names() if name not in FOLDERS}
+    assert set(own["modules"]) == {"daq_bench.workloads.*", *named}
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_folder_has_every_part_and_no_module_that_the_contracts_do_not_name(name: str) -> None:
+    """A module of another name could import a host into what judges."""
+    parts = {one.name for one in iter_modules([str(WORKLOADS / name)])}
+    assert {"plan", "model", "run", "report"} <= parts <= {"document", "plan", "model", "run", "report"}
+    assert name in workload_names()
+
+
+def test_a_folder_is_taken_before_a_room(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """And one that lacks its model stops every command."""
+    package = sys.modules["daq_bench.workloads"]
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    (tmp_path / "half").mkdir()
+    (tmp_path / "half" / "__init__.py").write_text("", encoding="utf-8")
+    assert part_of("half", "run", "daq_bench.rig.workloads.half", "workload") == "daq_bench.workloads.half.run"
+    assert part_of("lan", "model", "daq_bench.bench_model.workloads.lan", "model") == "daq_bench.workloads.lan.model"
+    with pytest.raises(
+        ImportError, match=r"workload 'half' has no model: write daq_bench\.workloads\.half\.model with"
+    ):
+        model_of("half")

@@ -10,12 +10,12 @@ from lan_factory import Made, iperf, record, whole
 from test_streams_section import figure, table, texts
 
 from daq_bench.bench_model.bundle.telemetry_tracks import Tracks
-from daq_bench.bench_model.workloads.lan.analysis import document
 from daq_bench.bench_report.base.marks import Numbers
 from daq_bench.bench_report.document.section import Lacking, Section
 from daq_bench.bench_report.qualification.render import to_html
 from daq_bench.bench_report.reading.load import load
-from daq_bench.bench_report.workloads.lan.section import section
+from daq_bench.workloads.lan.model.analysis import document
+from daq_bench.workloads.lan.report import section
 
 Maker = Callable[..., Path]
 

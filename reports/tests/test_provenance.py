@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -183,3 +184,16 @@ def test_reports_on_an_altered_or_unsealed_bundle_say_so(
     (bare / MANIFEST).unlink()
     html = to_html(load_for(bare))
     assert "not sealed: the run left no manifest" in html and "signed by the key" not in html
+
+
+def test_the_renderers_hash_covers_every_module_that_a_report_is_made_by() -> None:
+    """A section that was altered may lie in a workload's own folder."""
+    text = (
+        "import sys; from pathlib import Path; from daq_bench.bench_report.document.made_by import folders\n"
+        "import daq_bench.bench_report.qualification.render\n"
+        "files = [one.__file__ for name, one in sys.modules.items() if name.startswith('daq_bench.') and one.__file__]\n"
+        "print(*(file for file in files if not any(Path(file).is_relative_to(one) for one in folders())), sep='\\n')\n"
+        "assert any('workloads/lan/report' in file for file in files)"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

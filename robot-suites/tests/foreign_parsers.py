@@ -31,7 +31,6 @@ from daq_bench.bench_model.documents.tools.netprobe import Cpu, NetprobeLatency
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.composed import read_requirements, read_scenario
 from daq_bench.bench_model.statistics import hdr
-from daq_bench.bench_model.workloads.lan import iperf3, perftest, transfers
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.fields import parse_document
 from daq_bench.rig.base.settings import Layout
@@ -60,6 +59,7 @@ from daq_bench.telemetry_agent.devices import (
     smartctl_json,
     vendor_pages,
 )
+from daq_bench.workloads.lan.model import iperf3, perftest, transfers
 
 ROOT = Layout().repository
 CORPUS = ROOT / "inventory" / "corpus"

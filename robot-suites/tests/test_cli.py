@@ -12,10 +12,12 @@ import pytest
 from daq_bench.audit.good.small_run import some_run
 from msgspec.structs import replace
 
+from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.verdict import Outcome, Verdict
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.cli import COMMANDS, PROGRAMS, bundles, main, parser
+from daq_bench.rig.cli.profiles import validate_all
 from daq_bench.rig.cli.runs import chosen_targets, closing_words, exit_status
 from daq_bench.rig.console import commands
 
@@ -263,3 +265,43 @@ def test_validate_lists_every_profile(capsys: pytest.CaptureFixture[str]) -> Non
         "requirements/dune-snb.yml: 11",
     ):
         assert name in said
+
+
+LAB = """
+all:
+  vars: {bench_nightly: {runs: [{candidate: CANDIDATE, scenario: NIGHTLY}]}}
+  children: {candidates: {hosts: {one: {ansible_connection: local, bench_candidate: {
+    description: x, identity: {cpus_min: 1}, transient_buffer: 1GiB, tuning: {aio_max_nr: 1048576}, scenario: SCENARIO,
+    target: {kind: filesystem, directory: DIRECTORY, storage: {drives: [S1, S2], raid: {level: 0, chunk: CHUNK}, filesystem: xfs}}}}}}}
+"""
+RIGHT = {"CANDIDATE": "one", "NIGHTLY": "dune-snb", "SCENARIO": "snb-100s", "DIRECTORY": "/srv/daq", "CHUNK": "128KiB"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("SCENARIO", "snb-100", "snb-100s"),
+        ("CANDIDATE", "tow", "has no candidate 'tow'"),
+        ("NIGHTLY", "dune-snbb", "dune-snb"),
+        ("CHUNK", "100KiB", "md takes powers of two"),
+        ("CHUNK", "128", "write a whole number and a unit"),
+        ("DIRECTORY", "/", "a mount point is an absolute path below /"),
+        ("DIRECTORY", "/etc", "whose own content a file system would hide"),
+        ("DIRECTORY", "/srv/../etc", "write it as /etc"),
+        ("CHUNK", "128KiB", ""),
+    ],
+)
+def test_validate_finds_what_would_only_show_at_night_or_while_a_target_is_built(
+    tmp_path: Path, key: str, value: str, said: str
+) -> None:
+    text = LAB
+    for name, right in RIGHT.items():
+        text = text.replace(name, value if name == key else right)
+    (tmp_path / "lab.yml").write_text(text, encoding="utf-8")
+    lines = validate_all(Layout(), tmp_path / "lab.yml")
+    if not said:
+        assert any("candidate one" in line for line in lines)
+        return
+    with pytest.raises(BenchError) as refused:
+        list(lines)
+    assert said in str(refused.value)

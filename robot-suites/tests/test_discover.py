@@ -29,6 +29,7 @@ from daq_bench.rig.candidate import ssh
 from daq_bench.rig.candidate.travelling import source_of
 from daq_bench.rig.cli import main
 from daq_bench.rig.discovery.discover import Request, candidate_name, checked, connection_variables
+from daq_bench.rig.discovery.doctor import management
 from daq_bench.rig.discovery.drives import judged
 from daq_bench.rig.discovery.firmware import Firmware, look
 from daq_bench.rig.discovery.proposal import Found, inventory_text
@@ -300,6 +301,30 @@ def test_a_bmc_that_talks_nonsense_or_has_no_password_is_said(
         server.shutdown(socket.SHUT_RDWR)
     assert seen.fault
     assert "hunter2" not in seen.fault + seen.fans_fault
+
+
+def test_doctor_asks_the_bmc_for_all_that_a_run_needs_of_it(start_bmc: Callable[..., Bmc], tmp_path: Path) -> None:
+    declared = bmc_of(start_bmc(vendor="dell"), tmp_path)
+    tuned = {"bmc": declared, "tuning": {"fan_mode": "full"}}
+    redfish, fans = management(Layout(), "snb", tuned)
+    assert (redfish.found, fans.found) == ("answers; made by Dell Inc. (emulated)", "can be set")
+    assert redfish.ok and fans.ok
+    other = {key: value for key, value in declared.items() if key != "redfish_ca_file"}
+    redfish, fans = management(Layout(), "snb", {**tuned, "bmc": other})
+    assert "its certificate is not trusted" in redfish.found and fans.ok
+    assert redfish.remedy.startswith("name the file with the CA's certificate")
+    redfish, _ = management(Layout(), "snb", {**tuned, "bmc": {**declared, "redfish_ca_file": "/etc/hostname"}})
+    assert "no certificate stands in /etc/hostname" in redfish.found and "redfish_ca_file" in redfish.remedy
+    Path(declared["password_file"]).write_text("wrong-password", encoding="utf-8")
+    redfish, fans = management(Layout(), "snb", tuned)
+    assert "refuses this user and password" in redfish.found and redfish.remedy
+    assert not fans.ok and "wrong-password" not in f"{redfish}{fans}"
+    redfish, fans = management(Layout(), "snb", {"bmc": declared, "tuning": {"fan_mode": "keep"}})
+    assert fans.ok, "what no tuning asks for does not end a run"
+    Path(declared["password_file"]).chmod(0o644)
+    (found,) = management(Layout(), "snb", tuned)
+    assert found.subject == "BMC 127.0.0.1" and found.remedy
+    assert list(management(Layout(), "snb", {"bmc": {"vendor": "dell"}})) == []  # reached in band alone
 
 
 def first_bytes(paths: dict[str, str]) -> list[bytes]:

@@ -26,7 +26,6 @@ from daq_bench.bench_model.documents.run import Host as HostFacts
 from daq_bench.bench_model.profiles.candidates import Candidate, load_candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
 from daq_bench.bench_model.profiles.yaml_source import check_document
-from daq_bench.bench_model.workloads.lan import analysis as model
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.machine import LocalMachine
@@ -34,10 +33,13 @@ from daq_bench.rig.on_candidate import network_nodes
 from daq_bench.rig.on_candidate.network import meeting, rdma
 from daq_bench.rig.on_candidate.network.namespaces import NodesError
 from daq_bench.rig.on_candidate.network.places import Host
-from daq_bench.rig.workloads.lan import plans as lan_plans
-from daq_bench.rig.workloads.lan import workload as lan
-from daq_bench.rig.workloads.lan.site import LanSite
 from daq_bench.virtual_candidate.ports import free_ports
+from daq_bench.workloads.lan import run as lan
+from daq_bench.workloads.lan.document import Point, Trial
+from daq_bench.workloads.lan.model import analysis as model
+from daq_bench.workloads.lan.plan import ALL, SIDES, Parameters, plan
+from daq_bench.workloads.lan.run.site import LanSite
+from daq_bench.workloads.lan.run.tools import Load, Setting, Tools
 
 LAYOUT = Layout()
 TOOLS = [tool for tool in ("iperf3", "ethtool", "ip", "tc") if shutil.which(tool) is None]
@@ -124,32 +126,49 @@ def test_a_network_of_namespaces_is_said_and_of_the_full_scenario_nothing() -> N
 
 
 def test_perftest_is_asked_for_the_measured_time_and_both_margins() -> None:
-    tools = lan_plans.Tools(Path("netprobe"), 2, 1, {"node0": "mlx5_0", "node1": "mlx5_1"})
-    one = tools.bandwidth("switch", "ib_write_bw", 65536, 40)
-    words = one.flows[0].client
+    tools = Tools(Path("netprobe"), 2, devices={"node0": "mlx5_0", "node1": "mlx5_1"})
+
+    def load(kind: str, operation: str, size: int, both: bool = False) -> Load:
+        return tools.load(Point.between_two(kind, "switch", operation, size, both), 40)  # type: ignore[arg-type]
+
+    one = load("bandwidth", "ib_write_bw", 65536)
+    words = one.clients[0].argv
     assert (
         words[words.index("--duration") + 1] == "44"
         and words[words.index("--margin") + 1] == "2"
         and "--all" not in words
     )
-    assert words[-1] == "{node1}" and one.servers[0][2][:3] == ["ib_write_bw", "--ib-dev", "mlx5_1"]
-    read = tools.bandwidth("switch", "ib_read_bw", 65536, 40).flows[0]
+    assert words[-1] == "{node1}" and one.servers[0].argv[:3] == ["ib_write_bw", "--ib-dev", "mlx5_1"]
+    read = load("bandwidth", "ib_read_bw", 65536).clients[0]
     assert (read.source, read.sink) == ("node1", "node0")  # a read's payload comes to the one that asks
-    assert "--report_gbits" not in tools.latency("switch", 64, 40).flows[0].client
-    both = tools.bandwidth("switch", "ib_write_bw", 65536, 40, bidirectional=True)
-    assert "-b" in both.flows[0].client and "-b" in both.servers[0][2]
+    assert "--report_gbits" not in load("latency", "ib_read_lat", 64).clients[0].argv
+    both = load("bandwidth", "ib_write_bw", 65536, both=True)
+    assert "-b" in both.clients[0].argv and "-b" in both.servers[0].argv
 
 
 def test_each_setting_is_tuned_alone_where_the_others_are_not() -> None:
-    one = lan_plans.Setting("mtu", [], [{"id": "mtu", "value": "9000"}])
-    two = lan_plans.Setting("cpu-governor", [{"id": "cpu-governor", "files": {"/x": "powersave"}}], [])
-    off = two.untuned
-    assert lan_plans.experiments([one, two]) == [
-        ("mtu", off, [*one.tuned, *off]), ("cpu-governor", off, []), (model.ALL, off, one.tuned),
-    ]  # fmt: skip
-    made = list(lan_plans.trials([one], 4, lan_plans.Tools(Path("p"), 1), "direct", (1024, 64), 1))
-    firsts = {(each.trial or {})["pair"]: (each.trial or {})["side"] for each in reversed(made)}
+    one = Setting("mtu", [{"id": "mtu", "value": "0"}], [{"id": "mtu", "value": "9000"}])
+    two = Setting("cpu-governor", [{"id": "cpu-governor", "files": {"/x": "powersave"}}], [])
+    states = {
+        name: [lan.in_force(Trial(name, 1, side, True, "latency"), [one, two]) for side in SIDES]
+        for name in ("mtu", "cpu-governor", ALL)
+    }
+    off = [*one.untuned, *two.untuned]
+    assert states == {
+        "mtu": [off, [*one.tuned, *two.untuned]], "cpu-governor": [off, one.untuned], ALL: [off, one.tuned],
+    }  # fmt: skip
+    asked = Parameters.of(scenario().workloads["lan"])
+    made = [one.trial for one in plan(asked, 6, "tcp", ["direct"], 2, ["mtu"]) if one.trial]
+    firsts = {each.pair: each.side for each in reversed(made)}
     assert firsts == {1: "untuned", 2: "tuned", 3: "untuned", 4: "tuned"} and len(made) == 4 * 2 * 2 * 2
+
+
+def test_a_setting_whose_value_is_zero_is_set() -> None:
+    """`rx-usecs: 0` is a value, and no setting that is left as it is found."""
+    (asked,) = Parameters.of({**scenario().workloads["lan"], "settings": settings(list=[
+        {"id": "rx-usecs", "tuned": 0},
+    ])}).settings.listed  # fmt: skip
+    assert Setting.of(asked) == Setting("rx-usecs", [], [{"id": "rx-usecs", "value": "0"}])
 
 
 def test_what_provisioning_applied_is_read_from_its_own_memory(tmp_path: Path) -> None:
@@ -166,12 +185,15 @@ def test_what_provisioning_applied_is_read_from_its_own_memory(tmp_path: Path) -
 @needs_network
 @needs_netprobe
 def test_real_transfers_in_namespaces_stay_below_the_ports_rate_and_are_analysed(site: LanSite) -> None:
-    tools = lan_plans.Tools(LAYOUT.netprobe, 1)
+    tools = Tools(LAYOUT.netprobe, 1, in_flight=2)
     asked = [
-        tools.bandwidth("switch", "iperf3", 65536, 1), tools.bandwidth("direct", "iperf3", 65536, 1, bidirectional=True),
-        tools.latency("switch", 64, 1), tools.crowd("many to one", 4, 65536, 1), tools.build("all builders", 3, 20_000, 2, 1),
-    ]  # fmt: skip
-    transfers = [site.carry_out(one, 1) for one in asked]
+        Point.between_two("bandwidth", "switch", "iperf3", 65536),
+        Point.between_two("bandwidth", "direct", "iperf3", 65536, bidirectional=True),
+        Point.between_two("latency", "switch", "netprobe latency", 64),
+        Point("crowd", "crowd", "switch", "many to one", False, 65536, 4, None),
+        Point("build", "build", "switch", "all builders", False, 20_000, 3, None),
+    ]
+    transfers = [site.carry_out(tools.load(one, 1), 1) for one in asked]
     document = {
         "need_bytes_per_s": 1.0, "transfers": transfers, "network": {"kind": "namespaces"}, "left_out": [],
     }  # fmt: skip
@@ -310,7 +332,7 @@ def test_a_port_that_is_not_up_is_named(port: str, tmp_path: Path) -> None:
 
 @needs_network
 def test_a_peer_that_does_not_answer_is_a_failed_transfer_with_iperf3s_words(site: LanSite) -> None:
-    one = lan_plans.Tools(LAYOUT.netprobe, 1).bandwidth("switch", "iperf3", 65536, 1)
+    one = Tools(LAYOUT.netprobe, 1).load(Point.between_two("bandwidth", "switch", "iperf3", 65536), 1)
     done = site.carry_out(replace(one, servers=()), 1)
     document = {"need_bytes_per_s": 1.0, "transfers": [done], "network": {"kind": "namespaces"}, "left_out": []}
     found = model.document(document, lambda name: (site.raw / name).read_text(encoding="utf-8"), Tracks())
@@ -473,7 +495,8 @@ def test_tools_that_do_not_connect_are_started_again_and_those_that_fail_otherwi
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = LanSite(LocalMachine(), (), Path("p"), tmp_path, tmp_path, EMULATED)
-    transfer = lan_plans.Tools(Path("p"), 1, 1, {"node0": "mlx5_0", "node1": "mlx5_0"}).latency("direct", 64, 1)
+    tools = Tools(Path("p"), 1, devices={"node0": "mlx5_0", "node1": "mlx5_0"})
+    transfer = tools.load(Point.between_two("latency", "direct", "ib_read_lat", 64), 1)
     rejected, broken = "Event: RDMA_CM_EVENT_REJECTED; error: 8.", "Failed to modify QP to RTR"
 
     def attempts_of(*said: str) -> int:

@@ -285,3 +285,22 @@ def test_the_page_of_scenarios_has_the_table_that_the_command_makes() -> None:
     page = (LAYOUT.repository / "docs" / "scenarios.md").read_text(encoding="utf-8")
     stored = page.partition(BEGIN)[2].partition(END)[0].strip()
     assert stored == table(LAYOUT), "`.venv/bin/daq-bench plan --table docs/scenarios.md` renews it"
+
+
+def test_a_file_system_that_leaves_too_little_is_told_by_the_plan_with_the_one_that_would_do(tmp_path: Path) -> None:
+    def change(entry: dict[str, Any]) -> None:
+        entry["targets"]["reference"]["storage"]["filesystem"] = "ext4"
+        entry["identity"]["drives"][0]["capacity"] = "960GB"
+
+    plan = planned("snb-100s", altered(tmp_path, change))
+    told = [one for one in plan.reasons if "is too small" in one.reason]
+    assert not plan.can_pass
+    assert len(told) == 1 and "choose storage.filesystem: xfs, on which it fits" in told[0].remedy
+
+
+def test_a_path_that_fio_would_misread_is_told_by_the_plan(tmp_path: Path) -> None:
+    plan = planned(
+        "snb-100s", altered(tmp_path, lambda entry: entry["targets"]["reference"].update(directory="/mnt/a;b"))
+    )
+    assert not plan.can_pass
+    assert any("in its path" in one.reason and "none of ; #" in one.remedy for one in plan.reasons)

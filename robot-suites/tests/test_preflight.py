@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,13 +12,14 @@ import pytest
 import build_pyz
 from daq_bench.bench_model.base.errors import RefusedError
 from daq_bench.bench_model.documents.run import Drive, Host
-from daq_bench.bench_model.profiles.candidates import Target, load_candidate
+from daq_bench.bench_model.profiles.candidates import Candidate, Target, load_candidate
 from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.host import Node, Survey
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.on_candidate.reading.probe import filesystem_of
 from daq_bench.rig.run import preflight
+from daq_bench.rig.run.targets import Targets
 
 INVENTORY = Layout().inventory
 DAQWRITER = Layout().daqwriter
@@ -93,24 +95,98 @@ def test_rings_that_exceed_the_declared_buffer_are_refused() -> None:
         preflight.check_memory(candidate, SCENARIO, 2**30)
 
 
-@pytest.mark.parametrize(("raid", "usable"), [({"raid": {"level": 0}}, 1600), ({"raid": {"level": 1}}, 800), ({}, 800)])
-def test_drives_that_cannot_hold_the_record_are_refused_before_they_are_erased(
-    raid: dict[str, Any], usable: int
-) -> None:
-    serials = ["A", "B"] if raid else ["A"]
-    storage = {"drives": serials, "destroy": True, "filesystem": "xfs", **raid}
-    aim = Target("t", "filesystem", "/mnt/t", None, storage)
-    candidate = replace(load_candidate(INVENTORY / "lab.yml", "this-machine"), target=aim)
+def to_build(filesystem: str | None, level: int | None, size_bytes: int) -> tuple[Candidate, Survey]:
+    """A target that provisioning is yet to build, of one drive or of two in an array, and the survey of its machine."""
+    serials = ["A"] if level is None else ["A", "B"]
+    storage: dict[str, Any] = {"drives": serials, "destroy": True}
+    storage |= {"filesystem": filesystem} if filesystem else {}
+    storage |= {} if level is None else {"raid": {"level": level}}
+    candidate = load_candidate(INVENTORY / "lab.yml", "this-machine")
+    candidate = replace(candidate, target=Target("t", "filesystem", "/mnt/t", None, storage))
     devices = [
-        Node(serial, f"/dev/{serial}", "disk", None, Drive(serial, None, serial, size_bytes=800 * 10**9))
+        Node(serial, f"/dev/{serial}", "disk", None, Drive(serial, None, serial, size_bytes=size_bytes))
         for serial in ("A", "B", "OTHER")
     ]
-    found = Survey(Host(), devices, None, 0.0)
-    if usable > 925:
-        preflight.check_capacity(FULL, candidate, found, Path("/mnt/t"))
+    return candidate, Survey(Host(), devices, None, 0.0)
+
+
+# What the tools left of sparse files, B: mke2fs 1.47.0 (free less reserved blocks); mkfs.xfs 6.1.0 (the last one mounted: df's avail).
+LEFT_BY_MKFS = [
+    ("ext4", 100_000_000_000, (23_883_985 - 1_220_703) * 4096),
+    ("ext4", 480_000_000_000, (115_067_313 - 5_859_375) * 4096),
+    ("ext4", 960_000_000_000, (230_414_604 - 11_718_750) * 4096),
+    ("ext4", 1_920_000_000_000, (461_110_834 - 23_437_500) * 4096),
+    ("ext4", 4_300_000_000_000, (1_033_041_432 - 52_490_234) * 4096),
+    ("ext4", 4_500_000_000_000, (1_089_686_359 - 54_931_640) * 4096),
+    ("ext4", 7_680_000_000_000, (1_859_932_591 - 93_750_000) * 4096),
+    ("ext4", 17_500_000_000_000, (4_238_507_973 - 213_623_046) * 4096),
+    ("xfs", 960 * 2**30, 1_023_071_703_040),
+]
+
+
+@pytest.mark.parametrize(("filesystem", "capacity_bytes", "left_bytes"), LEFT_BY_MKFS)
+def test_the_room_foreseen_is_that_which_the_tools_leave(filesystem: str, capacity_bytes: int, left_bytes: int) -> None:
+    foreseen = preflight.room_once_built(filesystem, capacity_bytes)
+    assert left_bytes <= foreseen <= 1.005 * left_bytes  # never refuses what fits
+
+
+def test_of_a_file_system_that_it_does_not_know_it_foresees_all_of_the_drives() -> None:
+    assert preflight.room_once_built("btrfs", 10**12) == preflight.room_once_built(None, 10**12) == 10**12
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "level", "size_bytes", "refused"),
+    [
+        (None, None, 800 * 10**9, True),  # left out is xfs
+        ("xfs", None, 931 * 10**9, True),
+        ("xfs", None, 934 * 10**9, False),
+        ("ext4", None, 960 * 10**9, True),
+        ("ext4", None, 990 * 10**9, True),
+        ("ext4", None, 993 * 10**9, False),
+        ("ext4", 0, 480 * 10**9, True),
+        ("ext4", 0, 500 * 10**9, False),
+        ("xfs", 0, 480 * 10**9, False),
+        ("xfs", 1, 800 * 10**9, True),
+        ("xfs", 0, 0, False),  # a drive that states no size
+    ],
+)
+def test_drives_that_cannot_hold_the_record_are_refused_before_they_are_erased(
+    filesystem: str | None, level: int | None, size_bytes: int, refused: bool
+) -> None:
+    candidate, found = to_build(filesystem, level, size_bytes)
+    if not refused:
+        if size_bytes:
+            preflight.check_capacity(FULL, candidate, found, Path("/mnt/t"))
         return
-    with pytest.raises(RefusedError, match=r"against 800 GB \(800000000000 B\) free. Nothing was written"):
+    with pytest.raises(RefusedError, match=r"924\.3 GB .* free. Nothing was written"):
         preflight.check_capacity(FULL, candidate, found, Path("/mnt/t"))
+
+
+def test_a_refusal_for_room_says_what_the_file_system_keeps_and_which_one_would_do() -> None:
+    candidate, found = to_build("ext4", None, 960 * 10**9)
+    with pytest.raises(
+        RefusedError, match=r"Of 960 GB, ext4 keeps 64.* GB for itself\. Or choose storage\.filesystem: xfs"
+    ):
+        preflight.check_capacity(FULL, candidate, found, Path("/mnt/t"))
+    candidate, found = to_build("ext4", None, 930 * 10**9)  # xfs would not do either
+    with pytest.raises(RefusedError, match="ext4 keeps") as caught:
+        preflight.check_capacity(FULL, candidate, found, Path("/mnt/t"))
+    assert "xfs" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a;b", "a#b", "a$b", "a\nb"])
+def test_a_path_that_fio_would_misread_is_refused_before_the_load(name: str) -> None:
+    with pytest.raises(RefusedError, match="none of ; # "):
+        preflight.check_path(Path("/mnt") / name / "t")
+    preflight.check_path(Path("/mnt/a b,c:d/t"))
+
+
+def test_preflight_looks_at_the_path_before_it_asks_the_machine() -> None:
+    candidate, _ = to_build("xfs", None, 960 * 10**9)
+    profiles = SimpleNamespace(candidate=candidate, scenario=FULL)
+    session: Any = SimpleNamespace(profiles=profiles, machine=None, layout=None, directory=Path("/mnt/a;b"))
+    with pytest.raises(RefusedError, match="has ';' in its path"):
+        Targets(session).preflight()
 
 
 def test_a_program_that_a_scenario_needs_and_nobody_built_is_named(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from evidence_factory import seal
 from nights_factory import NightPlan, write_night
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.documents.admission import Admission
 from daq_bench.bundle import Bundle
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.checking.tables import write_tables
@@ -227,3 +229,50 @@ def test_the_reader_has_types_and_names_what_there_is(bundle: Path, tmp_path: Pa
     (bundle / "results" / "link.json").symlink_to("/etc/passwd")
     with pytest.raises(BenchError, match="is a link or a special file"):
         Bundle(bundle)
+
+
+WRONG = [("as a number", 7), ("as a text", "x"), ("as a list", []), ("as null", None)]
+
+
+def wrong_runs(run: dict[str, Any]) -> list[tuple[str, Any]]:
+    """run.json without each of its keys, and with each of another type; and documents that are no account of a run."""
+    found: list[tuple[str, Any]] = [
+        ("nothing", {}),
+        ("another version", {"schema_version": "one"}),
+        ("a list", []),
+        ("null", None),
+    ]
+    for key in run:
+        found.append((f"without {key}", {name: value for name, value in run.items() if name != key}))
+        found += [(f"{key} {what}", {**run, key: value}) for what, value in WRONG]
+    return found
+
+
+@pytest.mark.parametrize("command", ["judge", "tables"])
+def test_a_wrong_account_of_a_run_never_ends_as_a_fail_does(
+    command: str, bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Status 1 says FAIL: an account that cannot be read has 2, or the verdict of evidence that does not count, 3."""
+    monkeypatch.setattr("daq_bench.rig.cli.bundles.admit", lambda runs, _: [Admission(str(runs[0]), "trusted")])
+    words = [command, str(bundle), *(["--output", str(tmp_path / "tables")] if command == "tables" else [])]
+    for what, run in wrong_runs(json.loads((bundle / "run.json").read_text(encoding="utf-8"))):
+        (bundle / "run.json").write_text(json.dumps(run), encoding="utf-8")
+        status = main(words)
+        said = capsys.readouterr().err
+        assert "Traceback" not in said, (what, said)
+        assert status in (0, 2, 3), (what, status, said)
+        shutil.rmtree(tmp_path / "tables", ignore_errors=True)
+
+
+def test_a_fault_of_the_bench_itself_is_an_error_and_no_fail(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], bundle: Path
+) -> None:
+    def trips(_: Path) -> None:
+        raise KeyError("\x1b[2Jrequirement")
+
+    monkeypatch.setattr("daq_bench.rig.cli.bundles.judge_bundle", trips)
+    assert main(["judge", str(bundle), "--json"]) == 2
+    said = capsys.readouterr()
+    assert said.err.splitlines()[-1].startswith("error: the bench has a fault: KeyError: ")
+    assert "\x1b" not in said.err
+    assert "the bench has a fault" in json.loads(said.out)["error"]

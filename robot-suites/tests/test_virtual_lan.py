@@ -14,11 +14,11 @@ from ruamel.yaml import YAML
 from whole_runs import document
 
 from daq_bench.bench_model.profiles.scenarios import load_scenario
-from daq_bench.bench_model.workloads.lan import perftest
 from daq_bench.rig.base.settings import Layout
 from daq_bench.virtual_candidate.candidate import VirtualCandidate
 from daq_bench.virtual_candidate.ports import free_ports
 from daq_bench.virtual_candidate.testing import running_candidate
+from daq_bench.workloads.lan.model import perftest
 
 pytestmark = [pytest.mark.virtual, pytest.mark.campaign]
 

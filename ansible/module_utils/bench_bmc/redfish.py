@@ -113,6 +113,11 @@ def fault_of(service: Service, error: Exception) -> BmcError:
                 f"{service.where}: its certificate is not the one of bmc.redfish_fingerprint, so that no password was sent. Remedy: find"
                 " out whether the BMC got a new certificate, or another machine answers; then correct the fingerprint"
             )
+        if "NO_CERTIFICATE_OR_CRL_FOUND" in text:
+            return BmcError(
+                f"{service.where}: no certificate stands in {service.ca_file}. Remedy: name a file with the CA's certificate (PEM) in"
+                " bmc.redfish_ca_file"
+            )
         if "CERTIFICATE_VERIFY_FAILED" in text or "certificate verify failed" in text:
             reason = text.partition("certificate verify failed: ")[2].partition(" (_ssl")[0] or "not verified"
             return BmcError(

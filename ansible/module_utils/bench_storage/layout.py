@@ -5,6 +5,7 @@ Runs on the candidate: Python 3.9, standard library only.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,10 @@ LABEL_CHARACTERS_MAX = {"xfs": 12, "ext4": 16}  # mkfs.xfs(8) -L, mke2fs(8) -L
 ARRAY_NAME_CHARACTERS_MAX = 32  # set_name of the 1.2 superblock, md(4)
 MEMBERS_MIN = {0: 2, 1: 2, 5: 3, 6: 4, 10: 2}
 CHUNK_BYTES_DEFAULT = 512 * 1024  # as mdadm(8) --chunk
+SYSTEM = (
+    "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/media", "/mnt", "/opt", "/proc", "/root", "/run", "/sbin", "/srv",
+    "/sys", "/tmp", "/usr", "/var", "/var/lib", "/var/log", "/var/tmp",
+)  # fmt: skip
 UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
@@ -140,6 +145,11 @@ def layout_of(target: str, directory: str, options: dict[str, Any]) -> Layout:
         )
     if not directory.startswith("/") or directory.rstrip("/") == "":
         raise StorageError(f"the target's directory is {directory!r}; a mount point is an absolute path below /")
+    plain = posixpath.normpath(directory)
+    if plain != directory.rstrip("/"):
+        raise StorageError(f"the target's directory is {directory!r}; write it as {plain}")
+    if plain in SYSTEM:
+        raise StorageError(f"the target's directory is {plain}, whose own content a file system would hide; name one below /srv")
     lba_bytes = options.get("lba_bytes") or 0
     if lba_bytes and (lba_bytes < 512 or lba_bytes & (lba_bytes - 1)):
         raise StorageError(f"storage.lba_bytes is {lba_bytes}; logical blocks are powers of two, such as 512 or 4096")

@@ -10,7 +10,7 @@ from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.nearest import nearest
-from daq_bench.bench_model.base.units import parse_size
+from daq_bench.bench_model.base.units import GIB, MIB, parse_size
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.yaml_source import Key, YamlSource, check, read_shared_yaml
 
@@ -140,6 +140,7 @@ def load_candidate(file: Path, name: str) -> Candidate:
     _check_connection(source, at, node[name])
     document = plain(node[name]["bench_candidate"])
     _check_capacities(source, (*at, "bench_candidate", "identity", "drives"), document["identity"].get("drives", []))
+    _check_memory(source, (*at, "bench_candidate"), document)
     targets = _targets(source, at, document)
     _check_erased(source, (*at, "bench_candidate"), document["identity"].get("drives", []), targets)
     return Candidate(
@@ -177,6 +178,24 @@ def _check_capacities(source: YamlSource, at: tuple[str, ...], drives: Sequence[
             raise source.error(
                 (*at, index, "capacity"), "no drive holds 0 B", "Write what the maker states, or remove it"
             )
+
+
+MEMORY_BYTES = (64 * MIB, 2**18 * GIB)  # [P] what a server may have: a number without its unit is below
+BUFFER_BYTES_MIN = MIB  # [P] one superchunk has some MB
+
+
+def _check_memory(source: YamlSource, at: tuple[str, ...], document: dict[str, Any]) -> None:
+    """Sizes of memory that no server has come of a unit that was forgotten or mistyped."""
+    declared = document["identity"].get("memory_min")
+    least, most = MEMORY_BYTES
+    if declared is not None and not least <= parse_size(declared) <= most:
+        raise source.error(
+            (*at, "identity", "memory_min"), f"no server has a memory of {declared}", "Write it as 250GiB"
+        )
+    buffer = parse_size(document["transient_buffer"])
+    if buffer < BUFFER_BYTES_MIN:
+        wrong = f"a buffer of {document['transient_buffer']} holds no superchunk"
+        raise source.error((*at, "transient_buffer"), wrong, "Write what the server can buffer in RAM, as 250GiB")
 
 
 def _check_data(source: YamlSource, at: tuple[str, ...], entry: Any) -> None:
@@ -252,11 +271,15 @@ def _check_shared(source: YamlSource, entry: tuple[str, ...], targets: Sequence[
 def _check_erased(
     source: YamlSource, entry: tuple[str, ...], known: Sequence[dict[str, Any]], targets: Sequence[Target]
 ) -> None:
-    """A mistyped serial may name another drive of the machine: where its drives are listed, what is erased is among them."""
+    """A mistyped serial may name another drive of the machine: where its drives are listed, what is erased is among them.
+
+    The storage role looks for a serial to the letter, a raw target's drive is found in any case."""
     serials = [str(one["serial"]) for one in known]
+    folded = [one.strip().casefold() for one in serials]
     for target in targets:
         for serial in target.erased if serials else ():
-            if serial.strip().casefold() not in [one.strip().casefold() for one in serials]:
+            is_known = serial.strip() in serials if target.storage else serial.strip().casefold() in folded
+            if not is_known:
                 where = (*entry, "targets", target.name) if target.name else (*entry, "target")
                 raise source.error(
                     where, f"erases drive {serial!r}, which identity.drives does not have",

@@ -83,7 +83,10 @@ class Standing:
 def judge_bundle(bundle: Path) -> Verdict:
     """The verdict of `bundle`."""
     evidence = Evidence.load(bundle)
-    profile, metrics = profiles_of(bundle, evidence.run["requirement"]["id"])
+    asked = evidence.run.get("requirement")
+    if not isinstance(asked, dict) or not isinstance(asked.get("id"), str):
+        raise BenchError(f"{bundle}/run.json names no requirement profile by which the run could be judged")
+    profile, metrics = profiles_of(bundle, asked["id"])
     found = judge(evidence, profile, metrics)
     if odd := not_finite(as_document(found), VERDICT):
         raise BenchError(f"{odd}. Report it as a fault of the bench")

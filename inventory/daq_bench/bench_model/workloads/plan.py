@@ -9,8 +9,10 @@ from itertools import islice
 from typing import Any
 
 from daq_bench.bench_model.base.differing import differences, shown
+from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.units import parse_size
 from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import Kind, read
 from daq_bench.bench_model.profiles.sizes import SIZE_KEYS
 
 # EMPTY limits as LIMITS does, and leaves so little that the run is no rehearsal either: nothing was missed, since nothing was measured.
@@ -78,6 +80,14 @@ def plan_of(run: Document, workload: str) -> Plan:
         int(scenario["seed"]),
         (run["target"].get("device") or {}).get("size_bytes"),
     )
+
+
+def typed(document: Document, kind: type[Kind], file: str) -> Kind:
+    """The result as its type. Raises ValueError, which coverage takes for a plan that cannot be held against its result."""
+    try:
+        return read(document, kind, file)
+    except BenchError as error:
+        raise ValueError(str(error)) from None
 
 
 def in_bytes(node: Any) -> Any:

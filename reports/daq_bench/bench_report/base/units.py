@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from decimal import Decimal
+from typing import TypeVar
 
+T = TypeVar("T")
 GB = 1e9
 GIB = float(2**30)
 THIN = "\u202f"  # narrow no-break space: groups digits, keeps a number and its unit on one line
@@ -146,6 +149,30 @@ def share_or_count(part: int, whole: int) -> str:
     if 0 < part < LEAST_SHARE * whole:
         return f"{count(part)} of {count(whole)}"
     return percent(100 * part / whole)
+
+
+def known(value: T | None, form: Callable[[T], str]) -> str:
+    """The value as `form` writes it, or the dash of what is not known."""
+    return NONE if value is None else form(value)
+
+
+def share(fraction: float) -> str:
+    """`0.24` as `24 %`."""
+    return percent(100 * fraction)
+
+
+def three(value: float) -> str:
+    """Three digits: of a ratio, or of a number whose unit stands in the column's head."""
+    return significant(value, 3)
+
+
+def three_of_rate(bytes_per_s: float) -> str:
+    return decimal_rate(bytes_per_s, 3)
+
+
+def span(ends: Sequence[float], form: Callable[[float], str] = three) -> str:
+    """`1.8 to 2.1`: both ends of an interval, or of what was seen."""
+    return f"{form(ends[0])} to {form(ends[1])}"
 
 
 def factor_text(scale: float) -> str:

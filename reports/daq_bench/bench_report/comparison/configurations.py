@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from daq_bench.bench_model.behaviour.record_power import power_readings
 from daq_bench.bench_model.bundle.evidence import Document
-from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.evidence.measured import measure
 from daq_bench.bench_model.profiles.requirements import Requirement
 from daq_bench.bench_model.tender.buyer_files import Prices, Weights
@@ -137,10 +136,6 @@ def _contender(
             "devices": layout + (f"{len(models)} \u00d7 {models[0]}" if models else "no drive of its own is known"),
         },
     )
-
-
-def _as_run(source: Source) -> Document:
-    return as_document(source.run)
 
 
 def _figures(name: str, target: Document, prices: Prices | None) -> tuple[dict[str, Figure], str]:

@@ -19,6 +19,8 @@ from daq_bench.bench_report.document.canvas import (
     VERMILLION,
     Figure,
     legend_above,
+    name_rows,
+    once,
     sheet,
     to_svg,
 )
@@ -81,15 +83,13 @@ def value_figure(
         for place, row in enumerate(rows):
             axes.plot(
                 row.values, [place] * len(row.values), linestyle="none", marker="|", markersize=8, color=GREY,
-                label=_once(seen, "each value"), zorder=3,
+                label=once(seen, "each value"), zorder=3,
             )  # fmt: skip
             if row.interval:
-                axes.hlines(
-                    place, *row.interval, color=INK, linewidth=1.4, label=_once(seen, "95 % interval"), zorder=4
-                )
+                axes.hlines(place, *row.interval, color=INK, linewidth=1.4, label=once(seen, "95 % interval"), zorder=4)
             axes.plot(
                 row.middle, place, linestyle="none", marker="o", color=BLUE, markerfacecolor="white" if row.hollow else BLUE,
-                label=_once(seen, "mean, may not be chosen" if row.hollow else "mean"), zorder=5,
+                label=once(seen, "mean, may not be chosen" if row.hollow else "mean"), zorder=5,
             )  # fmt: skip
         if bound is not None:
             axes.axvline(bound.value, color=VERMILLION, linestyle="--", linewidth=1.1, label=bound.text, zorder=2)
@@ -105,15 +105,8 @@ def _said(row: ValueRow) -> str:
     return text + (f" ({significant(row.interval[0], 4)} to {significant(row.interval[1], 4)})" if row.interval else "")
 
 
-def _once(seen: set[str], label: str) -> str:
-    new = label not in seen
-    seen.add(label)
-    return label if new else "_nolegend_"
-
-
 def _rows(axes: Axes, labels: Sequence[str]) -> None:
-    axes.set_ylim(len(labels) - 0.4, -0.6)
-    axes.set_yticks(range(len(labels)), list(labels))
+    name_rows(axes, labels)
     axes.margins(x=0.06)
 
 
@@ -143,7 +136,7 @@ def pareto_figure(
             axes.vlines(point.across[0], point.up[1], point.up[2], color=GREY, linewidth=1.0, zorder=3)
             axes.plot(
                 point.across[0], point.up[0], linestyle="none", marker=shape, markersize=6, color=colour,
-                markerfacecolor="white" if point.kind == "maybe dominated" else colour, label=_once(seen, label), zorder=4,
+                markerfacecolor="white" if point.kind == "maybe dominated" else colour, label=once(seen, label), zorder=4,
             )  # fmt: skip
             axes.annotate(
                 point.label, (point.across[0], point.up[0]), xytext=(6, lifted[point.label]),
@@ -209,21 +202,14 @@ def price_figure(name: str, title: str, caption: str, rows: Sequence[PriceRow], 
         seen: set[str] = set()
         for place, row in enumerate(rows):
             if row.break_even is not None:
-                axes.hlines(
-                    place,
-                    row.now,
-                    row.break_even,
-                    color=GREY,
-                    linewidth=1.2,
-                    linestyle="-" if row.ahead else ":",
-                    zorder=2,
-                )
+                dashes = "-" if row.ahead else ":"
+                axes.hlines(place, row.now, row.break_even, color=GREY, linewidth=1.2, linestyle=dashes, zorder=2)
                 axes.plot(
                     row.break_even, place, linestyle="none", marker="D", color=VERMILLION, markerfacecolor="white",
-                    label=_once(seen, "price at which the order changes"), zorder=4,
+                    label=once(seen, "price at which the order changes"), zorder=4,
                 )  # fmt: skip
             axes.plot(
-                row.now, place, linestyle="none", marker="o", color=BLUE, label=_once(seen, "price today"), zorder=3
+                row.now, place, linestyle="none", marker="o", color=BLUE, label=once(seen, "price today"), zorder=3
             )
         _rows(axes, [row.label for row in rows])
         axes.set_xlim(*_limits([price for row in rows for price in (row.now, row.break_even) if price is not None]))

@@ -52,7 +52,8 @@ INK, GREY, FAINT = "#1a1a1a", "#6b6b6b", "#d9d9d9"
 # darker than the next, so that a grey copy keeps them apart; test_palette.py measures it.
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, ASH = "#165EC6", "#A12417", "#133A28", "#A7539F", "#D57C09", "#838383"
 SKY = "#56B4E9"
-SERIES = (
+Look = tuple[str, Any, str]  # colour, dashes, marker
+SERIES: tuple[Look, ...] = (
     (BLUE, "-", "o"), (VERMILLION, "--", "s"), (GREEN, "-.", "^"), (PURPLE, ":", "D"), (ORANGE, (0, (5, 1, 1, 1)), "v"),
     (ASH, (0, (1, 1)), "x"),
 )  # fmt: skip
@@ -133,6 +134,35 @@ def small_multiples(height_mm: float, number: int, columns: int) -> Iterator[tup
             yield figure, list(grid.flat[:number])
         finally:
             pyplot.close(figure)
+
+
+def draw(axes: Axes, x: Sequence[float], y: Sequence[float], look: Look, label: str, **more: Any) -> None:
+    """Draws a curve: in its colour, dashes and marks, which tell it apart together."""
+    colour, dashes, marker = look
+    axes.plot(x, y, color=colour, linestyle=dashes, marker=marker, label=label, **more)
+
+
+def whiskers(
+    axes: Axes, x: Sequence[float], y: Sequence[float], ends: Sequence[tuple[float, float]], colour: str, **more: Any
+) -> None:
+    """Draws a thin bar at each point from the lower to the higher end of what was seen there."""
+    below = [max(0.0, value - low) for value, (low, _) in zip(y, ends, strict=True)]
+    above = [max(0.0, high - value) for value, (_, high) in zip(y, ends, strict=True)]
+    look = {"elinewidth": 0.7, "capsize": 2, "capthick": 0.7, "zorder": 2} | more
+    axes.errorbar(x, y, yerr=(below, above), fmt="none", ecolor=colour, **look)
+
+
+def once(seen: set[str], label: str) -> str:
+    """Returns the label for the first mark of its kind; the legend names the others no more."""
+    new = label not in seen
+    seen.add(label)
+    return label if new else "_nolegend_"
+
+
+def name_rows(axes: Axes, labels: Sequence[str]) -> None:
+    """Rows from above, the first on top, each under its name."""
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.set_yticks(range(len(labels)), list(labels))
 
 
 def to_svg(figure: Sheet, name: str, alt: str) -> Drawn:
@@ -221,17 +251,9 @@ def shade(axes: Axes, spans: Iterable[tuple[float, float]], colour: str, hatch: 
     """Draws bands over the full height, behind everything else. The hatch tells them apart without colour."""
     # Opaque tints: in SVG an opacity would cover the hatch and its ground alike, and the hatch would vanish.
     ground, strokes = _tinted(colour, TINT), _tinted(colour, HATCH_TINT)
+    edge = strokes if hatch else "none"
     for start, end in spans:
-        axes.axvspan(
-            start,
-            end,
-            facecolor=ground,
-            edgecolor=strokes if hatch else "none",
-            hatch=hatch,
-            linewidth=0,
-            label=label,
-            zorder=BEHIND,
-        )
+        axes.axvspan(start, end, facecolor=ground, edgecolor=edge, hatch=hatch, linewidth=0, label=label, zorder=BEHIND)
         label = "_nolegend_"
 
 

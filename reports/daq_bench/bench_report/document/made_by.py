@@ -7,6 +7,7 @@ import importlib.metadata
 import platform
 from collections.abc import Iterable
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from weasyprint.text.ffi import pango
@@ -29,12 +30,16 @@ def made_by() -> dict[str, str]:
     return found
 
 
-def _sources() -> str:
-    """One hash over the renderer's own sources and templates, and the models that it uses."""
-    whole = hashlib.sha256()
-    from daq_bench import bench_model  # it is only asked where it is installed
+def folders() -> tuple[Path, ...]:
+    """The renderer's own sources and templates, the models that it uses, and the workloads, whose sections are part of a report."""
+    specs = (find_spec(f"daq_bench.{name}") for name in ("bench_model", "workloads"))
+    return (*FOLDERS, *(Path(str(spec.origin)).parent for spec in specs if spec is not None))
 
-    for folder in (*FOLDERS, Path(str(bench_model.__file__)).parent):
+
+def _sources() -> str:
+    """One hash over all sources and templates that a report is made by."""
+    whole = hashlib.sha256()
+    for folder in folders():
         for file in sorted(folder.rglob("*")):
             if file.suffix in (".py", ".css", ".j2") and file.is_file():
                 whole.update(f"{folder.name}/{file.relative_to(folder)}\n".encode() + file.read_bytes())

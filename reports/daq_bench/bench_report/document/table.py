@@ -1,11 +1,14 @@
-"""A table as a value: a heading and rows of equal length."""
+"""A table as a value: a heading and rows of equal length; and the columns that make one of any rows.
+
+Promise: what is not known (None) is a dash in every table that is made of columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
 
-from daq_bench.bench_report.base.units import in_one_unit
+from daq_bench.bench_report.base.units import in_one_unit, known
 
 LINE = "\n"  # within a cell: what follows explains the value before it
 PAIRED = "tchc"  # two columns of pairs side by side
@@ -32,6 +35,65 @@ class Table:
         columns = zip(self.kinds, zip(*self.rows, strict=True), strict=True) if self.rows else ()
         alike = [_numbers_alike(cells) if kind == "n" else cells for kind, cells in columns]
         object.__setattr__(self, "rows", tuple(zip(*alike, strict=True)))
+
+
+Row = TypeVar("Row", contravariant=True)
+
+
+@dataclass(frozen=True)
+class Column(Generic[Row]):
+    """`of` finds the value of a row, `form` writes it; a `form` other than `str` writes a number, unless `kind` says otherwise."""
+
+    head: str
+    of: Callable[[Row], Any]  # None: not known
+    form: Callable[[Any], str] = str
+    kind: str = ""
+
+    def cell(self, row: Row) -> str:
+        return known(self.of(row), self.form)
+
+
+Columns = tuple[Column[Row], ...]
+
+
+def table(
+    rows: Iterable[Row],
+    columns: Columns[Row],
+    name: str,
+    caption: str,
+    odd: Callable[[Row], object] = lambda _: False,
+    *last: tuple[str, ...],
+) -> Table:
+    """Returns a row for each of `rows`, and the `last` ones such as a sum; rows that are `odd` are set apart."""
+    shown = tuple(rows)
+    return Table(
+        tuple(column.head for column in columns),
+        "".join(column.kind or ("t" if column.form is str else "n") for column in columns),
+        (*(tuple(column.cell(row) for column in columns) for row in shown), *last),
+        caption, name, frozenset(index for index, row in enumerate(shown) if odd(row)),
+    )  # fmt: skip
+
+
+class Evidence(Protocol):
+    """Something measured that may not count, for a reason."""
+
+    @property
+    def admissible(self) -> bool: ...
+
+    @property
+    def reason(self) -> str | None: ...
+
+
+def masked(one: Evidence) -> bool:
+    return not one.admissible
+
+
+def _or_why(word: str, no: str) -> Callable[[Evidence], str]:
+    return lambda one: word if one.admissible else f"{no}: {one.reason or 'no reason recorded'}"
+
+
+IN_FIGURE: Column[Evidence] = Column("In the figure", _or_why("drawn", "not drawn"))
+COUNTS: Column[Evidence] = Column("Evidence", _or_why("counts", "does not count"))
 
 
 def _numbers_alike(cells: tuple[str, ...]) -> tuple[str, ...]:

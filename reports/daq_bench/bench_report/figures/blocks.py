@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from daq_bench.bench_model.documents.results import WritePoint
 from daq_bench.bench_model.workloads.block_scan import BlockScan
 from daq_bench.bench_report.base.marks import see_table
-from daq_bench.bench_report.base.units import GIB, binary_size, duration, factor_text, in_gib_per_s
+from daq_bench.bench_report.base.units import GIB, TIMES, binary_size, duration, factor_text, in_gib_per_s
 from daq_bench.bench_report.document.canvas import (
     BLUE,
     GREEN,
@@ -21,9 +21,11 @@ from daq_bench.bench_report.document.canvas import (
     SKY,
     VERMILLION,
     Figure,
+    draw,
     legend_above,
     sheet,
     to_svg,
+    whiskers,
 )
 from daq_bench.bench_report.figures.references import COLOUR, dashes, measured_references
 from daq_bench.bench_report.figures.sizes import rate_axis, size_axis, squeezed
@@ -91,20 +93,13 @@ def _draw_points(axes: Axes, scan: BlockScan, look: Look, alone: bool) -> None:
     line = [point.throughput_bytes_per_s / GIB if point.admissible else math.nan for point in points]
     # NaN breaks the line: no stroke may suggest the value of a masked point
     label = "mean" if alone else f"{scan.tool}, mean"
-    axes.plot(
-        [point.block_bytes for point in points], line, color=look.colour, linestyle=look.dashes, marker=look.marker,
-        label=label, zorder=3,
-    )  # fmt: skip
+    draw(axes, [point.block_bytes for point in points], line, (look.colour, look.dashes, look.marker), label, zorder=3)
     drawn = [point for point in points if point.admissible]
     x = [point.block_bytes for point in drawn]
     y = [point.throughput_bytes_per_s / GIB for point in drawn]
-    spread = [_spread(point) for point in drawn]
-    below = [max(0.0, value - low / GIB) for value, (low, _) in zip(y, spread, strict=True)]
-    above = [max(0.0, high / GIB - value) for value, (_, high) in zip(y, spread, strict=True)]
-    axes.errorbar(
-        x, y, yerr=(below, above), fmt="none", ecolor=look.spread, elinewidth=0.8, capsize=2.5, capthick=0.8,
-        label="lowest to highest sample" if alone or scan.tool == "fio" else "_nolegend_", zorder=5,
-    )  # fmt: skip
+    ends = [(low / GIB, high / GIB) for low, high in map(_spread, drawn)]
+    label = "lowest to highest sample" if alone or scan.tool == "fio" else "_nolegend_"
+    whiskers(axes, x, y, ends, look.spread, elinewidth=0.8, capsize=2.5, capthick=0.8, label=label, zorder=5)
 
 
 def _repeated(scan: BlockScan) -> list[tuple[int, float]]:
@@ -144,14 +139,8 @@ def _references(bundle: Bundle) -> list[Reference]:
     found: list[Reference] = []
     if demand:
         if scale is not None and scale < 1:
-            found.append(
-                (
-                    f"demand x {factor_text(scale)}".replace(" x ", " \u00d7 "),
-                    demand.real_bytes_per_s * scale,
-                    GREY,
-                    (0, (1, 1.5)),
-                )
-            )
+            label = f"demand {TIMES} {factor_text(scale)}"
+            found.append((label, demand.real_bytes_per_s * scale, GREY, (0, (1, 1.5))))
         found.append(("real demand", demand.real_bytes_per_s, VERMILLION, (0, (6, 2))))
     for number, one in enumerate(measured_references(bundle, "sequential_write_throughput")):
         found.append((one.label, one.value, COLOUR, dashes(number)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -53,11 +54,8 @@ def host_figure(bundle: Bundle) -> Figure | None:
     start, end = _span(host)
     with sheet(sum(heights) + MARGIN_MM, rows=len(panels), ratios=heights) as (figure, axes):
         for position, ((kind, key), panel) in enumerate(zip(panels, axes, strict=True)):
-            _draw_phases(
-                panel,
-                _within(bundle.phases, start, end),
-                LEAST_NAMED_SHARE * (end - start) if position == 0 else None,
-            )
+            named_from_s = LEAST_NAMED_SHARE * (end - start) if position == 0 else None
+            _draw_phases(panel, _within(bundle.phases, start, end), named_from_s)
             _draw_panel(figure, panel, host, kind, key)
         axes[-1].set_xlim(start, end)
         axes[-1].set_xlabel("time since the start of the run (s)")
@@ -114,12 +112,8 @@ def _draw_panel(figure: Sheet, axes: Axes, host: HostSeries, kind: str, key: str
     if kind == "disk":
         _draw_disks(axes, host.disk_write_bytes_per_s)
     elif kind == "core":
-        _draw_stack(
-            axes,
-            host.cpu_percent[key],
-            f"{key}, share of time",
-            legend=key == min(host.cpu_percent, key=_core_order),
-        )
+        first = key == min(host.cpu_percent, key=_core_order)
+        _draw_stack(axes, host.cpu_percent[key], f"{key}, share of time", legend=first)
     elif kind == "cpu":
         _draw_stack(axes, _mean_of_cores(host), f"All {len(host.cpu_percent)} CPUs, mean share of time", legend=True)
     elif kind == "map":
@@ -166,18 +160,14 @@ def _draw_stack(axes: Axes, modes: dict[str, Track], title: str, legend: bool) -
         times, drawn = thinned_together(times, list(tops))
         floor = np.zeros(len(times))
         for (mode, colour, hatch), top in zip(present, drawn, strict=True):
-            axes.fill_between(
-                times,
-                floor,
-                top,
-                facecolor=colour,
-                alpha=0.75,
-                edgecolor="white",
-                hatch=hatch,
-                linewidth=0,
-                label=mode,
-                zorder=3,
-            )
+            look: dict[str, Any] = {
+                "facecolor": colour,
+                "edgecolor": "white",
+                "hatch": hatch,
+                "linewidth": 0,
+                "alpha": 0.75,
+            }
+            axes.fill_between(times, floor, top, label=mode, zorder=3, **look)
             floor = top
     axes.set_ylim(0, 100)
     axes.set_yticks([0, 50, 100])

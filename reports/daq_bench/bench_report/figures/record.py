@@ -97,13 +97,7 @@ def _draw_rates(axes: Axes, series: Series, demand: DemandOfRun | None) -> None:
     top = max(max(series.offered_bytes_per_s), max(series.stored_bytes_per_s)) / GB
     if demand and demand.offered_bytes_per_s:
         asked = demand.offered_bytes_per_s / GB
-        axes.axhline(
-            asked,
-            color=FAINT,
-            linewidth=4.5,
-            zorder=2,
-            label=f"demanded {in_gb_per_s(asked * GB)}",
-        )
+        axes.axhline(asked, color=FAINT, linewidth=4.5, zorder=2, label=f"demanded {in_gb_per_s(asked * GB)}")
         top = max(top, asked)
     axes.set_ylim(0, top * ROOM or 1.0)
     axes.set_ylabel("GB/s")

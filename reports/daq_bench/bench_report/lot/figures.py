@@ -6,7 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from daq_bench.bench_report.base.units import significant
-from daq_bench.bench_report.document.canvas import GREY, INK, SERIES, VERMILLION, Figure, legend_above, sheet, to_svg
+from daq_bench.bench_report.document.canvas import (
+    GREY,
+    INK,
+    SERIES,
+    VERMILLION,
+    Figure,
+    legend_above,
+    name_rows,
+    once,
+    sheet,
+    to_svg,
+)
 
 
 @dataclass(frozen=True)
@@ -35,33 +46,17 @@ def lot_figure(
         for place, row in enumerate(rows):
             colour, _, marker = SERIES[groups.index(row.group) % len(SERIES)]
             if len(row.values) > 1:
-                label = "each repetition" if "values" not in seen else "_nolegend_"
-                seen.add("values")
-                axes.plot(
-                    row.values,
-                    [place] * len(row.values),
-                    linestyle="none",
-                    marker="|",
-                    color=GREY,
-                    label=label,
-                    zorder=2,
-                )
-            label = f"firmware {row.group}" if row.group not in seen else "_nolegend_"
-            seen.add(row.group)
+                label, at = once(seen, "each repetition"), [place] * len(row.values)
+                axes.plot(row.values, at, linestyle="none", marker="|", color=GREY, label=label, zorder=2)
+            label = once(seen, f"firmware {row.group}")
             axes.plot(
                 row.mean, place, linestyle="none", marker=marker, color=colour, label=label, zorder=4,
                 markerfacecolor=colour if row.group == groups[0] or marker == "x" else "white",
             )  # fmt: skip
         for line in lines:
-            axes.axvline(
-                line.value,
-                color=VERMILLION if line.style == "--" else INK,
-                linestyle=line.style,
-                linewidth=1.0,
-                label=line.text,
-            )
-        axes.set_ylim(len(rows) - 0.4, -0.6)
-        axes.set_yticks(range(len(rows)), [row.label for row in rows])
+            colour = VERMILLION if line.style == "--" else INK
+            axes.axvline(line.value, color=colour, linestyle=line.style, linewidth=1.0, label=line.text)
+        name_rows(axes, [row.label for row in rows])
         if len(rows) > 24:
             axes.tick_params(axis="y", labelsize=5.2)
         axes.margins(x=0.05)

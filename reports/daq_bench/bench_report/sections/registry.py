@@ -6,6 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from daq_bench.bench_model.profiles.scenarios import workload_names
+from daq_bench.bench_model.workloads.table import part_of
 from daq_bench.bench_report.document.section import Maker, Section
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.sections.cost import cost_section
@@ -15,11 +16,8 @@ DRAWN_ELSEWHERE = ("block_scan",)  # the first pages show it
 
 
 def _of_workload(name: str) -> Maker:
-    module = f"daq_bench.bench_report.workloads.{name}"
-    spec = find_spec(module)
-    if spec is not None and spec.submodule_search_locations is not None:
-        module, spec = f"{module}.section", find_spec(f"{module}.section")
-    if spec is None:
+    module = part_of(name, "report", f"daq_bench.bench_report.workloads.{name}", "section")
+    if find_spec(module) is None:
         raise ImportError(f"workload {name!r} has no section: write {module} with a function `section`")
     made: Maker = import_module(module).section
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daq_bench.bench_model.documents.telemetry import TelemetryAccount
-from daq_bench.bench_report.base.units import NONE, count
+from daq_bench.bench_report.base.units import NONE, count, known
 from daq_bench.bench_report.document.section import Lacking, Part, Section
 from daq_bench.bench_report.document.table import Table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
@@ -38,7 +38,7 @@ def _measurements(account: TelemetryAccount) -> Iterator[Part]:
             if collected == expected and None not in points and len(set(points)) == 1 and not row.differences:
                 complete.append(name)
                 continue
-        rows.append((name, samples, *map(_known, (row.collected, row.stored, row.present))))
+        rows.append((name, samples, *(known(one, count) for one in (row.collected, row.stored, row.present))))
     if complete:
         yield (
             f"Complete, with every sample taken and every point in the bundle and in InfluxDB ({len(complete)} measurements): "
@@ -47,16 +47,12 @@ def _measurements(account: TelemetryAccount) -> Iterator[Part]:
     whole = account.whole
     if complete and not rows and not whole.differences:
         return
-    rows.append(("all", NONE, *map(_known, (whole.collected, whole.stored, whole.present))))
+    rows.append(("all", NONE, *(known(one, count) for one in (whole.collected, whole.stored, whole.present))))
     yield Table(
         ("Measurement", "Samples taken", "Points collected", "In the bundle", "In InfluxDB"), "tnnnn", tuple(rows),
         name="telemetry-account",
         caption="Samples by the deadlines of the measurement's collector; a sample of several sensors gives several points.",
     )  # fmt: skip
-
-
-def _known(value: int | None) -> str:
-    return NONE if value is None else count(value)
 
 
 def _differences(account: TelemetryAccount) -> Table | None:

@@ -6,13 +6,14 @@ Promise: a number that the writer or the verifier did not give is a dash, never 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 
 from daq_bench.bench_model.documents.results import WritePoint
-from daq_bench.bench_model.documents.tools.daqwriter import Verify
-from daq_bench.bench_model.documents.tools.minidaq import Minidaq, Parameters
-from daq_bench.bench_model.workloads.block_scan import LargeRepetition
+from daq_bench.bench_model.documents.tools.daqwriter import Fault
+from daq_bench.bench_model.documents.tools.minidaq import Parameters
+from daq_bench.bench_model.workloads.block_scan import BlockScan, LargeRepetition
+from daq_bench.bench_model.workloads.snb_record import Repetition
 from daq_bench.bench_report.base.units import (
-    NONE,
     THIN,
     binary_size,
     count,
@@ -24,46 +25,57 @@ from daq_bench.bench_report.base.units import (
     percent,
     significant,
 )
-from daq_bench.bench_report.document.table import Table, pairs_table, plain_words
+from daq_bench.bench_report.document.table import (
+    IN_FIGURE,
+    Column,
+    Columns,
+    Table,
+    masked,
+    pairs_table,
+    plain_words,
+    table,
+)
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 
 MOST_FAULTS = 25
 PERCENTILES = ("p50", "p90", "p99", "p99.9", "p99.99", "max")
 
 
+def _lowest_to_highest(rates: Sequence[float], digits: int = 4) -> str | None:
+    return " \u2013 ".join(in_gib_per_s(one, digits, trim=False) for one in (min(rates), max(rates))) if rates else None
+
+
+def _mean_rate(bytes_per_s: float) -> str:
+    return in_gib_per_s(bytes_per_s, trim=False)
+
+
+TOOL: Column[tuple[BlockScan, WritePoint]] = Column("Tool", lambda row: row[0].tool, kind="n")
+BLOCKS: Columns[tuple[BlockScan, WritePoint]] = (
+    Column("Block size", lambda row: row[1].block_bytes, binary_size),
+    Column("Mean", lambda row: row[1].throughput_bytes_per_s, _mean_rate),
+    Column(
+        "Lowest \u2013 highest sample",
+        lambda row: _lowest_to_highest(row[1].throughput_bytes_per_s_samples, 3),
+        kind="n",
+    ),
+    Column("n", lambda row: len(row[1].throughput_bytes_per_s_samples) or None, count),
+    Column("p99 latency", lambda row: row[1].latency_us.p99, latency),
+    Column("CPU", lambda row: row[1].cpu_user_percent + row[1].cpu_system_percent, percent),
+    Column("In the figure", lambda row: IN_FIGURE.cell(row[1])),
+)
+
+
 def block_table(bundle: Bundle) -> Table | None:
     scan = bundle.block_scan
     if scan is None or not scan.points:
         return None
-    scans = scan.scans
-    rows = [(one, point, _block_row(point)) for one in scans for point in one.points]
-    several = len(scans) > 1
-    return Table(
-        heads=(
-            *(("Tool",) if several else ()),
-            "Block size", "Mean", "Lowest \u2013 highest sample", "n", "p99 latency", "CPU", "In the figure",
-        ),
-        kinds=("n" if several else "") + "nnnnnnt", name="blocks",
-        rows=tuple((one.tool, *row) if several else row for one, _, row in rows),
-        caption="Throughput by block size. In binary units (1 GiB/s = 2\u00b3\u2070 B/s). CPU: user and system time of the load "
-        "generator, one whole CPU being 100 %.",
-        marked=frozenset(index for index, (_, point, _) in enumerate(rows) if not point.admissible),
-    )  # fmt: skip
-
-
-def _block_row(point: WritePoint) -> tuple[str, ...]:
-    samples = point.throughput_bytes_per_s_samples
-    return (
-        binary_size(point.block_bytes),
-        in_gib_per_s(point.throughput_bytes_per_s, trim=False),
-        f"{in_gib_per_s(min(samples), 3, trim=False)} \u2013 {in_gib_per_s(max(samples), 3, trim=False)}"
-        if samples
-        else NONE,
-        count(len(samples)) if samples else NONE,
-        latency(point.latency_us.p99),
-        percent(point.cpu_user_percent + point.cpu_system_percent),
-        "drawn" if point.admissible else f"not drawn: {point.reason or 'no reason recorded'}",
+    rows = [(one, point) for one in scan.scans for point in one.points]
+    columns = (TOOL, *BLOCKS) if len(scan.scans) > 1 else BLOCKS
+    caption = (
+        "Throughput by block size. In binary units (1 GiB/s = 2\u00b3\u2070 B/s). CPU: user and system time of the load "
+        "generator, one whole CPU being 100 %."
     )
+    return table(rows, columns, "blocks", caption, lambda row: masked(row[1]))
 
 
 def large_blocks_table(bundle: Bundle) -> Table | None:
@@ -71,38 +83,39 @@ def large_blocks_table(bundle: Bundle) -> Table | None:
     scan = bundle.block_scan
     if scan is None:
         return None
-    groups: dict[tuple[str, int], list[LargeRepetition]] = {}
+    groups: dict[tuple[str, int], list[Again]] = {}
     for one in scan.scans:
         for again in one.measured_again:
-            groups.setdefault((one.tool, again.block_bytes), []).append(again)
+            groups.setdefault((one.tool, again.block_bytes), []).append((one.tool, again))
     if not groups:
         return None
-    return Table(
-        heads=("Tool", "Block size", "n", "Mean", "Lowest \u2013 highest repetition", "Time each", "Samples each", "Not counted"),
-        kinds="tnnnnnnt", name="large-blocks",
-        rows=tuple((tool, binary_size(size), *_large_blocks_row(found)) for (tool, size), found in groups.items()),
-        caption="Large blocks, measured again: what requirements on them are judged by. n: repetitions that count. Each is a fresh start "
-        "of the tool; the sizes take turns.",
-        marked=frozenset(
-            row for row, found in enumerate(groups.values()) if any(one.throughput_bytes_per_s is None for one in found)
-        ),
-    )  # fmt: skip
-
-
-def _large_blocks_row(found: list[LargeRepetition]) -> tuple[str, ...]:
-    rates = [one.throughput_bytes_per_s for one in found if one.throughput_bytes_per_s is not None]
-    times = [one.runtime_s for one in found]
-    left_out = [
-        f"{one.repetition}: {one.reason or 'no reason recorded'}" for one in found if one.throughput_bytes_per_s is None
-    ]
-    return (
-        f"{len(rates)} of {len(found)}",
-        in_gib_per_s(statistics.fmean(rates), trim=False) if rates else NONE,
-        f"{in_gib_per_s(min(rates), trim=False)} \u2013 {in_gib_per_s(max(rates), trim=False)}" if rates else NONE,
-        duration(min(times)),
-        count(min(len(one.throughput_bytes_per_s_samples) for one in found)),
-        "\n".join(left_out) or NONE,
+    caption = (
+        "Large blocks, measured again: what requirements on them are judged by. n: repetitions that count. Each is a fresh start "
+        "of the tool; the sizes take turns."
     )
+    return table(groups.values(), LARGE_BLOCKS, "large-blocks", caption, lambda found: len(_rates(found)) < len(found))
+
+
+def _rates(found: list[Again]) -> list[float]:
+    return [one.throughput_bytes_per_s for _, one in found if one.throughput_bytes_per_s is not None]
+
+
+def _not_counted(found: list[Again]) -> str | None:
+    left_out = (one for _, one in found if one.throughput_bytes_per_s is None)
+    return "\n".join(f"{one.repetition}: {one.reason or 'no reason recorded'}" for one in left_out) or None
+
+
+Again = tuple[str, LargeRepetition]  # the tool, and what it measured
+LARGE_BLOCKS: Columns[list[Again]] = (
+    Column("Tool", lambda found: found[0][0]),
+    Column("Block size", lambda found: found[0][1].block_bytes, binary_size),
+    Column("n", lambda found: f"{len(_rates(found))} of {len(found)}", kind="n"),
+    Column("Mean", lambda found: statistics.fmean(_rates(found)) if _rates(found) else None, _mean_rate),
+    Column("Lowest \u2013 highest repetition", lambda found: _lowest_to_highest(_rates(found)), kind="n"),
+    Column("Time each", lambda found: min(one.runtime_s for _, one in found), duration),
+    Column("Samples each", lambda found: min(len(one.throughput_bytes_per_s_samples) for _, one in found), count),
+    Column("Not counted", _not_counted),
+)
 
 
 def latency_table(bundle: Bundle) -> Table | None:
@@ -125,69 +138,60 @@ def _definitions(bundle: Bundle) -> str:
     return "Latency by percentile. " + " ".join(f"{label}: {found.definition.rstrip('.')}." for label, found in pairs)
 
 
+Repeated = tuple[str, Repetition]  # its name, and what it measured
+WRITTEN: Columns[Repeated] = (
+    Column("Rep.", lambda one: one[0], kind="n"),
+    Column(
+        "Status",
+        lambda one: one[1].minidaq.status + (f": {one[1].minidaq.error}" if one[1].minidaq.error else ""),
+        kind="s",
+    ),
+    Column("Intended", lambda one: one[1].minidaq.superchunks.intended, count),
+    Column("Offered", lambda one: one[1].minidaq.superchunks.offered, count),
+    Column("Stored", lambda one: one[1].minidaq.superchunks.stored, count),
+    Column("Lost", lambda one: one[1].minidaq.superchunks.lost, count),
+    Column("Abandoned", lambda one: one[1].minidaq.superchunks.abandoned, count),
+    Column("BUSY", lambda one: one[1].minidaq.busy.count, count),
+    Column("Buffer", lambda one: one[1].minidaq.transient_buffer.needed_bytes, decimal_size),
+    Column("Drain", lambda one: one[1].minidaq.time.drain_s, duration),
+)
+VERIFIED: Columns[Repeated] = (
+    Column("Rep.", lambda one: one[0], kind="n"),
+    Column(
+        "Status",
+        lambda one: one[1].verify.status + ("" if one[1].verify.complete_trailer else ": trailer missing"),
+        kind="s",
+    ),
+    Column("Expected", lambda one: one[1].verify.superchunks.expected, count),
+    Column("Present", lambda one: one[1].verify.superchunks.present, count),
+    Column("Missing", lambda one: one[1].verify.superchunks.missing, count),
+    Column("Twice", lambda one: one[1].verify.superchunks.duplicated, count),
+    Column("Order", lambda one: one[1].verify.superchunks.out_of_order, count),
+    Column("Corrupt", lambda one: one[1].verify.superchunks.corrupt, count),
+    Column("Torn", lambda one: one[1].verify.superchunks.torn, count),
+    Column("Stale", lambda one: one[1].verify.superchunks.stale, count),
+    Column("Read at", lambda one: one[1].verify.read_bytes_per_s, decimal_rate),
+)
+
+
+def _repetitions(bundle: Bundle) -> list[Repeated]:
+    return [(one.named(number), one) for number, one in enumerate(bundle.repetitions, 1)]
+
+
 def written_table(bundle: Bundle) -> Table | None:
-    rows = [
-        _written_row(repetition.named(number), repetition.minidaq)
-        for number, repetition in enumerate(bundle.repetitions, 1)
-    ]
-    if not rows:
-        return None
-    return Table(
-        heads=("Rep.", "Status", "Intended", "Offered", "Stored", "Lost", "Abandoned", "BUSY", "Buffer", "Drain"), kinds="nsnnnnnnnn",
-        rows=tuple(rows), name="written",
-        caption="Superchunks of the record, written. Abandoned: taken from the source, but the record ended before they were stored. "
-        "Buffer: the transient buffer that the record needed.",
-    )  # fmt: skip
-
-
-def _written_row(name: str, minidaq: Minidaq) -> tuple[str, ...]:
-    chunks, needed = minidaq.superchunks, minidaq.transient_buffer.needed_bytes
-    cells = map(count, (chunks.intended, chunks.offered, chunks.stored, chunks.lost, chunks.abandoned))
-    return (
-        name, minidaq.status + (f": {minidaq.error}" if minidaq.error else ""), *cells,
-        count(minidaq.busy.count),
-        decimal_size(needed) if needed is not None else NONE,
-        duration(minidaq.time.drain_s),
-    )  # fmt: skip
+    caption = (
+        "Superchunks of the record, written. Abandoned: taken from the source, but the record ended before they were stored. "
+        "Buffer: the transient buffer that the record needed."
+    )
+    return table(_repetitions(bundle), WRITTEN, "written", caption) if bundle.repetitions else None
 
 
 def verified_table(bundle: Bundle) -> Table | None:
-    rows = [
-        _verified_row(repetition.named(number), repetition.verify)
-        for number, repetition in enumerate(bundle.repetitions, 1)
-    ]
-    if not rows:
-        return None
-    heads = (
-        "Rep.",
-        "Status",
-        "Expected",
-        "Present",
-        "Missing",
-        "Twice",
-        "Order",
-        "Corrupt",
-        "Torn",
-        "Stale",
-        "Read at",
+    caption = (
+        "Superchunks of the record, read back. Each was read from the target and checked. "
+        "Twice: present more than once; order: out of sequence; torn: cut short; stale: left by an earlier record."
     )
-    return Table(
-        heads=heads, kinds="ns" + "n" * 9, rows=tuple(rows), name="verified",
-        caption="Superchunks of the record, read back. Each was read from the target and checked. "
-        "Twice: present more than once; order: out of sequence; torn: cut short; stale: left by an earlier record.",
-    )  # fmt: skip
-
-
-def _verified_row(name: str, verify: Verify) -> tuple[str, ...]:
-    found = verify.superchunks
-    counts = (found.expected, found.present, found.missing, found.duplicated, found.out_of_order)
-    trailer = "" if verify.complete_trailer else ": trailer missing"
-    return (
-        name,
-        verify.status + trailer,
-        *map(count, (*counts, found.corrupt, found.torn, found.stale)),
-        decimal_rate(verify.read_bytes_per_s),
-    )
+    return table(_repetitions(bundle), VERIFIED, "verified", caption) if bundle.repetitions else None
 
 
 def fault_table(bundle: Bundle) -> Table | None:
@@ -196,30 +200,22 @@ def fault_table(bundle: Bundle) -> Table | None:
     ]
     if not found:
         return None
-    rows = tuple(
-        (
-            str(number),
-            fault.kind,
-            *(
-                count(value) if value is not None else NONE
-                for value in (fault.offset_bytes, fault.link, fault.sequence)
-            ),
-            fault.detail or NONE,
-        )
-        for number, fault in found[:MOST_FAULTS]
-    )
     left = (
         f" The first {MOST_FAULTS} of {len(found)}; the others are in results/snb_record.json."
         if len(found) > MOST_FAULTS
         else ""
     )
-    return Table(
-        ("Rep.", "Fault", "Offset (B)", "Link", "Sequence", "Detail"),
-        "ntnnnt",
-        rows,
-        f"Faults found on reading back.{left}",
-        "faults",
-    )
+    return table(found[:MOST_FAULTS], FAULTS, "faults", f"Faults found on reading back.{left}")
+
+
+FAULTS: Columns[tuple[int, Fault]] = (
+    Column("Rep.", lambda one: one[0], count),
+    Column("Fault", lambda one: one[1].kind),
+    Column("Offset (B)", lambda one: one[1].offset_bytes, count),
+    Column("Link", lambda one: one[1].link, count),
+    Column("Sequence", lambda one: one[1].sequence, count),
+    Column("Detail", lambda one: one[1].detail or None),
+)
 
 
 def parameter_table(bundle: Bundle) -> Table | None:

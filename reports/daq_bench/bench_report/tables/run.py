@@ -11,7 +11,7 @@ from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.facts import Setting
 from daq_bench.bench_model.documents.telemetry import TelemetryAccount
 from daq_bench.bench_report.base.units import NONE, THIN, count, decimal_size, duration, percent, utc
-from daq_bench.bench_report.document.table import WELL, Table
+from daq_bench.bench_report.document.table import WELL, Column, Columns, Table, table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.reading.dataset.telemetry import Collector
 
@@ -157,24 +157,17 @@ def collector_table(bundle: Bundle) -> Table | None:
     found = [one for one in bundle.accounting.collectors if not _quiet(one) and one.name not in told]
     if not found:
         return None
-    rows = tuple(
-        (
-            item.name, item.status + (f": {item.detail}" if item.detail else ""),
-            duration(item.period_s) if item.period_s else NONE,
-            count(item.points) if item.points is not None else NONE,
-            duration(item.longest_gap_s) if item.longest_gap_s else NONE,
-        )
-        for item in found
-    )  # fmt: skip
-    odd = frozenset(index for index, item in enumerate(found) if item.status not in WELL)
-    return Table(
-        ("Collector", "Status", "Period", "Points", "Longest gap"),
-        "tsnnn",
-        rows,
-        "Collectors of the telemetry that gave no samples or were silent for longer than two periods.",
-        "collectors",
-        odd,
-    )
+    caption = "Collectors of the telemetry that gave no samples or were silent for longer than two periods."
+    return table(found, COLLECTORS, "collectors", caption, lambda item: item.status not in WELL)
+
+
+COLLECTORS: Columns[Collector] = (
+    Column("Collector", lambda item: item.name),
+    Column("Status", lambda item: item.status + (f": {item.detail}" if item.detail else ""), kind="s"),
+    Column("Period", lambda item: item.period_s or None, duration),
+    Column("Points", lambda item: item.points, count),
+    Column("Longest gap", lambda item: item.longest_gap_s or None, duration),
+)
 
 
 def _told_by_account(bundle: Bundle) -> frozenset[str]:

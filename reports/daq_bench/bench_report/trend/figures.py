@@ -22,6 +22,7 @@ from daq_bench.bench_report.document.canvas import (
     VERMILLION,
     Figure,
     legend_above,
+    once,
     sheet,
     to_svg,
 )
@@ -113,17 +114,10 @@ def _levels(axes: Axes, track: Track, values: Sequence[float], steps: Sequence[S
         return
     edges = [0, *(step.index for step in steps), len(values)]
     levels = [steps[0].before, *(step.after for step in steps)] if steps else [float(np.median(values))]
-    label = "level"
+    seen: set[str] = set()
     for start, end, level in zip(edges, edges[1:], levels, strict=False):
-        axes.plot(
-            [where[start] - 0.4, where[end - 1] + 0.4],
-            [level, level],
-            color=ORANGE,
-            linewidth=2.2,
-            label=label,
-            zorder=3,
-        )
-        label = "_nolegend_"
+        across = [where[start] - 0.4, where[end - 1] + 0.4]
+        axes.plot(across, [level, level], color=ORANGE, linewidth=2.2, label=once(seen, "level"), zorder=3)
 
 
 def _drift_line(axes: Axes, track: Track, history: History, values: Sequence[float], where: np.ndarray) -> None:

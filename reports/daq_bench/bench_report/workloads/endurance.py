@@ -14,8 +14,9 @@ from daq_bench.bench_model.workloads.endurance.document import (
     Health,
     Interval,
     Step,
+    WornDrive,
 )
-from daq_bench.bench_report.base.units import NONE, THIN, count, decimal_rate, decimal_size, significant
+from daq_bench.bench_report.base.units import NONE, THIN, count, decimal_rate, decimal_size, significant, span
 from daq_bench.bench_report.document.canvas import (
     BLUE,
     GREY,
@@ -28,7 +29,7 @@ from daq_bench.bench_report.document.canvas import (
     to_svg,
 )
 from daq_bench.bench_report.document.section import Lacking, Part, Section
-from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.document.table import Column, Columns, Table, table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 
 HEIGHT_MM = 92.0
@@ -36,7 +37,7 @@ TB = 1e12
 MOST_ROWS = 40
 BY = {"drives": "what was counted", "tool": "what fio wrote", "reservation": "the whole reservation"}
 LOADS = {"supernova": "supernova cadence", "continuous": "continuous use", "rating": "the drive's own rating"}
-LARGE_YEARS, SMALL_YEARS = 1e4, 0.1
+SMALL_YEARS = 0.1
 
 
 def section(bundle: Bundle) -> Section | None:
@@ -138,9 +139,19 @@ def _health(step: Step, drive: str) -> Health:
     return next(one for one in step.health if one.id == drive)
 
 
+LEDGER: Columns[WearEntry] = (
+    Column("Step", lambda entry: entry.number, count),
+    Column("Run", lambda entry: entry.run[:16], kind="c"),
+    Column("Kind", lambda entry: entry.kind),
+    Column("Reserved", lambda entry: entry.reserved_bytes, decimal_size),
+    Column("Counted", lambda entry: entry.counted_bytes, decimal_size),
+    Column("Charged", lambda entry: entry.charged_bytes, decimal_size),
+    Column("Charged by", lambda entry: BY[entry.charged_by] if entry.charged_by else "reserved, not settled"),
+)
+
+
 def _ledger(document: Endurance) -> Table:
     entries = document.ledger
-    rows = tuple(_ledger_row(entry) for entry in entries[-MOST_ROWS:])
     caption = (
         "The account of the write budget, over all runs. Reserved before a byte is written; charged afterwards by the larger of both "
         "counts, or by the whole reservation where nobody could count."
@@ -148,44 +159,25 @@ def _ledger(document: Endurance) -> Table:
     if len(entries) > MOST_ROWS:
         caption += f" The last {MOST_ROWS} of {len(entries)}; the others are in results/endurance_ledger.json."
     total = sum(entry.charged_bytes or entry.reserved_bytes for entry in entries)
-    rows += (("", "", "sum", "", "", decimal_size(total), ""),)
-    heads = ("Step", "Run", "Kind", "Reserved", "Counted", "Charged", "Charged by")
-    odd = frozenset(
-        index for index, row in enumerate(rows) if row[6] == BY["reservation"] or row[6].startswith("reserved")
-    )
-    return Table(heads, "nctnnnt", rows, caption, "endurance-ledger", odd)
+    last = ("", "", "sum", "", "", decimal_size(total), "")
+    odd = ("reservation", None)
+    return table(entries[-MOST_ROWS:], LEDGER, "endurance-ledger", caption, lambda entry: entry.charged_by in odd, last)
 
 
-def _ledger_row(entry: WearEntry) -> tuple[str, ...]:
-    counted, charged = entry.counted_bytes, entry.charged_bytes
-    by = entry.charged_by
-    return (
-        count(entry.number),
-        entry.run[:16],
-        entry.kind,
-        decimal_size(entry.reserved_bytes),
-        NONE if counted is None else decimal_size(counted),
-        NONE if charged is None else decimal_size(charged),
-        BY[by] if by else "reserved, not settled",
-    )
+WEAR: Columns[WornDrive] = (
+    Column("Drive", lambda drive: drive.id),
+    Column("Written", lambda drive: drive.host_bytes, decimal_size),
+    Column("Percentage used", lambda drive: _from_to(drive.percentage_used, f"{THIN}%"), kind="n"),
+    Column("Wear (% per TB)", lambda drive: _interval(drive.wear_percent_per_tb, drive.no_wear), kind="t"),
+    Column("Write amplification", lambda drive: _interval(drive.write_amplification, drive.no_write_amplification)),
+    Column("Spare", lambda drive: _from_to(drive.available_spare, f"{THIN}%"), kind="n"),
+    Column("Media errors", lambda drive: _from_to(drive.media_errors, ""), kind="n"),
+)
 
 
 def _wear_table(projection: EnduranceProjection) -> Table:
-    rows = tuple(
-        (
-            drive.id,
-            decimal_size(drive.host_bytes),
-            _from_to(drive.percentage_used, f"{THIN}%"),
-            _interval(drive.wear_percent_per_tb, drive.no_wear),
-            _interval(drive.write_amplification, drive.no_write_amplification),
-            _from_to(drive.available_spare, f"{THIN}%"),
-            _from_to(drive.media_errors, ""),
-        )
-        for drive in projection.drives
-    )
-    heads = ("Drive", "Written", "Percentage used", "Wear (% per TB)", "Write amplification", "Spare", "Media errors")
     caption = "The drives' own readings, from the first to the last; intervals hold the steps that they count in."
-    return Table(heads, "tnnttnn", rows, caption, "endurance-wear")
+    return table(projection.drives, WEAR, "endurance-wear", caption)
 
 
 def _from_to(values: list[int | None], unit: str) -> str:
@@ -200,7 +192,7 @@ def _interval(found: Interval | None, why: str | None) -> str:
         return f"at least {significant(low, 3)}"
     if low == 0 and best is None:
         return f"below {significant(high, 3)}"
-    return f"{significant(low, 3)} to {significant(high, 3)}"
+    return span((low, high))
 
 
 def _years_table(projection: EnduranceProjection) -> Table:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from matplotlib.colors import LogNorm
 
-from daq_bench.bench_model.workloads.interference import Cell, Interference
+from daq_bench.bench_model.workloads.interference import Burst, Cell, Interference, Pair
 from daq_bench.bench_report.base.units import (
     NONE,
     TIMES,
@@ -17,10 +17,13 @@ from daq_bench.bench_report.base.units import (
     duration,
     latency,
     significant,
+    span,
+    three,
+    three_of_rate,
 )
 from daq_bench.bench_report.document.canvas import INK, Figure, sheet, to_svg
 from daq_bench.bench_report.document.section import Lacking, Part, Section
-from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.document.table import Column, Columns, Table, table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 
 CELL_MM, HEAD_MM = 12.0, 26.0
@@ -113,58 +116,59 @@ def _cell_text(cell: Cell | None) -> str:
     return f"{significant(found.mean, 3)}\n{significant(least, 2)} \u2026 {significant(most, 2)}"
 
 
+BURST: Columns[Burst] = (
+    Column("Burst beside", lambda row: {"none": "nothing", ALL: "all together"}.get(row.disturber, row.disturber)),
+    Column("Runs", lambda row: row.n, count),
+    Column("Masked", lambda row: row.masked, count),
+    Column("Superchunks offered", lambda row: row.offered_superchunks, count),
+    Column("Lost", lambda row: row.lost_superchunks, count),
+    Column("BUSY", lambda row: row.busy_count, count),
+    Column("Most buffer needed", lambda row: row.buffer_needed_bytes, decimal_size),
+)
+
+
 def _burst_table(document: Interference) -> Table | None:
-    rows = []
-    for row in document.burst:
-        lost, busy, needed = row.lost_superchunks, row.busy_count, row.buffer_needed_bytes
-        name = row.disturber
-        rows.append((
-            {"none": "nothing", ALL: "all together"}.get(name, name), count(row.n), count(row.masked),
-            count(row.offered_superchunks), NONE if lost is None else count(lost),
-            NONE if busy is None else count(busy), NONE if needed is None else decimal_size(needed),
-        ))  # fmt: skip
-    if not rows:
+    caption = "The burst's losses, over all of its runs that count."
+    if not document.burst:
         return None
-    heads = ("Burst beside", "Runs", "Masked", "Superchunks offered", "Lost", "BUSY", "Most buffer needed")
-    odd = frozenset(index for index, row in enumerate(rows) if row[4] not in ("0", NONE) or row[5] not in ("0", NONE))
-    return Table(
-        heads,
-        "tnnnnnn",
-        tuple(rows),
-        "The burst's losses, over all of its runs that count.",
-        "interference-burst",
-        odd,
+    return table(
+        document.burst, BURST, "interference-burst", caption, lambda row: row.lost_superchunks or row.busy_count
     )
+
+
+def _why_masked(cell: Cell) -> str:
+    return next((pair.reason for pair in cell.pairs if pair.reason), "")
 
 
 def _cell_table(document: Interference) -> Table:
     units = {one.name: one.unit for one in document.activities}
-    rows, odd = [], set()
-    for cell in document.cells:
-        victim, found = cell.victim, cell.slowdown
-        pairs = cell.pairs
-        reasons = [reason for pair in pairs if (reason := pair.reason)]
-        good = [pair for pair in pairs if pair.slowdown is not None]
-        alone = _range([pair.solo.value for pair in good], units[victim])
-        beside = _range([pair.disturbed.value for pair in good], units[victim])
-        low, high = (None, None) if found is None else (found.low, found.high)
-        rows.append((
-            f"{victim} beside {cell.disturber}", f"{len(good)}/{len(pairs)}", alone, beside,
-            NONE if found is None else f"{TIMES}{significant(found.mean, 3)}",
-            NONE if low is None or high is None else f"{significant(low, 3)} to {significant(high, 3)}",
-            reasons[0] if reasons else "",
-        ))  # fmt: skip
-        if reasons:
-            odd.add(len(rows) - 1)
-    heads = ("Cell", "Pairs", "Alone", "Disturbed", "Slowdown", "95 % CI", "Why masked")
+
+    def counted(cell: Cell) -> list[Pair]:
+        return [pair for pair in cell.pairs if pair.slowdown is not None]
+
+    columns: Columns[Cell] = (
+        Column("Cell", lambda cell: f"{cell.victim} beside {cell.disturber}"),
+        Column("Pairs", lambda cell: f"{len(counted(cell))}/{len(cell.pairs)}", kind="n"),
+        Column("Alone", lambda cell: _range([pair.solo.value for pair in counted(cell)], units[cell.victim]), kind="n"),
+        Column(
+            "Disturbed",
+            lambda cell: _range([pair.disturbed.value for pair in counted(cell)], units[cell.victim]),
+            kind="n",
+        ),
+        Column("Slowdown", _mean, lambda mean: TIMES + three(mean)),
+        Column("95 % CI", _interval, kind="n"),
+        Column("Why masked", _why_masked),
+    )
     caption = "Every cell; lowest to highest value of the pairs that count. An interval of the mean needs three pairs."
-    return Table(heads, "tnnnnnt", tuple(rows), caption, "interference-cells", frozenset(odd))
+    return table(document.cells, columns, "interference-cells", caption, _why_masked)
 
 
-def _range(found: list[float | None], unit: str) -> str:
+def _interval(cell: Cell) -> str | None:
+    found = cell.slowdown
+    return None if found is None or found.low is None or found.high is None else span((found.low, found.high))
+
+
+def _range(found: list[float | None], unit: str) -> str | None:
     values = [value for value in found if value is not None]
-    if not values:
-        return NONE
-    low, high = min(values), max(values)
-    shown = [latency(value) if unit == "us" else decimal_rate(value, 3) for value in (low, high)]
-    return shown[0] if len(values) == 1 else f"{shown[0]} to {shown[1]}"
+    form = latency if unit == "us" else three_of_rate
+    return (form(values[0]) if len(values) == 1 else span((min(values), max(values)), form)) if values else None

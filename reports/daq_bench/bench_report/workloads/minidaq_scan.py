@@ -11,17 +11,19 @@ from daq_bench.bench_model.workloads.minidaq_scan import MinidaqScan, Point, Syn
 from daq_bench.bench_report.base.marks import see_table
 from daq_bench.bench_report.base.units import (
     GIB,
-    NONE,
+    THIN,
     binary_size,
     count,
     duration,
     in_gib_per_s,
     percent,
+    share,
     significant,
+    three,
 )
-from daq_bench.bench_report.document.canvas import BLUE, GREEN, GREY, ORANGE, Figure, legend_above, sheet, to_svg
+from daq_bench.bench_report.document.canvas import BLUE, GREEN, GREY, ORANGE, Figure, draw, legend_above, sheet, to_svg
 from daq_bench.bench_report.document.section import Lacking, Part, Section
-from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.document.table import IN_FIGURE, Column, Columns, Table, masked, table
 from daq_bench.bench_report.figures.references import measured_references
 from daq_bench.bench_report.figures.sizes import (
     draw_references,
@@ -168,7 +170,7 @@ def _name(point: Point, repetitions: int) -> str:
 def _draw(axes: Axes, sizes: list[_Size], label: str, colour: str, dashes: str, marker: str, key: str = "") -> None:
     rates = [one.rate(key) for one in sizes]
     x = [one.request_bytes for one in sizes]
-    axes.plot(x, with_gaps(rates), color=colour, linestyle=dashes, marker=marker, label=label, zorder=3)
+    draw(axes, x, with_gaps(rates), (colour, dashes, marker), label, zorder=3)
     known = [(one, rate) for one, rate in zip(sizes, rates, strict=True) if rate is not None]
     samples = [one.samples(key) for one, _ in known]
     draw_spread(axes, [one.request_bytes for one, _ in known], [rate for _, rate in known], samples, colour)
@@ -182,38 +184,32 @@ def _draw_plateau(axes: Axes, found: MinidaqScan, sizes: list[int]) -> None:
     axes.hlines(rate / GIB, start, max(sizes) * 1.2, color=GREEN, linewidth=1.1, linestyle="--", label=label, zorder=4)
 
 
+COLUMNS: Columns[Point] = (
+    Column("Request", lambda point: point.asked_request_bytes, binary_size),
+    Column("Repetition", lambda point: point.repetition, count),
+    Column("MiniDAQ", lambda point: point.throughput_bytes_per_s, in_gib_per_s),
+    Column(
+        "Trigger rate",
+        lambda point: f"{significant(point.runs[-1].trigger_rate_hz)}{THIN}Hz" if point.runs else None,
+        kind="n",
+    ),
+    Column("Kept from more by", lambda point: LIMITS[point.limited_by]),
+    Column("Inhibits", lambda point: point.inhibits, count),
+    Column("Records", lambda point: len(point.runs), count),
+    Column("Copying", lambda point: point.copy_share, share),
+    Column("Synthetic", lambda point: point.synthetic.throughput_bytes_per_s, in_gib_per_s),
+    Column("Ratio", lambda point: point.ratio_to_synthetic, three),
+    IN_FIGURE,
+)
+
+
 def _table(points: list[Point]) -> Table:
-    rows = [_row(point) for point in points]
-    return Table(
-        heads=(
-            "Request", "Repetition", "MiniDAQ", "Trigger rate", "Kept from more by", "Inhibits", "Records", "Copying", "Synthetic", "Ratio",
-            "In the figure",
-        ),
-        kinds="nnnntnnnnnt", rows=tuple(rows), name="minidaq-scan",
-        caption="MiniDAQ: stored per second by all applications, final flush included. Trigger rate: decisions per second of each "
+    caption = (
+        "MiniDAQ: stored per second by all applications, final flush included. Trigger rate: decisions per second of each "
         "application. Inhibits: vetoed decisions, BUSY episodes and lost superchunks of the record drawn. Records: how many it took, each "
-        "2 % slower, until one had none. Copying: share of the CPU time.",
-        marked=frozenset(index for index, point in enumerate(points) if not point.admissible),
-    )  # fmt: skip
-
-
-def _row(point: Point) -> tuple[str, ...]:
-    rate, ratio, copy = point.throughput_bytes_per_s, point.ratio_to_synthetic, point.copy_share
-    runs, inhibits = point.runs, point.inhibits
-    limit = point.limited_by
-    return (
-        binary_size(point.asked_request_bytes),
-        count(point.repetition),
-        in_gib_per_s(rate) if rate is not None else NONE,
-        f"{significant(runs[-1].trigger_rate_hz, 4)}\u202fHz" if runs else NONE,
-        LIMITS[limit],
-        count(inhibits) if inhibits is not None else NONE,
-        str(len(runs)),
-        percent(100 * copy) if copy is not None else NONE,
-        in_gib_per_s(point.synthetic.throughput_bytes_per_s),
-        significant(ratio, 3) if ratio is not None else NONE,
-        "drawn" if point.admissible else f"not drawn: {point.reason or 'no reason recorded'}",
+        "2 % slower, until one had none. Copying: share of the CPU time."
     )
+    return table(points, COLUMNS, "minidaq-scan", caption, masked)
 
 
 def _see(drawn: list[_Size]) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from daq_bench.bench_model.workloads.saturation.document import Row, Saturation, SaturationAnalysis
-from daq_bench.bench_report.base.units import GB, NONE, decimal_rate, decimal_size, duration, percent
+from daq_bench.bench_model.workloads.saturation.document import Cliff, Row, Saturation, SaturationAnalysis
+from daq_bench.bench_report.base.units import GB, count, decimal_size, duration, percent, share, span, three_of_rate
 from daq_bench.bench_report.document.canvas import (
     GREY,
     INK,
@@ -21,7 +21,7 @@ from daq_bench.bench_report.document.canvas import (
     to_svg,
 )
 from daq_bench.bench_report.document.section import Lacking, Part, Section, Warned
-from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.document.table import Column, Columns, Table, table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.tables.conditioning import conditioning_table
 
@@ -66,13 +66,8 @@ def section(bundle: Bundle) -> Section | None:
     parts += [
         Lacking(f"whether pass {row.number} has a cliff: {row.reason}.") for row in rows if row.finding == "unknown"
     ]
-    passes = told.repetitions
-    parts.append(
-        conditioning_table(
-            "saturation-conditions",
-            [(f"pass {one.number}", one.conditioning) for one in passes],
-        )
-    )
+    passes = [(f"pass {one.number}", one.conditioning) for one in told.repetitions]
+    parts.append(conditioning_table("saturation-conditions", passes))
     return Section(NAME, TITLE, tuple(parts))
 
 
@@ -90,8 +85,8 @@ def _words(told: Saturation, analysis: SaturationAnalysis) -> str:
     return text + f"By the rule of this bench {analysis.rule}."
 
 
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times, emptied again before each pass"
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times, emptied again before each pass"
 
 
 def _part_only(rows: Sequence[Row]) -> list[Part]:
@@ -133,15 +128,8 @@ def _figure(curves: Sequence[Curve], free_gb: float) -> Figure | None:
     with sheet(HEIGHT_MM) as (figure, (axes,)):
         for index, curve in enumerate(curves):
             colour, dashes, _ = SERIES[index % len(SERIES)]
-            axes.plot(
-                curve.written,
-                curve.rates,
-                color=colour,
-                linestyle=dashes,
-                label=f"pass {curve.number}",
-                linewidth=1.0,
-                zorder=3,
-            )
+            look = {"color": colour, "linestyle": dashes, "linewidth": 1.0, "zorder": 3}
+            axes.plot(curve.written, curve.rates, label=f"pass {curve.number}", **look)
             if len(curves) <= MOST_SPREAD:
                 low, high = zip(*curve.spread, strict=True)
                 axes.fill_between(curve.written, low, high, color=colour, alpha=0.18, linewidth=0, zorder=2)
@@ -153,7 +141,7 @@ def _figure(curves: Sequence[Curve], free_gb: float) -> Figure | None:
         top = (
             max(high for curve in curves for _, high in curve.spread)
             if len(curves) <= MOST_SPREAD
-            else max(map(_highest, curves))
+            else max(max(curve.rates) for curve in curves)
         )
         axes.set_ylim(0, top * ROOM)
         axes.set_ylabel("rate (GB/s)")
@@ -166,10 +154,6 @@ def _figure(curves: Sequence[Curve], free_gb: float) -> Figure | None:
         "around it the 95 % interval of its place, which may be narrower than the line."
     )
     return Figure("saturation-curve", "Rate against bytes written", caption, alt, svg, _seen(curves))
-
-
-def _highest(curve: Curve) -> float:
-    return max(curve.rates)
 
 
 def _set_capacity(axes: Axes, curves: Sequence[Curve], end: float) -> None:
@@ -205,15 +189,8 @@ def _draw_cliffs(axes: Axes, curves: Sequence[Curve]) -> None:
     if after:
         starts, ends, rates = zip(*after, strict=True)
         mean = sum(rates) / len(rates)
-        axes.hlines(
-            mean,
-            min(starts),
-            max(ends),
-            color=VERMILLION,
-            linewidth=1.0,
-            label=f"mean after it: {mean:.3g} GB/s",
-            zorder=5,
-        )
+        label = f"mean after it: {mean:.3g} GB/s"
+        axes.hlines(mean, min(starts), max(ends), color=VERMILLION, linewidth=1.0, label=label, zorder=5)
 
 
 def _seen(curves: Sequence[Curve]) -> str:
@@ -224,63 +201,39 @@ def _seen(curves: Sequence[Curve]) -> str:
     return f"The rate falls after {span}, in {len(firsts)} of {len(curves)} passes."
 
 
+PASSES: Columns[Row] = (
+    Column("Pass", lambda row: row.number, count),
+    Column("Written", lambda row: f"{decimal_size(row.written_bytes)} of {decimal_size(row.asked_bytes)}", kind="n"),
+    Column("Time", lambda row: row.duration, duration),
+    Column("Finding", lambda row: FOUND[row.finding], kind="s"),
+    Column("Before the cliff", lambda row: row.rate_before_cliff, three_of_rate),
+    Column("After it", lambda row: row.sustained_rate, three_of_rate),
+    Column("Slowest 1 %", lambda row: row.slowest_rate, three_of_rate),
+    Column("from", lambda row: row.slowest and decimal_size(row.slowest.from_bytes, 3), kind="n"),
+)
+
+
 def _table(rows: Sequence[Row]) -> Table:
-    made = []
-    for row in rows:
-        slowest = row.slowest
-        where = f"{decimal_size(slowest.from_bytes, 3)}" if slowest else NONE
-        seconds = row.duration
-        made.append((
-            str(row.number),
-            f"{decimal_size(row.written_bytes)} of {decimal_size(row.asked_bytes)}",
-            duration(seconds) if seconds is not None else NONE,
-            FOUND[row.finding],
-            _rate(row.rate_before_cliff),
-            _rate(row.sustained_rate),
-            _rate(row.slowest_rate),
-            where,
-        ))  # fmt: skip
-    return Table(
-        heads=("Pass", "Written", "Time", "Finding", "Before the cliff", "After it", "Slowest 1 %", "from"),
-        kinds="nnnsnnnn",
-        rows=tuple(made),
-        name="saturation-passes",
-        caption="The passes. Without a cliff, the rates before and after it are both the mean of the whole pass. Slowest 1 %: the mean "
-        "rate over the slowest hundredth of the bytes, and where it begins. A dash: not known.",
-        marked=frozenset(index for index, row in enumerate(rows) if row.finding == "unknown"),
+    caption = (
+        "The passes. Without a cliff, the rates before and after it are both the mean of the whole pass. Slowest 1 %: the mean "
+        "rate over the slowest hundredth of the bytes, and where it begins. A dash: not known."
     )
+    return table(rows, PASSES, "saturation-passes", caption, lambda row: row.finding == "unknown")
 
 
-def _rate(value: float | None) -> str:
-    return NONE if value is None else decimal_rate(value, 3)
+CLIFFS: Columns[tuple[Row, Cliff]] = (
+    Column("Pass", lambda one: one[0].number, count),
+    Column("Written before it", lambda one: one[1].at_bytes, decimal_size),
+    Column("95 % interval", lambda one: span(one[1].interval_bytes, decimal_size), kind="n"),
+    Column("Of the capacity", lambda one: one[1].share_of_capacity, share),
+    Column("After", lambda one: one[1].at_s, duration),
+    Column("Rate before", lambda one: one[1].before_bytes_per_s, three_of_rate),
+    Column("Rate after", lambda one: one[1].after_bytes_per_s, three_of_rate),
+    Column("Fall", lambda one: one[1].fall_fraction, share),
+)
 
 
 def _cliffs(rows: Sequence[Row]) -> list[Part]:
-    made = []
-    for row in rows:
-        for one in row.cliff_list:
-            low, high = one.interval_bytes
-            made.append((
-                str(row.number),
-                decimal_size(one.at_bytes),
-                f"{decimal_size(low)} to {decimal_size(high)}",
-                percent(100 * one.share_of_capacity),
-                duration(one.at_s),
-                decimal_rate(one.before_bytes_per_s, 3),
-                decimal_rate(one.after_bytes_per_s, 3),
-                percent(100 * one.fall_fraction),
-            ))  # fmt: skip
-    if not made:
-        return []
-    heads = (
-        "Pass",
-        "Written before it",
-        "95 % interval",
-        "Of the capacity",
-        "After",
-        "Rate before",
-        "Rate after",
-        "Fall",
-    )
+    found = [(row, one) for row in rows for one in row.cliff_list]
     caption = "Cliffs. The rates are means back to the cliff before, or the begin, and on to the next one, or the end."
-    return [Table(heads, "nnnnnnnn", tuple(made), caption, "saturation-cliffs")]
+    return [table(found, CLIFFS, "saturation-cliffs", caption)] if found else []

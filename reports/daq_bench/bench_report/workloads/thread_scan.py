@@ -7,7 +7,7 @@ from matplotlib.colors import to_hex
 
 from daq_bench.bench_model.workloads.thread_scan import Scan, ThreadPoint, ThreadScan
 from daq_bench.bench_report.base.units import NONE, binary_size, duration, in_gib_per_s, percent, significant
-from daq_bench.bench_report.document.canvas import INK, Figure, sheet, to_svg
+from daq_bench.bench_report.document.canvas import INK, Figure, draw, sheet, to_svg
 from daq_bench.bench_report.document.direct_labels import label_ends
 from daq_bench.bench_report.document.section import Lacking, Part, Section
 from daq_bench.bench_report.document.table import Table
@@ -86,10 +86,8 @@ def _figure(bundle: Bundle, found: ThreadScan, scan: Scan) -> Figure | None:
             shift = (index - (len(sizes) - 1) / 2) * DODGE * length / max(1, len(sizes) / 4)
             of = {point.threads: point for point in points if point.block_bytes == size and point.admissible}
             rates = [of[number].throughput_bytes_per_s if number in of else None for number in threads]
-            axes.plot(
-                [number + shift for number in threads], with_gaps(rates), color=colour, marker=MARKERS[index % len(MARKERS)],
-                linestyle=DASHES[index % len(DASHES)], label=binary_size(size), zorder=3,
-            )  # fmt: skip
+            look = (colour, DASHES[index % len(DASHES)], MARKERS[index % len(MARKERS)])
+            draw(axes, [number + shift for number in threads], with_gaps(rates), look, binary_size(size), zorder=3)
             known = [of[number] for number in threads if number in of]
             draw_spread(
                 axes,
@@ -129,16 +127,9 @@ def _table(scan: Scan) -> Table:
         masked = [f"{p.threads}: {p.reason}" for p in points if p.block_bytes == size and not p.admissible]
         ends = [in_gib_per_s(of[number].throughput_bytes_per_s) if number in of else NONE for number in _ends(points)]
         best = max(of.values(), key=lambda p: p.throughput_bytes_per_s, default=None)
-        rows.append(
-            (
-                binary_size(size),
-                *ends,
-                f"{in_gib_per_s(best.throughput_bytes_per_s)} with {best.threads}" if best else NONE,
-                in_gib_per_s(plateau.throughput_bytes_per_s) if plateau else NONE,
-                str(plateau.from_threads) if plateau else NONE,
-                "; ".join(masked) or "all drawn",
-            )
-        )
+        level = (in_gib_per_s(plateau.throughput_bytes_per_s), str(plateau.from_threads)) if plateau else (NONE, NONE)
+        highest = f"{in_gib_per_s(best.throughput_bytes_per_s)} with {best.threads}" if best else NONE
+        rows.append((binary_size(size), *ends, highest, *level, "; ".join(masked) or "all drawn"))
     few, many = _ends(points)
     return Table(
         heads=("Block size", f"{few} thread{'s' if few > 1 else ''}", f"{many} threads", "Highest", "Plateau", "From threads", "Masked"),

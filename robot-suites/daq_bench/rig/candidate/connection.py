@@ -101,9 +101,11 @@ def _connection(inventory: Path, candidate: str, found: dict[str, Any]) -> Conne
     try:
         port = int(found.get("ansible_port", 22))
     except ValueError:
+        port = 0
+    if not 0 < port < 2**16:
         raise BenchError(
-            f"{inventory}: {candidate}: ansible_port is {found['ansible_port']!r}; give a number"
-        ) from None
+            f"{inventory}: {candidate}: ansible_port is {found['ansible_port']!r}; give a number from 1 to 65535"
+        )
     key = found.get("ansible_ssh_private_key_file") or found.get("ansible_private_key_file")
     options = ["-o", f"IdentityFile={key}", "-o", "IdentitiesOnly=yes"] if key else []
     for name in ("ansible_ssh_common_args", "ansible_ssh_extra_args"):

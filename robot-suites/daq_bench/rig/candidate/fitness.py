@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ansible.module_utils
-
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.documents.struct import Closed, as_document, read
+from daq_bench.rig.base.module_utils import use_module_utils
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.machine import Machine
 
@@ -23,8 +22,7 @@ def unfit(machine: Machine, layout: Layout) -> list[str]:
     """All that keeps a machine behind SSH from being a candidate, each with its remedy. This machine runs what was built on it."""
     if machine.is_local:
         return []
-    if str(layout.module_utils) not in ansible.module_utils.__path__:
-        ansible.module_utils.__path__.append(str(layout.module_utils))
+    use_module_utils(layout)
     from ansible.module_utils.bench_elf import needs_of
     from ansible.module_utils.bench_fit import obstacles, unbuilt
 

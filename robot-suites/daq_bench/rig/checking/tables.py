@@ -19,6 +19,7 @@ from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle.files import (
     find_document,
     find_json,
+    find_struct,
     plain_file,
     read_json_lines,
     require_sound,
@@ -28,6 +29,7 @@ from daq_bench.bench_model.bundle.files import (
 from daq_bench.bench_model.bundle.line_protocol import Point, parse_line
 from daq_bench.bench_model.bundle.telemetry_files import points_files
 from daq_bench.bench_model.documents.admission import Admission
+from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.yaml_source import read_yaml
 from daq_bench.bench_model.verdict.judging import standing_of
@@ -68,7 +70,7 @@ def write_tables(bundle: Path, out: Path, form: str = "csv", door: Admission | N
     where `out` holds anything or lies in the bundle, and for parquet without pyarrow."""
     _require_free(bundle, out)
     require_sound(bundle)
-    if find_document(bundle, "run.json") is None:
+    if find_struct(bundle, "run.json", Run) is None:
         raise BenchError(f"{bundle} is no run bundle (it has no run.json). Name one with RUN=runs/<run-id>")
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as temporary:

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import sys
+import traceback
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,7 +20,7 @@ from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.verdict import verdict as outcomes
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.base.terminal import printable
+from daq_bench.rig.base.terminal import printable, printable_lines
 from daq_bench.rig.cli import bundles, candidate, discovery, nights, planning, profiles, runs, server
 from daq_bench.rig.cli.arguments import Command, require_checkout
 from daq_bench.rig.cli.candidate import FirmwareLeftError
@@ -96,13 +97,16 @@ def main(arguments: list[str] | None = None) -> int:
         if command.needs_checkout:
             require_checkout(Layout(), options.command)
         return command.run(options)
-    except (BenchError, OSError, RuntimeError) as error:
-        if not isinstance(error, BenchError | OSError) and not str(error).startswith(LINK_LOOP):
-            raise
-        print(f"error: {printable(in_words(error))}", file=sys.stderr)
-        if getattr(options, "json", False):
-            print(json.dumps({"error": in_words(error)}))
-        return FIRMWARE_LEFT if isinstance(error, FirmwareLeftError) else EXIT[outcomes.ERROR]
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
+    except Exception as error:  # Python would end with 1, which is the status of FAIL
+        is_told = isinstance(error, BenchError | OSError) or str(error).startswith(LINK_LOOP)
+        text = in_words(error)
+        if not is_told:
+            print(printable_lines(traceback.format_exc()), file=sys.stderr)
+            text = f"the bench has a fault: {type(error).__name__}: {text}. Report it with the lines above"
+        print(f"error: {printable(text)}", file=sys.stderr)
+        if getattr(options, "json", False):
+            print(json.dumps({"error": text}))
+        return FIRMWARE_LEFT if isinstance(error, FirmwareLeftError) else EXIT[outcomes.ERROR]

@@ -88,6 +88,7 @@ def _add_doctor(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "candidate", nargs="?", default="", help="host of the inventory; left out: the control node alone"
     )
+    command.add_argument("--all", action="store_true", help="also what is well, a line each")
     add_inventory(command)
     add_json(command, "the findings (where, subject, found, remedy, ok)")
 
@@ -101,7 +102,8 @@ def run_doctor(options: argparse.Namespace) -> int:
         findings += doctor.candidate(layout, inventory, options.candidate)
     print_document(options, [{**asdict(one), "ok": one.ok} for one in findings])
     if not options.json:
-        print("\n".join(printable(str(one)) for one in findings))
+        lines = [str(one) for one in findings] if options.all else doctor.in_short(findings)
+        print("\n".join(map(printable, lines)))
     return 0 if all(one.ok for one in findings) else 1
 
 

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from daq_bench.bench_model.evidence.demanded_load import check_load
-from daq_bench.bench_model.profiles.candidates import Candidate, Target, load_candidate
-from daq_bench.bench_model.profiles.common import plain
+from daq_bench.bench_model.profiles.candidates import Candidate, Target, candidate_names
 from daq_bench.bench_model.profiles.compared_targets import compared_names
 from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.profiles.requirements import check_yields, load_requirements
 from daq_bench.bench_model.profiles.scenarios import check_scenario_metrics, load_scenario
-from daq_bench.bench_model.profiles.yaml_source import read_yaml
 from daq_bench.rig.base import catalogue
+from daq_bench.rig.base.module_utils import check_storage
 from daq_bench.rig.base.settings import Layout, Request, load_profiles, profile_file
 from daq_bench.rig.cli.arguments import Command, add_json, print_document, say
+from daq_bench.rig.nightly.plan import load_declared, request_of_job
 from daq_bench.rig.run.planning import plan_run, together
 from daq_bench.rig.run.suites import suite_files
 
@@ -50,10 +50,12 @@ def validate_all(layout: Layout, inventory_file: Path | None = None) -> Iterator
     metrics = load_metrics(folder / "metrics.yml")
     yield f"metrics.yml: {len(metrics)} result metrics"
     inventory = inventory_file or folder / "lab.yml"
-    hosts = plain(read_yaml(inventory).data)["all"]["children"]["candidates"]["hosts"]
-    for name in hosts:
-        candidate = load_candidate(inventory, name)
+    for name in candidate_names(inventory):
+        candidate = load_profiles(Request(name, inventory=inventory), layout).candidate
+        check_storage(layout, candidate)
         yield f"{inventory.name}: candidate {name}: {candidate.description}; {_danger(candidate)}"
+    for job in load_declared(inventory).jobs:
+        load_profiles(request_of_job(job, inventory), layout)
     for file in sorted((folder / "scenarios").glob("*.yml")):
         scenario = load_scenario(file)
         check_scenario_metrics(scenario, metrics)

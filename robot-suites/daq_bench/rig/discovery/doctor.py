@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from daq_bench.bench_model.base.errors import BenchError, in_words
+from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
 from daq_bench.bench_model.base.units import GB, GIB, decimal_label
+from daq_bench.bench_model.documents.struct import Closed, read
 from daq_bench.bench_model.profiles.candidates import load_candidate
-from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.base.settings import NOT_PUT_BACK, Layout
 from daq_bench.rig.candidate.connection import connection_of
 from daq_bench.rig.candidate.fitness import unfit
-from daq_bench.rig.candidate.machine import SshMachine, machine_of
+from daq_bench.rig.candidate.machine import Machine, SshMachine, machine_of
 from daq_bench.rig.candidate.ssh import UnreachableError
 from daq_bench.rig.discovery.discover import as_root, known_tools
+from daq_bench.rig.discovery.firmware import look
+from daq_bench.rig.run.preflight import check_clock
 
 CONTROL, CANDIDATE = "control node", "candidate"
 PROGRAMS = {"ssh": "openssh-client", "setpriv": "util-linux", "git": "git", "ipmitool": "ipmitool"}
 PYTHON_MIN = (3, 11)
 MEMORY_BYTES_MIN = 2 * GIB  # [P] reports of long runs take 1 GiB
 DISK_BYTES_MIN = 5 * GB  # [P] a build, InfluxDB and some bundles
+ROOM_BYTES_MIN = GB  # [P] on a candidate: the programs, and a run's telemetry and outputs
+# Services of a candidate that its operator should know to be there.
+MET = {
+    "tuned": "the bench stops it while the CPUs are tuned, and starts it again",
+    "tlp": "the bench stops it while the CPUs are tuned, and starts it again",
+    "power-profiles-daemon": "the bench stops it while the CPUs are tuned, and starts it again",
+    "irqbalance": "the bench stops it where tuning binds interrupts, and starts it again",
+    "firewalld": "the bench comes in by SSH alone; network workloads need the ports of their peers open",
+}
 
 
 @dataclass(frozen=True)
@@ -109,16 +124,28 @@ def control_node(layout: Layout) -> Iterator[Finding]:
     )
 
 
-def halves(text: str) -> tuple[str, str]:
-    """What is wrong, and the remedy: the last sentences of an obstacle."""
-    wrong, _, remedy = text.partition(". ")
-    return wrong, remedy
+def halves(text: str, otherwise: str = "") -> tuple[str, str]:
+    """What is wrong, and the remedy: the last sentences of an obstacle, else `otherwise`."""
+    wrong, _, remedy = " ".join(text.split()).partition(". ")
+    return wrong, remedy.removeprefix("Remedy: ") or otherwise
+
+
+class Readiness(Closed, frozen=True):
+    """What readiness.py says of a machine: `active` services, free bytes by place, `left` files of a tuning, who `held` the lock."""
+
+    clock_s: float
+    selinux: str
+    active: list[str]
+    free_bytes: dict[str, int]
+    left: list[str]
+    held: str
 
 
 def candidate(layout: Layout, inventory: Path, name: str) -> Iterator[Finding]:
-    """The candidate of an inventory: the way to it, root, Python, programs, its drives. Raises BenchError for a wrong inventory."""
+    """The candidate of an inventory: all that would end a run there. Raises BenchError for a wrong inventory."""
     entry = load_candidate(inventory, name)
     connection = connection_of(inventory, name)
+    yield from management(layout, name, entry.document)
     with tempfile.TemporaryDirectory(prefix="daq-bench-") as folder:
         machine = machine_of(connection, Path(folder) / "ssh", layout)
         try:
@@ -131,6 +158,7 @@ def candidate(layout: Layout, inventory: Path, name: str) -> Iterator[Finding]:
                 return
             tools = known_tools(layout)
             seen = machine.call("discovery", *tools, timeout_s=300)
+            yield from readiness(machine, name)
         except UnreachableError as error:
             yield Finding(CANDIDATE, f"{name}, the way to it", " ".join(error.what.split()), error.remedy)
             return
@@ -162,3 +190,63 @@ def candidate(layout: Layout, inventory: Path, name: str) -> Iterator[Finding]:
     for serial in sorted({serial for target in entry.targets for serial in target.serials}):
         remedy = "" if serial in there else "put it in, or correct the serial in the inventory"
         yield Finding(CANDIDATE, f"drive {serial}", "there" if serial in there else "not there", remedy)
+
+
+def readiness(machine: Machine, name: str) -> Iterator[Finding]:
+    """The machine's clock, lock, room, and what of its system the bench will meet. Raises BenchError."""
+    places = machine.places(name, Path("/nowhere/doctor"))
+    rooms = [] if machine.is_local else [str(places.programs), str(places.state)]
+    asked = {"services": list(MET), "rooms": rooms, "state": str(places.state), "left": NOT_PUT_BACK}
+    before_s = time.time()
+    seen = read(machine.call("readiness", json.dumps(asked)), Readiness, "the candidate's account of its readiness")
+    try:
+        off_s = check_clock(seen.clock_s, before_s, time.time())
+        yield Finding(CANDIDATE, "clock", f"{off_s:+.1f} s off ours")
+    except RefusedError as error:
+        yield Finding(CANDIDATE, "clock", *halves(str(error)))
+    remedy = f"wait until it has ended; if it is gone, `daq-bench unlock --candidate {name}` forgets it"
+    yield Finding(CANDIDATE, "lock", seen.held or "free", remedy if seen.held else "")
+    put_back = f"still tuned by the bench ({', '.join(seen.left)}); `daq-bench restore --candidate {name}` puts it back"
+    yield Finding(CANDIDATE, "settings", put_back if seen.left else "not tuned by the bench")
+    for place, free in seen.free_bytes.items():
+        enough = free >= ROOM_BYTES_MIN
+        wanted = f"free {decimal_label(ROOM_BYTES_MIN)} there"
+        yield Finding(CANDIDATE, f"room for {place}", f"{decimal_label(free)} free", "" if enough else wanted)
+    if seen.selinux:
+        denied = ": `ausearch -m avc -ts recent` names what it denies" if seen.selinux == "enforcing" else ""
+        yield Finding(CANDIDATE, "SELinux", f"{seen.selinux}{denied}")
+    for service in seen.active:
+        yield Finding(CANDIDATE, service, f"runs; {MET.get(service, 'unknown')}")
+
+
+def management(layout: Layout, name: str, entry: Mapping[str, Any]) -> Iterator[Finding]:
+    """The BMC, asked by Redfish and by IPMI as an administrator; nothing where the entry has none, or none with an address."""
+    declared = entry.get("bmc", {})
+    if "address" not in declared:
+        return
+    subject = f"BMC {declared['address']}"
+    try:
+        found = look(layout, name, declared)
+    except BenchError as error:
+        yield Finding(CANDIDATE, subject, *halves(str(error), "set its password (docs/own-hardware.md)"))
+        return
+    correct = "correct address, port, user, password or certificate in bench_candidate.bmc, or in the BMC"
+    if found.fault:
+        yield Finding(CANDIDATE, f"{subject}, Redfish", *halves(found.fault, correct))
+    else:
+        yield Finding(CANDIDATE, f"{subject}, Redfish", f"answers; made by {found.manufacturer or 'an unnamed vendor'}")
+    if found.fans_fault:
+        needed = entry.get("tuning", {}).get("fan_mode", "keep") != "keep"
+        wrong, remedy = halves(found.fans_fault, "correct it, or write fan_mode: keep into the entry's tuning")
+        yield Finding(CANDIDATE, f"{subject}, fans by IPMI", wrong, remedy if needed else "")
+    else:
+        yield Finding(CANDIDATE, f"{subject}, fans by IPMI", "can be set")
+
+
+def in_short(findings: Sequence[Finding]) -> list[str]:
+    """What is missing, each with its remedy, below one line for each machine that counts what is well."""
+    lines = []
+    for where in dict.fromkeys(one.where for one in findings):
+        here = [one for one in findings if one.where == where]
+        lines.append(f"{where}: {sum(one.ok for one in here)} of {len(here)} are well")
+    return lines + [str(one) for one in findings if not one.ok]

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import ansible.module_utils
-
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.yaml_source import read_yaml
+from daq_bench.rig.base.module_utils import use_module_utils
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.provision import secret_of
 
@@ -43,8 +42,7 @@ class Firmware:
 
 def look(layout: Layout, name: str, bmc: dict[str, Any]) -> Firmware:
     """Asks the BMC of `bench_candidate.bmc` by Redfish and by IPMI. Raises BenchError only where its password is not to be had."""
-    if str(layout.module_utils) not in ansible.module_utils.__path__:
-        ansible.module_utils.__path__.append(str(layout.module_utils))
+    use_module_utils(layout)
     from ansible.module_utils.bench_bmc.errors import BmcError, password_of
 
     try:

@@ -325,7 +325,9 @@ class _Beneath:
         """What a run may fill: an upper bound where nobody looked, and none for a folder that may hold other files."""
         if self.free_bytes is not None:
             return self.free_bytes
-        return self.capacity_bytes if self.aim.storage or self.aim.is_raw else None
+        if self.aim.storage and self.capacity_bytes:
+            return preflight.room_once_built(self.aim.storage.get("filesystem", "xfs"), self.capacity_bytes)
+        return self.capacity_bytes if self.aim.is_raw else None
 
     @property
     def copies(self) -> int:
@@ -469,10 +471,12 @@ def _refusals(profiles: Profiles, survey: Survey, own: _Beneath, folder: Path, *
         lambda workload=workload: preflight.check_workload(workload, scenario, candidate, survey)  # type: ignore[misc]
         for workload in workloads_of(scenario)
     ]
+    checks.append(lambda: preflight.check_path(folder))
     checks.append(lambda: preflight.check_buffers(scenario, candidate.transient_buffer_bytes))
-    if not looked and own.room_bytes:
-        reserve = 0 if candidate.target.is_raw else preflight.reserve_of(candidate, own.room_bytes)
-        checks.append(lambda: preflight.check_space(scenario, folder, own.room_bytes or 0, reserve))
+    if candidate.target.storage and own.capacity_bytes:
+        checks.append(lambda: preflight.check_built_space(scenario, candidate, folder, own.capacity_bytes or 0))
+    elif not looked and own.room_bytes:
+        checks.append(lambda: preflight.check_space(scenario, folder, own.room_bytes or 0, reserve=0))
     for check in checks:
         try:
             check()

@@ -13,6 +13,7 @@ from daq_bench.bench_model.base.errors import BenchError, InterruptedRunError
 from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.rig.base.bundle import Bundle, now_utc, write_text_atomically
 from daq_bench.rig.base.influx import INVENTORY_KEY, check, chosen
+from daq_bench.rig.base.module_utils import check_storage
 from daq_bench.rig.base.settings import Layout, Profiles, Request, load_profiles, target_directory
 from daq_bench.rig.base.terminal import say
 from daq_bench.rig.candidate.connection import variables_of
@@ -55,6 +56,7 @@ class Qualification:
         """`loads`: what loads the candidate instead of the suites of the request's scenario; `profiles`: what it runs by."""
         self._request, self._layout, self._console = request, layout, console
         self._profiles: Profiles = profiles or load_profiles(request, layout)
+        check_storage(layout, self._profiles.candidate)
         self._loads: Loads = loads or ScenarioSuites()
         suite_files(layout.repository, self._profiles.scenario)
         self._runs = request.runs or layout.runs

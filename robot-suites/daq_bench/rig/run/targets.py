@@ -56,12 +56,13 @@ class Targets:
         """One target: its room and its file system. One that provisioning builds is looked at again after it."""
         candidate, scenario, machine = session.profiles.candidate, session.profiles.scenario, session.machine
         layout, built = session.layout, candidate.target.storage is not None
+        preflight.check_path(session.directory)
         if machine.is_local and not built and not candidate.target.is_raw:
             require_target_directory(session.directory)
         found, before_s, after_s = session.survey()
         self.found[candidate.target.name] = found
         if not machine.is_local:
-            preflight.check_clock(found, before_s, after_s)
+            preflight.check_clock(found.clock_s, before_s, after_s)
         self.clock.note("before the run", found, before_s, after_s)
         if candidate.target.is_raw:
             preflight.check_candidate(candidate, found, session.profiles.inventory_file)

@@ -1,4 +1,5 @@
-"""Every workload that a scenario may name: `rig.workloads.<name>`, or its module `workload` where it is a room, has it as WORKLOAD."""
+"""Every workload that a scenario may name: `daq_bench.workloads.<name>.run` has it as WORKLOAD where the workload is a folder; else
+`rig.workloads.<name>`, or the module `workload` of that room."""
 
 from __future__ import annotations
 
@@ -6,17 +7,17 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from daq_bench.bench_model.profiles.scenarios import Scenario, workload_names
+from daq_bench.bench_model.workloads.table import part_of
 from daq_bench.rig.workloads.shared.base import Workload
 
 
 def _workload(name: str) -> Workload:
-    room = f"daq_bench.rig.workloads.{name}"
-    module = import_module(room)
-    if hasattr(module, "__path__") and find_spec(f"{room}.workload"):
-        module = import_module(f"{room}.workload")
-    found: Workload = module.WORKLOAD
+    elsewhere = f"daq_bench.rig.workloads.{name}"
+    module = part_of(name, "run", elsewhere, "workload")
+    loaded = import_module(module if find_spec(module) else elsewhere)
+    found: Workload = loaded.WORKLOAD
     if found.name != name:
-        raise TypeError(f"{module.__name__} holds the workload {found.name!r}, which a scenario calls {name!r}")
+        raise TypeError(f"{loaded.__name__} holds the workload {found.name!r}, which a scenario calls {name!r}")
     return found
 
 

@@ -13,17 +13,19 @@ from daq_bench.audit.good.case import Case
 
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.telemetry_tracks import Tracks
-from daq_bench.bench_model.documents.struct import checked
+from daq_bench.bench_model.documents.struct import as_document, checked
 from daq_bench.bench_model.documents.tools.daqwriter import Latency
 from daq_bench.bench_model.documents.tools.netprobe import Cpu, FragmentSource, NetprobeBuild, NetprobeLatency
 from daq_bench.bench_model.statistics.bootstrap import SAMPLES_MIN, mean_interval
 from daq_bench.bench_model.statistics.repetitions import CONFIDENCE
 from daq_bench.bench_model.workloads.hot_store import figures as store
 from daq_bench.bench_model.workloads.hot_store import runs as hot_store_runs
-from daq_bench.bench_model.workloads.lan import analysis as lan_model
-from daq_bench.bench_model.workloads.lan.transfers import PROBE_LATENCY
-from daq_bench.rig.workloads.lan import plans, workload
-from daq_bench.rig.workloads.lan.site import LanSite
+from daq_bench.workloads.lan import run
+from daq_bench.workloads.lan.document import Point, Trial
+from daq_bench.workloads.lan.model import analysis as lan_model
+from daq_bench.workloads.lan.plan import PROBE_LATENCY, TUNED, Settings
+from daq_bench.workloads.lan.run.site import LanSite
+from daq_bench.workloads.lan.run.tools import Load
 
 NODES, SHARE = 4, 1.3  # each port carries this share of the need
 ONE_COUNT = base64.b64encode(
@@ -48,48 +50,51 @@ class _Site:
     def describe(self) -> list[dict[str, Any]]:
         return [_port(f"node{number}") for number in range(self.count)]
 
-    def try_settings(self, settings: plans.Settings) -> list[dict[str, Any]]:
+    def try_settings(self, settings: Settings) -> list[dict[str, Any]]:
         return [_record(one) for one in settings]
 
     def provisioned(self) -> dict[str, dict[str, str]]:
         return {}
 
-    def carry_out(self, transfer: plans.Transfer, warm_up_s: float) -> dict[str, Any]:
+    def carry_out(self, load: Load, warm_up_s: float) -> dict[str, Any]:
         rate = self.case.scenario.workloads["lan"]["need_size"] * self.case.scenario.scale * SHARE
-        into = max(1, sum(flow.sink == transfer.flows[0].sink for flow in transfer.flows))
+        into = max(1, sum(one.sink == load.clients[0].sink for one in load.clients))
         flows = []
-        for flow in transfer.flows:
-            file = f"lan-{transfer.id}-{flow.name}.txt"
-            self.raw[file] = self._said(transfer, flow, rate / into)
+        for one in load.clients:
+            file = f"lan-{load.point.id}-{one.name}.txt"
+            self.raw[file] = self._said(load, rate / into)
             flows.append(
-                {"name": flow.name, "tool": flow.tool, "from": flow.source, "to": flow.sink, "file": file}
+                {"name": one.name, "tool": one.tool, "from": one.source, "to": one.sink, "file": file}
                 | {"returncode": 0, "stderr": "", "argv": []}
             )
-        keys = ("id", "kind", "topology", "operation", "bidirectional", "message_bytes", "nodes", "trial")
         return {
-            **{key: getattr(transfer, key) for key in keys},
+            **as_document(load.point),
             "attempts": 1,
             "flows": flows,
-            "window": _window(self.count, transfer.seconds, rate),
+            "window": _window(self.count, load.seconds, rate),
             "peers": {},
-            "settings": [_record(one) for one in transfer.settings],
+            "settings": [_record(one) for one in load.settings],
         }
 
-    def _said(self, transfer: plans.Transfer, flow: plans.Flow, rate: float) -> str:
-        rate, tuned = self.case.around(rate), (transfer.trial or {}).get("side") == lan_model.TUNED
-        if transfer.kind == "build":
-            return _built(transfer, rate, self.count - 1)
-        if transfer.operation == PROBE_LATENCY:
-            return _trip(transfer, self.case.around(30.0 if tuned else 40.0))
-        return _iperf(rate, transfer.seconds, transfer.bidirectional)
+    def _said(self, load: Load, rate: float) -> str:
+        point, rate = load.point, self.case.around(rate)
+        if point.kind == "build":
+            return _built(point, load.seconds, rate, self.count - 1)
+        if point.operation == PROBE_LATENCY:
+            return _trip(point, load.seconds, self.case.around(30.0 if _tuned(point.trial) else 40.0))
+        return _iperf(rate, load.seconds, point.bidirectional)
+
+
+def _tuned(trial: Trial | None) -> bool:
+    return trial is not None and trial.side == TUNED
 
 
 def lan(case: Case) -> dict[str, Document]:
     """All answers that the workload asks its nodes for, and their analysis."""
-    emulated = workload.emulated_of(case.scenario)
+    emulated = run.emulated_of(case.scenario)
     kind = "namespaces" if case.scenario.workloads["lan"].get("emulated") else "hosts"
     site = _Site(case, emulated, kind)
-    found = workload.Campaign(cast(LanSite, site), case.scenario, "switch", lambda *_: None).run()
+    found = run.Campaign(cast(LanSite, site), case.scenario, "switch", lambda *_: None).run()
     analysis = lan_model.document(found, site.raw.__getitem__, Tracks({}))
     return {"results/lan.json": found, "results/lan_analysis.json": analysis}
 
@@ -168,20 +173,20 @@ def _probed(seconds: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _trip(transfer: plans.Transfer, us: float) -> str:
-    size, count = transfer.message_bytes, 10**5
+def _trip(point: Point, seconds: float, us: float) -> str:
+    size, count = point.message_bytes, 10**5
     said = NetprobeLatency(
-        **_probed(transfer.seconds), command="latency", message_bytes=size, round_trips=count, segments_sent_again=0,
+        **_probed(seconds), command="latency", message_bytes=size, round_trips=count, segments_sent_again=0,
         round_trip_us=_spread_us(us, count),
     )  # fmt: skip
     return json.dumps(checked(said))
 
 
-def _built(transfer: plans.Transfer, rate: float, sources: int) -> str:
-    events = int(rate * transfer.seconds / transfer.message_bytes / sources)
+def _built(point: Point, seconds: float, rate: float, sources: int) -> str:
+    events = int(rate * seconds / point.message_bytes / sources)
     times = _spread_us(10.0, events)
     said = NetprobeBuild(
-        **_probed(transfer.seconds), command="build", fragment_bytes=transfer.message_bytes, in_flight=4, events=events, event_us=times,
+        **_probed(seconds), command="build", fragment_bytes=point.message_bytes, in_flight=4, events=events, event_us=times,
         sources=[FragmentSource(f"node{number}", events, 0, times) for number in range(sources)],
     )  # fmt: skip
     return json.dumps(checked(said))

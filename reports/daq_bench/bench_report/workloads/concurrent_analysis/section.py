@@ -13,7 +13,7 @@ from daq_bench.bench_model.workloads.concurrent_analysis.document import (
     Series,
     SeriesPoint,
 )
-from daq_bench.bench_report.base.units import significant
+from daq_bench.bench_report.base.units import significant, span
 from daq_bench.bench_report.document.canvas import Figure
 from daq_bench.bench_report.document.section import Lacking, Part, Section
 from daq_bench.bench_report.figures.references import measured_references
@@ -74,8 +74,8 @@ def _words(found: ConcurrentAnalysis, derived: ConcurrentAnalysisRates) -> str:
     for one in judged.core_ratios:
         ratio, interval = one.ratio, one.interval
         if ratio is not None:
-            span = f" (95 % CI {significant(interval[0], 3)} to {significant(interval[1], 3)})" if interval else ""
-            said.append(f"{one.analysis}: with as many workers as cores, {significant(ratio, 3)} of the peak{span}.")
+            sure = f" (95 % CI {span(interval)})" if interval else ""
+            said.append(f"{one.analysis}: with as many workers as cores, {significant(ratio, 3)} of the peak{sure}.")
     if judged.coldness_min is not None:
         least = significant(judged.coldness_min, 3)
         said.append(f"Each point read from storage at least {least} times what its jobs asked of the files.")
@@ -164,11 +164,11 @@ def _farm_figure(derived: ConcurrentAnalysisRates) -> Figure | None:
     if not rounds or farm.ratio is None:
         return None
     interval = farm.interval
-    span = f", 95 % CI {significant(interval[0], 3)} to {significant(interval[1], 3)}" if interval else ""
+    sure = f", 95 % CI {span(interval)}" if interval else ""
     caption = (
         f"{len(farm.nodes)} nodes with {farm.workers} workers together, on Dask over loopback, each confined to its own cores and "
         f"its own files, sharing the candidate's drive. Together they have {significant(farm.ratio, 3)} of the "
-        f"sum (n = {len(rounds)}{span}). The source states that a farm of eight nodes is just the sum of its nodes "
+        f"sum (n = {len(rounds)}{sure}). The source states that a farm of eight nodes is just the sum of its nodes "
         "(section 3.2, figure 4), without figures."
     )
     drawn = [(one.round, one.sum_bytes_per_s, one.aggregate_bytes_per_s) for one in rounds]

@@ -23,6 +23,8 @@ from daq_bench.bench_report.document.canvas import (
     ORANGE,
     VERMILLION,
     Figure,
+    Look,
+    draw,
     label_panel,
     legend_above,
     sheet,
@@ -47,9 +49,7 @@ class Line:
 
     label: str
     of: Callable[[Point], tuple[Rate, Rate] | None]
-    colour: str
-    dashes: str
-    marker: str
+    look: Look
 
     def rate(self, point: Point, side: str) -> Rate | None:
         found = self.of(point)
@@ -57,15 +57,13 @@ class Line:
 
 
 LINES = (
-    Line("LMDB in process, memory", lambda point: (point.embedded.put, point.embedded.consume), BLUE, "-", "o"),
+    Line("LMDB in process, memory", lambda point: (point.embedded.put, point.embedded.consume), (BLUE, "-", "o")),
     Line(
         "LMDB in process, target",
         lambda point: (point.drive.put, point.drive.consume) if point.drive else None,
-        GREEN,
-        "-.",
-        "^",
+        (GREEN, "-.", "^"),
     ),
-    Line("Redis, loopback TCP", lambda point: (point.redis.set, point.redis.get), VERMILLION, "--", "s"),
+    Line("Redis, loopback TCP", lambda point: (point.redis.set, point.redis.get), (VERMILLION, "--", "s")),
 )
 
 
@@ -100,10 +98,8 @@ def size_figure(document: HotStore) -> Figure | None:
     drawn = [point for point in points if point.admissible]
     if not drawn:
         return None
-    name, title = (
-        "hot-store-sizes",
-        "Operations per second against value size: a library call in process, and Redis over loopback TCP",
-    )
+    name = "hot-store-sizes"
+    title = "Operations per second against value size: a library call in process, and Redis over loopback TCP"
     sizes = [point.value_bytes for point in points]
     published = document.published
     top = max(_mean(line.rate(point, side)) or 0.0 for point in drawn for line in LINES for side in SIDES)
@@ -141,7 +137,7 @@ def _draw_sizes(axes: Axes, points: Sequence[Point], sizes: Sequence[int], line:
     if all(mean is None for mean in means):
         return
     heights = [math.nan if mean is None else mean / KOPS for mean in means]
-    axes.plot(sizes, heights, color=line.colour, linestyle=line.dashes, marker=line.marker, label=line.label, zorder=3)
+    draw(axes, sizes, heights, line.look, line.label, zorder=3)
     known = [
         (s, mean, rate)
         for s, mean, rate in zip(sizes, means, rates, strict=True)
@@ -153,7 +149,7 @@ def _draw_sizes(axes: Axes, points: Sequence[Point], sizes: Sequence[int], line:
     for below, above, width, cap in ((least, [0.0] * len(known), 0.7, 3.0), (deviation, deviation, 1.4, 0.0)):
         spread = ([value / KOPS for value in below], [value / KOPS for value in above])
         axes.errorbar(
-            x, y, yerr=spread, fmt="none", ecolor=line.colour, elinewidth=width, capsize=cap, capthick=0.7, zorder=2
+            x, y, yerr=spread, fmt="none", ecolor=line.look[0], elinewidth=width, capsize=cap, capthick=0.7, zorder=2
         )
 
 
@@ -252,11 +248,12 @@ def scale_figure(document: HotStore) -> Figure | None:
     looks = {"base": (BLUE, "-", "o"), "detached": (VERMILLION, "--", "s")}
     with sheet(SCALE_MM * len(panels_of), rows=len(panels_of)) as (figure, panels):
         for axes, (value_of, text, unit, factor) in zip(panels, panels_of, strict=True):
-            for kind, (colour, dashes, marker) in looks.items():
+            for kind, look in looks.items():
                 found = [(one.nodes, value_of(one)) for one in points if one.deployment == kind]
                 known = sorted((nodes, value / factor) for nodes, value in found if value is not None)
                 if known:
-                    axes.plot(*zip(*known, strict=True), color=colour, linestyle=dashes, marker=marker, label=kind)
+                    x, y = zip(*known, strict=True)
+                    draw(axes, x, y, look, kind)
             axes.set_ylim(bottom=0)
             axes.set_ylabel(unit)
             label_panel(axes, text)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from daq_bench.bench_model.workloads.hot_store.document import HotStore, Point, Rate, Ratio
-from daq_bench.bench_report.base.units import NONE, count, decimal_size, percent, significant
+from daq_bench.bench_model.workloads.hot_store.document import Clients, HotStore, Point, Rate, Ratio, ScalePoint
+from daq_bench.bench_report.base.units import NONE, count, decimal_size, percent, significant, three
 from daq_bench.bench_report.document.section import Lacking, Part, Section
-from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.document.table import COUNTS, IN_FIGURE, Column, Columns, Table, masked, table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.workloads.hot_store.figures import (
     backlog_of,
@@ -75,9 +75,7 @@ def _kill_table(document: HotStore) -> Table:
     )  # fmt: skip
 
 
-def _rate(rate: Rate | None) -> str:
-    if rate is None:
-        return NONE
+def _rate(rate: Rate) -> str:
     mean, least, deviation = rate.mean_ops_per_s, rate.min_ops_per_s, rate.stdev_ops_per_s
     if mean is None:
         return NONE
@@ -99,6 +97,10 @@ def _latency(rate: Rate) -> str:
     return NONE if found is None else f"{significant(found.p50, 3)} / {significant(found.p99, 3)}"
 
 
+def _on_target(one: Point) -> str | None:
+    return f"{_rate(one.drive.put)}; {_rate(one.drive.consume)}" if one.drive else None
+
+
 def _moved(points: list[Point]) -> str:
     """Names values during which a hypervisor or scheduler moved the CPUs: their distance may change the rate, and explains scatter."""
     found, several = [], max(point.repetition for point in points) > 1
@@ -114,70 +116,68 @@ def _moved(points: list[Point]) -> str:
     return f" The distance of the CPUs changed while these values were measured: {'; '.join(found)}." if found else ""
 
 
+SIZES: Columns[Point] = (
+    Column("Value, B", lambda one: one.value_bytes, count),
+    Column("Repetition", lambda one: one.repetition, count),
+    Column("Put, in process", lambda one: one.embedded.put, _rate),
+    Column("Redis SET, TCP", lambda one: one.redis.set, _rate),
+    Column("Ratio", lambda one: one.ratios.put, _ratio),
+    Column("Get and remove, in process", lambda one: one.embedded.consume, _rate),
+    Column("Redis GET, TCP", lambda one: one.redis.get, _rate),
+    Column("Ratio", lambda one: one.ratios.consume, _ratio),
+    Column(
+        "p50 / p99, us: put; get and remove",
+        lambda one: f"{_latency(one.embedded.put)}; {_latency(one.embedded.consume)}",
+        kind="n",
+    ),
+    Column("On the target: put; get and remove", _on_target, kind="n"),
+    IN_FIGURE,
+)
+
+
 def _size_table(document: HotStore) -> Table:
-    points, rows = document.points, []
-    for point in points:
-        own, redis, drive, ratios = point.embedded, point.redis, point.drive, point.ratios
-        rows.append((
-            count(point.value_bytes), count(point.repetition),
-            _rate(own.put), _rate(redis.set), _ratio(ratios.put),
-            _rate(own.consume), _rate(redis.get), _ratio(ratios.consume),
-            f"{_latency(own.put)}; {_latency(own.consume)}",
-            NONE if drive is None else f"{_rate(drive.put)}; {_rate(drive.consume)}",
-            "drawn" if point.admissible else f"not drawn: {point.reason or 'no reason recorded'}",
-        ))  # fmt: skip
-    return Table(
-        heads=(
-            "Value, B", "Repetition", "Put, in process", "Redis SET, TCP", "Ratio", "Get and remove, in process", "Redis GET, TCP", "Ratio",
-            "p50 / p99, us: put; get and remove",
-            "On the target: put; get and remove", "In the figure",
-        ),
-        kinds="nnnnnnnnnnt", rows=tuple(rows), name="hot-store-sizes-table",
-        caption="One thread of each kind that calls LMDB in its own process (survives kill -9), and redis-benchmark over loopback TCP with "
+    caption = (
+        "One thread of each kind that calls LMDB in its own process (survives kill -9), and redis-benchmark over loopback TCP with "
         f"{document.redis_clients} connections of each kind (Redis volatile). Backlog: at most "
         f"{backlog_of(document)}. Mean (least sample; standard deviation of the samples). Ratio: of the means, with its 95 % interval "
-        f"where the series are long enough.{_moved(points)}",
-        marked=frozenset(index for index, point in enumerate(points) if not point.admissible),
-    )  # fmt: skip
+        f"where the series are long enough.{_moved(document.points)}"
+    )
+    return table(document.points, SIZES, "hot-store-sizes-table", caption, masked)
+
+
+CLIENTS: Columns[Clients] = (
+    Column("Clients of each kind", lambda one: one.clients, count),
+    Column("Put", lambda one: one.put, _rate),
+    Column("p50 / p99, us", lambda one: one.put, _latency),
+    Column("Get and remove", lambda one: one.consume, _rate),
+    Column("p50 / p99, us", lambda one: one.consume, _latency),
+    COUNTS,
+)
 
 
 def _client_table(document: HotStore) -> Table:
-    points, rows = document.clients, []
-    for point in points:
-        put, consume = point.put, point.consume
-        rows.append((
-            count(point.clients), _rate(put), _latency(put), _rate(consume), _latency(consume),
-            "counts" if point.admissible else f"does not count: {point.reason or 'no reason recorded'}",
-        ))  # fmt: skip
-    size = count(document.client_value_bytes)
-    return Table(
-        heads=("Clients of each kind", "Put", "p50 / p99, us", "Get and remove", "p50 / p99, us", "Evidence"), kinds="nnnnnt",
-        rows=tuple(rows), name="hot-store-clients",
-        caption=f"N threads that put beside N that get and remove, LMDB in one process, in memory, values of {size} B, backlog at most "
-        f"{backlog_of(document)}. Rates of all together.",
-        marked=frozenset(index for index, point in enumerate(points) if not point.admissible),
-    )  # fmt: skip
+    caption = (
+        "N threads that put beside N that get and remove, LMDB in one process, in memory, values of "
+        f"{count(document.client_value_bytes)} B, backlog at most {backlog_of(document)}. Rates of all together."
+    )
+    return table(document.clients, CLIENTS, "hot-store-clients", caption, masked)
+
+
+SCALE: Columns[ScalePoint] = (
+    Column("Deployment", lambda one: one.deployment),
+    Column("Nodes", lambda one: one.nodes, count),
+    Column("Put", lambda one: one.put_ops_per_s, kops),
+    Column("Claim, get, remove", lambda one: one.consume_ops_per_s, kops),
+    Column("Put p99, us", lambda one: one.put_p99_us, three),
+    Column("Consume p99, us", lambda one: one.consume_p99_us, three),
+    Column("Unconfirmed", lambda one: one.unconfirmed, count),
+    Column("Network per event", lambda one: one.network_bytes_per_event, decimal_size),
+    COUNTS,
+)
 
 
 def _scale_table(document: HotStore) -> Table:
-    points, rows = document.scale_out.points, []
-    for point in points:
-        put99, consume99, moved = point.put_p99_us, point.consume_p99_us, point.network_bytes_per_event
-        rows.append((
-            point.deployment, count(point.nodes), kops(point.put_ops_per_s),
-            kops(point.consume_ops_per_s), NONE if put99 is None else significant(put99, 3),
-            NONE if consume99 is None else significant(consume99, 3), count(point.unconfirmed),
-            NONE if moved is None else decimal_size(moved),
-            "counts" if point.admissible else f"does not count: {point.reason or 'no reason recorded'}",
-        ))  # fmt: skip
     share = document.summary.network_share
     text = "" if share is None else f" At the most nodes base moves {percent(100 * share)} of what detached moves."
-    return Table(
-        heads=(
-            "Deployment", "Nodes", "Put", "Claim, get, remove", "Put p99, us", "Consume p99, us", "Unconfirmed", "Network per event",
-            "Evidence",
-        ),
-        kinds="tnnnnnnnt", rows=tuple(rows), name="hot-store-scale-table",
-        caption=f"Every event that was put is consumed before a point ends, so that network bytes are those of whole events.{text}",
-        marked=frozenset(index for index, point in enumerate(points) if not point.admissible),
-    )  # fmt: skip
+    caption = f"Every event that was put is consumed before a point ends, so that network bytes are those of whole events.{text}"
+    return table(document.scale_out.points, SCALE, "hot-store-scale-table", caption, masked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from matplotlib.axes import Axes
 
@@ -10,11 +11,11 @@ from daq_bench.bench_model.documents.run import DemandOfRun
 from daq_bench.bench_model.workloads.latency_under_load import LatencyUnderLoad, Point
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.marks import see_table
-from daq_bench.bench_report.base.units import GB, NONE, count, duration, factor_text, in_gb_per_s, latency
-from daq_bench.bench_report.document.canvas import GREY, INK, SERIES, VERMILLION, Figure, sheet, to_svg
+from daq_bench.bench_report.base.units import GB, count, duration, factor_text, in_gb_per_s, latency
+from daq_bench.bench_report.document.canvas import GREY, INK, SERIES, VERMILLION, Figure, draw, sheet, to_svg
 from daq_bench.bench_report.document.direct_labels import label_ends
 from daq_bench.bench_report.document.section import Lacking, Part, Section
-from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.document.table import IN_FIGURE, Column, Columns, Table, masked, table
 from daq_bench.bench_report.document.traces import name_data
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.workloads.latency_under_load.figures import (
@@ -48,11 +49,7 @@ def section(bundle: Bundle) -> Section | None:
 
 def _paragraph(found: LatencyUnderLoad) -> str:
     knee = found.knee
-    sustained, beyond, why = (
-        knee.sustained_bytes_per_s,
-        knee.knee_bytes_per_s,
-        knee.why,
-    )
+    sustained, beyond, why = knee.sustained_bytes_per_s, knee.knee_bytes_per_s, knee.why
     if sustained is None:
         said = f"No offered rate lies before the knee: {why}."
     elif beyond is None:
@@ -70,6 +67,10 @@ def _values(point: Point) -> dict[float, float | None]:
     return {one.percentile: one.us for one in point.percentiles}
 
 
+def _at(percentile: float, point: Point) -> float | None:
+    return _values(point).get(percentile)
+
+
 def _curve_figure(found: LatencyUnderLoad, asked: DemandOfRun | None) -> Figure | None:
     points = found.points
     drawn = [point for point in points if point.admissible]
@@ -79,12 +80,10 @@ def _curve_figure(found: LatencyUnderLoad, asked: DemandOfRun | None) -> Figure 
     name, title = "latency-under-load", "Latency against offered rate"
     rates = [_asked(point) / GB for point in points]
     with sheet(HEIGHT_MM) as (figure, (axes,)):
-        for percentile, (colour, dashes, marker) in zip(PERCENTILES, SERIES, strict=False):
-            line = [(_values(point).get(percentile) or math.nan) if point.admissible else math.nan for point in points]
+        for percentile, look in zip(PERCENTILES, SERIES, strict=False):
+            line = [(_at(percentile, point) or math.nan) if point.admissible else math.nan for point in points]
             if any(not math.isnan(value) for value in line):
-                axes.plot(
-                    rates, line, color=colour, linestyle=dashes, marker=marker, label=f"p{percentile:g}", zorder=3
-                )
+                draw(axes, rates, line, look, f"p{percentile:g}", zorder=3)
         _mark_losses(axes, drawn, max(values))
         demand = _demand(found, asked)
         _set_axes(axes, [*rates, *([demand / GB] if demand else [])], values)
@@ -158,11 +157,7 @@ def _chosen(found: LatencyUnderLoad) -> list[Point]:
     if not drawn:
         return []
     knee = found.knee
-    wanted = [
-        _asked(drawn[0]),
-        knee.sustained_bytes_per_s,
-        knee.knee_bytes_per_s or _asked(drawn[-1]),
-    ]
+    wanted = [_asked(drawn[0]), knee.sustained_bytes_per_s, knee.knee_bytes_per_s or _asked(drawn[-1])]
     return [point for point in drawn if _asked(point) in wanted][:MOST_CURVES]
 
 
@@ -195,32 +190,24 @@ def _spectrum_figure(found: LatencyUnderLoad) -> Figure | None:
     return Figure(name, title, caption, alt, svg, f"{see}.")
 
 
+COLUMNS: Columns[Point] = (
+    Column("Offered", _asked, in_gb_per_s),
+    Column("Stored", lambda point: point.stored_bytes_per_s, in_gb_per_s),
+    Column("n", lambda point: point.offered, count),
+    *(Column(f"p{percentile:g}", partial(_at, percentile), latency) for percentile in PERCENTILES),
+    Column("Lost", lambda point: point.lost, count),
+    Column("BUSY", lambda point: point.busy_count, count),
+    Column("Source late by", lambda point: point.worst_lateness_us, latency),
+    IN_FIGURE,
+)
+
+
 def _table(points: list[Point]) -> Table:
-    rows = tuple(_row(point) for point in points)
-    return Table(
-        heads=(
-            "Offered", "Stored", "n", *(f"p{percentile:g}" for percentile in PERCENTILES), "Lost", "BUSY", "Source late by",
-            "In the figure",
-        ),
-        kinds="nnn" + "n" * len(PERCENTILES) + "nnnt", rows=rows, name="latency-load",
-        caption="Latency from intended arrival to durable by offered rate; n: superchunks offered. A dash: no "
-        "value, by the rule under the figure. Source late by: the worst delay of an arrival that the source itself made.",
-        marked=frozenset(index for index, point in enumerate(points) if not point.admissible),
-    )  # fmt: skip
-
-
-def _row(point: Point) -> tuple[str, ...]:
-    values = _values(point)
-    return (
-        in_gb_per_s(_asked(point)),
-        in_gb_per_s(point.stored_bytes_per_s),
-        count(point.offered),
-        *(latency(us) if (us := values.get(percentile)) is not None else NONE for percentile in PERCENTILES),
-        count(point.lost),
-        count(point.busy_count),
-        latency(point.worst_lateness_us),
-        "drawn" if point.admissible else f"not drawn: {point.reason or 'no reason recorded'}",
+    caption = (
+        "Latency from intended arrival to durable by offered rate; n: superchunks offered. A dash: no "
+        "value, by the rule under the figure. Source late by: the worst delay of an arrival that the source itself made."
     )
+    return table(points, COLUMNS, "latency-load", caption, masked)
 
 
 def _see(drawn: list[Point]) -> str:

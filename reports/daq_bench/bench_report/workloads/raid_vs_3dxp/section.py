@@ -13,6 +13,7 @@ from daq_bench.bench_model.workloads.raid_vs_3dxp.document import (
     RaidVs3Dxp,
 )
 from daq_bench.bench_report.base.units import (
+    GB,
     NONE,
     THIN,
     binary_size,
@@ -23,10 +24,12 @@ from daq_bench.bench_report.base.units import (
     latency,
     percent,
     significant,
+    span,
+    three,
 )
 from daq_bench.bench_report.document.canvas import Figure
 from daq_bench.bench_report.document.section import Lacking, Part, Section
-from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.document.table import Column, Columns, Table, table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.workloads.raid_vs_3dxp.figures import (
     RateRow,
@@ -36,6 +39,7 @@ from daq_bench.bench_report.workloads.raid_vs_3dxp.figures import (
     ratio_figure,
 )
 
+PB = 1e15
 RESULT, MEASURED = "raid_comparison", "raid_vs_3dxp"
 QUANTITIES: dict[Quantity, str] = {
     "throughput": "Throughput",
@@ -97,31 +101,36 @@ def _layout(target: Compared) -> str:
     return f"RAID{THIN}{target.raid_level}, {drives} drives" + (f", chunk {target.chunk}" if target.chunk else "")
 
 
+def _throughput(target: Compared) -> str | None:
+    rate = target.throughput_bytes_per_s
+    if not rate.mean:
+        return None
+    return three(rate.mean / GB) + (
+        f" ({three(rate.min / GB)} to {three(rate.max / GB)})" if rate.min and rate.max else ""
+    )
+
+
+SETS: Columns[Compared] = (
+    Column("Target", lambda target: target.name),
+    Column("Layout", _layout),
+    Column("Throughput, GB/s", _throughput, kind="n"),
+    Column("p50", lambda target: target.latency_us.p50.median, latency),
+    Column("p99", lambda target: target.latency_us.p99.median, latency),
+    Column("p99.9", lambda target: target.latency_us.p99_9.median, latency),
+    Column("Max", lambda target: target.latency_us.max.max, latency),
+    Column("Lost", lambda target: target.lost_superchunks, count),
+    Column("Kernel CPU, s/GB", lambda target: target.kernel_cpu_s_per_gb.median, three),
+    Column("md threads, s/GB", lambda target: target.md_threads_s_per_gb, three),
+)
+
+
 def performance(found: RaidComparison) -> Table:
-    rows = []
-    for target in found.targets:
-        rate, tail = target.throughput_bytes_per_s, target.latency_us
-        mean, low, high = rate.mean, rate.min, rate.max
-        spread = f" ({significant(low / 1e9, 3)} to {significant(high / 1e9, 3)})" if low and high else ""
-        latencies = (tail.p50.median, tail.p99.median, tail.p99_9.median, tail.max.max)
-        rows.append((
-            target.name, _layout(target), (significant(mean / 1e9, 3) if mean else NONE) + spread,
-            *(latency(value) if value is not None else NONE for value in latencies),
-            count(target.lost_superchunks), _number(target.kernel_cpu_s_per_gb.median), _number(target.md_threads_s_per_gb),
-        ))  # fmt: skip
-    return Table(
-        heads=("Target", "Layout", "Throughput, GB/s", "p50", "p99", "p99.9", "Max", "Lost", "Kernel CPU, s/GB", "md threads, s/GB"),
-        kinds="ttnnnnnnnn",
-        rows=tuple(rows),
-        name="raid-sets",
-        caption="Throughput: geometric mean over the rounds (least to greatest). Latencies: median over the rounds of each percentile, and "
+    caption = (
+        "Throughput: geometric mean over the rounds (least to greatest). Latencies: median over the rounds of each percentile, and "
         "the longest of all. Kernel CPU: system and interrupt time of the whole machine per GB; what a set takes more than the "
-        "reference is the RAID's. The first row is the reference.",
-    )  # fmt: skip
-
-
-def _number(value: float | None, digits: int = 3) -> str:
-    return NONE if value is None else significant(value, digits)
+        "reference is the RAID's. The first row is the reference."
+    )
+    return table(found.targets, SETS, "raid-sets", caption)
 
 
 def _pairs(found: RaidComparison) -> Table:
@@ -148,9 +157,7 @@ def _pairs(found: RaidComparison) -> Table:
 
 
 def _estimate(result: Estimate) -> tuple[str, str]:
-    interval = result.interval
-    shown = f"{significant(interval[0], 3)} to {significant(interval[1], 3)}" if interval else NONE
-    return significant(result.ratio, 3), shown
+    return three(result.ratio), span(result.interval) if result.interval else NONE
 
 
 def _exact(result: Estimate) -> str:
@@ -214,38 +221,39 @@ def _disturbed(found: RaidComparison) -> Table | None:
     )  # fmt: skip
 
 
-def _power(target: Compared) -> str:
+def _power(target: Compared) -> str | None:
     """Returns the median, with its n where some rounds lack a value."""
     power = target.added_power_w
-    shown = _number(power.median)
-    return f"{shown} (n = {count(power.n)})" if power.median is not None and power.reason else shown
+    if power.median is None:
+        return None
+    return three(power.median) + (f" (n = {count(power.n)})" if power.reason else "")
+
+
+def _price(target: Compared, value: float | None) -> str | None:
+    return None if value is None else f"{significant(value, 4, trim=True)}{THIN}{target.cost.currency or ''}"
+
+
+COSTS: Columns[Compared] = (
+    Column("Target", lambda target: target.name),
+    Column("Added W", _power, kind="n"),
+    Column("W per GB/s", lambda target: target.added_w_per_gb_per_s.median, three),
+    Column("J per TB", lambda target: target.added_w_per_gb_per_s.median, lambda per: three(per * 1000)),
+    Column("GB/s per U", lambda target: target.gb_per_s_per_u, three),
+    Column("B to drives per B", lambda target: target.device_bytes_per_byte, three),
+    Column("Endurance, PB", lambda target: target.endurance_bytes.value, lambda size: three(size / PB)),
+    Column("Price", lambda target: _price(target, target.cost.total), kind="n"),
+    Column("per TB", lambda target: _price(target, target.cost.per_tb), kind="n"),
+    Column("per GB/s", lambda target: _price(target, target.cost.per_gb_per_s), kind="n"),
+)
 
 
 def _costs(found: RaidComparison) -> Table:
-    rows = []
-    for target in found.targets:
-        per = target.added_w_per_gb_per_s.median
-        endurance, price = target.endurance_bytes.value, target.cost
-        currency = price.currency or ""
-        rows.append((
-            target.name, _power(target), _number(per),
-            _number(None if per is None else per * 1000), _number(target.gb_per_s_per_u),
-            _number(target.device_bytes_per_byte), NONE if endurance is None else significant(endurance / 1e15, 3),
-            *(NONE if value is None else f"{significant(value, 4, trim=True)}{THIN}{currency}"
-              for value in (price.total, price.per_tb, price.per_gb_per_s)),
-        ))  # fmt: skip
-    return Table(
-        heads=(
-            "Target", "Added W", "W per GB/s", "J per TB", "GB/s per U", "B to drives per B", "Endurance, PB", "Price", "per TB",
-            "per GB/s",
-        ),
-        kinds="tnnnnnnnnn",
-        rows=tuple(rows),
-        name="raid-costs",
-        caption="Added W: the server's power while the target is written to, less its idle power of the same round. W per GB/s and J/TB "
+    caption = (
+        "Added W: the server's power while the target is written to, less its idle power of the same round. W per GB/s and J/TB "
         "are the same measurement in two units. Endurance: what may be written to the target before its drives reach their rating, by "
-        "what it was seen to write to them. 1 PB = 10\u00b9\u2075 B.",
-    )  # fmt: skip
+        "what it was seen to write to them. 1 PB = 10\u00b9\u2075 B."
+    )
+    return table(found.targets, COSTS, "raid-costs", caption)
 
 
 def _without(found: RaidComparison) -> Iterator[Part]:

@@ -16,6 +16,7 @@ from daq_bench.bench_report.document.canvas import (
     SERIES,
     VERMILLION,
     Figure,
+    once,
     sheet,
     small_multiples,
     to_svg,
@@ -67,13 +68,8 @@ def _backlogs(bundle: Bundle, found: Numbered) -> Figure | None:
             name_data(panel, x="time since the start of the record (s)", y=f"backlog ({unit})")
             name = bundle.repetitions[number - 1].named(number)
             apart = ":\n" if "," in name else ": "  # a name with a condition fills its panel's width
-            panel.set_title(
-                f"{name}{apart}{decimal_size(minidaq.backlog.high_water_bytes)}",
-                loc="left",
-                pad=2.5,
-                fontsize=7,
-                color=INK,
-            )
+            text = f"{name}{apart}{decimal_size(minidaq.backlog.high_water_bytes)}"
+            panel.set_title(text, loc="left", pad=2.5, fontsize=7, color=INK)
         panels[0].set_ylim(0, max(tops) / divisor * ROOM or 1.0)
         panels[0].set_xlim(0, max(series.t_s[-1] for _, _, series in chosen))
         figure.supxlabel("time since the start of each record (s)", fontsize=7.5)
@@ -93,18 +89,11 @@ def _draw_backlog(axes: Axes, minidaq: Minidaq, series: Series, divisor: float) 
         [minidaq.backlog.high_water_s], [minidaq.backlog.high_water_bytes / divisor], color=INK, linestyle="none", marker="v",
         markersize=3, label="high-water mark", zorder=4,
     )  # fmt: skip
-    label = "BUSY"
-    for episode in minidaq.busy.episodes:
-        axes.axvspan(
-            episode.start_s,
-            episode.start_s + max(episode.duration_s, HAIR * series.t_s[-1]),
-            facecolor="none",
-            edgecolor=VERMILLION,
-            linewidth=1.0,
-            label=label,
-            zorder=5,
-        )
-        label = "_nolegend_"
+    seen: set[str] = set()
+    for one in minidaq.busy.episodes:
+        end_s = one.start_s + max(one.duration_s, HAIR * series.t_s[-1])
+        label = once(seen, "BUSY")
+        axes.axvspan(one.start_s, end_s, facecolor="none", edgecolor=VERMILLION, linewidth=1.0, label=label, zorder=5)
     if minidaq.busy.count:
         for spine in axes.spines.values():
             spine.set(visible=True, edgecolor=VERMILLION, linewidth=1.4)

@@ -86,17 +86,7 @@ def _parts_of(test: Test) -> list[Part]:
     values = tuple(item.value for item in test.rounds)
     steady = test.steady
     window = _window(test, values, steady)
-    figure = rounds_figure(
-        Rounds(
-            name=test.name,
-            title=test.title,
-            tracking=test.tracking,
-            unit=test.unit,
-            values=values,
-            window=window,
-            steady=steady,
-        )
-    )
+    figure = rounds_figure(Rounds(test.name, test.title, test.tracking, test.unit, values, window, steady))
     title, reason = test.title, test.reason
     parts: list[Part] = [figure or Lacking(f"no round of \u201c{title}\u201d counts.")]
     if window is not None:

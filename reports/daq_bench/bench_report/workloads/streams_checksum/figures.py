@@ -10,7 +10,19 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from daq_bench.bench_report.base.units import percent, significant
-from daq_bench.bench_report.document.canvas import BLUE, GREY, INK, ORANGE, SERIES, Figure, legend_above, sheet, to_svg
+from daq_bench.bench_report.document.canvas import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    SERIES,
+    Figure,
+    draw,
+    legend_above,
+    sheet,
+    to_svg,
+    whiskers,
+)
 from daq_bench.bench_report.figures.references import COLOUR, DASHES
 
 HEIGHT_MM = 78.0
@@ -102,17 +114,12 @@ def _logarithmic(axes: Axes, points: Sequence[ThreadPoint], top: float) -> None:
 
 
 def _draw(axes: Axes, label: str, own: Sequence[ThreadPoint], shift: float, index: int) -> None:
-    colour, dashes, marker = SERIES[index % len(SERIES)]
+    look = SERIES[index % len(SERIES)]
     x = [point.threads + shift for point in own]
-    axes.plot(
-        x, [point.value for point in own], color=colour, linestyle=dashes, marker=marker, label=label, zorder=3
-    )  # fmt: skip
-    bars = [(at, point) for at, point in zip(x, own, strict=True) if point.low is not None and point.high is not None]
-    for at, point in bars:
-        axes.errorbar(
-            at, point.value, yerr=((point.value - (point.low or 0.0),), ((point.high or 0.0) - point.value,)), fmt="none",
-            ecolor=colour, elinewidth=0.7, capsize=2, capthick=0.7, zorder=2,
-        )  # fmt: skip
+    draw(axes, x, [point.value for point in own], look, label, zorder=3)
+    for at, point in zip(x, own, strict=True):
+        if point.low is not None and point.high is not None:
+            whiskers(axes, [at], [point.value], [(point.low, point.high)], look[0])
 
 
 def share_figure(

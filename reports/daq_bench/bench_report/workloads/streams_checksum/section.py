@@ -19,6 +19,7 @@ from daq_bench.bench_report.base.units import (
     latency,
     percent,
     significant,
+    span,
 )
 from daq_bench.bench_report.document.canvas import Figure
 from daq_bench.bench_report.document.section import Lacking, Part, Section
@@ -30,7 +31,6 @@ from daq_bench.bench_report.workloads.streams_checksum.tables import (
     comparison_table,
     demand_table,
     overhead_table,
-    span,
     verification_table,
 )
 

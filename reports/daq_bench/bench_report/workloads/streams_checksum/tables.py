@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from daq_bench.bench_model.workloads.streams_checksum.document import (
     Compared,
+    Demand,
+    OverheadPoint,
     StreamsChecksum,
     StreamsChecksumAnalysis,
     Variant,
+    Verification,
 )
 from daq_bench.bench_report.base.units import (
-    NONE,
     TIMES,
     count,
     decimal_rate,
@@ -20,9 +20,11 @@ from daq_bench.bench_report.base.units import (
     in_gb_per_s,
     latency,
     percent,
-    significant,
+    share,
+    span,
+    three,
 )
-from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.document.table import Column, Columns, Table, masked, table
 
 ALONE = ("ceiling", "smt")  # comparisons that do not hold the checksum against the original
 HANDING_OUT: dict[Variant, str] = {
@@ -32,50 +34,52 @@ HANDING_OUT: dict[Variant, str] = {
 }
 
 
-def span(ends: Sequence[float] | None) -> str:
-    return f"{significant(ends[0], 3)} to {significant(ends[1], 3)}" if ends else NONE
+def _of_rate(bytes_per_s: float) -> str:
+    return in_gb_per_s(bytes_per_s, 3)
+
+
+def _of_latency(ends: tuple[float, float]) -> str:
+    return span(ends, latency)
+
+
+OVERHEAD: Columns[OverheadPoint] = (
+    Column("Way", lambda one: HANDING_OUT.get(one.variant, one.variant)),
+    Column("Threads", lambda one: one.threads, count),
+    Column("Turns", lambda one: one.n, count),
+    Column("Overhead", lambda one: one.median_us, latency),
+    Column("95 % CI", lambda one: one.interval_us, _of_latency),
+    Column("Least to most", lambda one: None if one.least_us is None else (one.least_us, one.most_us), _of_latency),
+    Column("Whole event", lambda one: one.event_us, latency),
+    Column("Why masked", lambda one: one.reason or ""),
+)
 
 
 def overhead_table(analysis: StreamsChecksumAnalysis) -> Table:
-    rows, odd = [], set()
-    for point in analysis.overhead:
-        ends, least = point.interval_us, point.least_us
-        rows.append((
-            HANDING_OUT.get(point.variant, point.variant), count(point.threads), count(point.n), _us(point.median_us),
-            f"{_us(ends[0])} to {_us(ends[1])}" if ends else NONE,
-            f"{_us(least)} to {_us(point.most_us)}" if least is not None else NONE, _us(point.event_us), point.reason or "",
-        ))  # fmt: skip
-        if not point.admissible:
-            odd.add(len(rows) - 1)
-    heads = ("Way", "Threads", "Turns", "Overhead", "95 % CI", "Least to most", "Whole event", "Why masked")
     caption = "Overhead of handing out chunks per event; the median's interval needs 6 turns."
-    return Table(heads, "tnnnnnnt", tuple(rows), caption, "streams-overhead", frozenset(odd))
-
-
-def _us(value: float | None) -> str:
-    return NONE if value is None else latency(value)
+    return table(analysis.overhead, OVERHEAD, "streams-overhead", caption, masked)
 
 
 def comparison_table(found: StreamsChecksum, analysis: StreamsChecksumAnalysis) -> Table:
-    rows, odd = [], set()
-    for one in analysis.comparisons:
-        slower = one.label in analysis.slower
-        rates = (one.reference_bytes_per_s, one.bytes_per_s)
-        rows.append((
-            one.label + (", one CPU per core" if one.setup.placement == "cores" else ""), f"{one.n}/{found.rounds}",
-            *(NONE if rate is None else in_gb_per_s(rate, 3) for rate in rates),
-            NONE if one.ratio is None else f"{TIMES}{significant(one.ratio, 3)}", span(one.interval), _decision(one, slower),
-            NONE if one.parallel_share is None else percent(100 * one.parallel_share), next(iter(one.masked_reasons), ""),
-        ))  # fmt: skip
-        if one.masked_reasons or slower:
-            odd.add(len(rows) - 1)
-    heads = ("Setup", "Pairs", "Reference", "Setup's", "Ratio", "95 % CI", "Decision", "Parallel", "Why masked")
+    columns: Columns[Compared] = (
+        Column("Setup", lambda one: one.label + (", one CPU per core" if one.setup.placement == "cores" else "")),
+        Column("Pairs", lambda one: f"{one.n}/{found.rounds}", kind="n"),
+        Column("Reference", lambda one: one.reference_bytes_per_s, _of_rate),
+        Column("Setup's", lambda one: one.bytes_per_s, _of_rate),
+        Column("Ratio", lambda one: one.ratio, lambda ratio: TIMES + three(ratio)),
+        Column("95 % CI", lambda one: one.interval, span),
+        Column("Decision", lambda one: _decision(one, one.label in analysis.slower)),
+        Column("Parallel", lambda one: one.parallel_share, share),
+        Column("Why masked", lambda one: next(iter(one.masked_reasons), "")),
+    )
     caption = (
         "Each setup against its reference in the same rounds: the original with the same events, and for the siblings the physical "
         "cores alone. Medians of the rates; 1 GB/s = 10\u2079 B/s. Slower: the whole interval lies below 1, at a level that holds for all "
         "setups together. Parallel: the share of the work that the threads spread (Amdahl)."
     )
-    return Table(heads, "tnnnnntnt", tuple(rows), caption, "streams-comparisons", frozenset(odd))
+    return table(
+        analysis.comparisons, columns, "streams-comparisons", caption,
+        lambda one: one.masked_reasons or one.label in analysis.slower,
+    )  # fmt: skip
 
 
 def _decision(one: Compared, slower: bool) -> str:
@@ -85,62 +89,56 @@ def _decision(one: Compared, slower: bool) -> str:
     return "slower" if slower or (one.decision == "below" and one.kind in ALONE) else "not told apart"
 
 
+DEMAND: Columns[Demand] = (
+    Column("Run", lambda one: one.name),
+    Column("One server's share", lambda one: one.full_bytes_per_s, decimal_rate),
+    Column("Asked here", lambda one: one.asked_bytes_per_s, decimal_rate),
+    Column("For", lambda one: one.seconds, duration),
+    Column("Written", lambda one: one.written_bytes, decimal_size),
+    Column("Kept", lambda one: one.kept, lambda kept: percent(100 * kept, 5)),
+    Column("Held back", lambda one: one.held_s, duration),
+    Column("Most backlog", lambda one: one.backlog_high_bytes, decimal_size),
+    Column("p99", lambda one: one.latency_us_p99, latency),
+    Column("Why masked", lambda one: one.reason or one.error or ""),
+)
+
+
 def demand_table(found: StreamsChecksum) -> Table:
-    rows, odd = [], set()
-    for run in found.demand:
-        rows.append((
-            run.name, decimal_rate(run.full_bytes_per_s), decimal_rate(run.asked_bytes_per_s), duration(run.seconds),
-            decimal_size(run.written_bytes), NONE if run.kept is None else percent(100 * run.kept, 5), duration(run.held_s),
-            decimal_size(run.backlog_high_bytes), latency(run.latency_us_p99), run.reason or run.error or "",
-        ))  # fmt: skip
-        if run.reason or run.error:
-            odd.add(len(rows) - 1)
-    heads = (
-        "Run",
-        "One server's share",
-        "Asked here",
-        "For",
-        "Written",
-        "Kept",
-        "Held back",
-        "Most backlog",
-        "p99",
-        "Why masked",
-    )
     caption = (
         "The demand on one server, written to the target by the application as deployed. Kept: written over due. Held back: by full "
         "queues, summed over the streams. p99: of an event's arrival until the blocks that hold it are on the target, so that events "
         "of rare streams wait for their block to fill."
     )
-    return Table(heads, "tnnnnnnnnt", tuple(rows), caption, "streams-demand", frozenset(odd))
+    return table(found.demand, DEMAND, "streams-demand", caption, lambda one: one.reason or one.error)
+
+
+VERIFICATION: Columns[Verification] = (
+    Column("Run", lambda one: one.name),
+    Column("Variant", lambda one: one.variant),
+    Column("Threads", lambda one: one.threads, count),
+    Column("Files", lambda one: one.files, count),
+    Column("Read back", lambda one: one.bytes, decimal_size),
+    Column("Wrong checksums", lambda one: one.wrong_files, count),
+    Column("Events intact", lambda one: f"{count(one.events.present)}/{count(one.events.expected)}", kind="n"),
+    Column("Faults", lambda one: one.faults, count),
+    Column("daqwriter verify", lambda one: one.status, kind="s"),
+    Column(
+        "What is wrong",
+        lambda one: "; ".join(f"{each.name}: {each.fault}" for each in one.wrong[:2]) or one.error or "",
+    ),
+)
 
 
 def verification_table(found: StreamsChecksum) -> Table:
-    rows, odd = [], set()
-    for one in found.verification:
-        faulty = [f"{each.name}: {each.fault}" for each in one.wrong]
-        rows.append((
-            one.name, one.variant, count(one.threads), count(one.files), decimal_size(one.bytes), count(one.wrong_files),
-            f"{count(one.events.present)}/{count(one.events.expected)}", count(one.faults), one.status,
-            "; ".join(faulty[:2]) or one.error or "",
-        ))  # fmt: skip
-        if one.wrong_files or one.faults or one.error:
-            odd.add(len(rows) - 1)
-    heads = (
-        "Run",
-        "Variant",
-        "Threads",
-        "Files",
-        "Read back",
-        "Wrong checksums",
-        "Events intact",
-        "Faults",
-        "daqwriter verify",
-        "What is wrong",
-    )
     caption = (
         "Every file read back twice: by daqwriter verify, which knows every byte from the run's seed, and by Python's zlib over the "
         "whole file in one go, held against the adler32 that was recorded when it was written; one small file of each run also by "
         "the checksum's definition (RFC 1950)."
     )
-    return Table(heads, "ttnnnnnnst", tuple(rows), caption, "streams-files", frozenset(odd))
+    return table(
+        found.verification,
+        VERIFICATION,
+        "streams-files",
+        caption,
+        lambda one: one.wrong_files or one.faults or one.error,
+    )

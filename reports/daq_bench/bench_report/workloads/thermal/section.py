@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from daq_bench.bench_model.workloads.thermal.document import FanSweep, Heat, Thermal, ThermalSoak
-from daq_bench.bench_report.base.units import NONE, count, decimal_rate, decimal_size, duration, percent, significant
+from daq_bench.bench_report.base.units import NONE, count, decimal_rate, decimal_size, duration, percent, span, three
 from daq_bench.bench_report.document.canvas import Figure
 from daq_bench.bench_report.document.section import Lacking, Part, Section
-from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.document.table import Column, Columns, Table, table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.workloads.thermal.figures import fan_figure
 
@@ -56,35 +56,26 @@ def _words(thermal: Thermal, soak: ThermalSoak) -> str:
     return text
 
 
-def _degrees(value: float | None) -> str:
-    return NONE if value is None else significant(value, 3)
-
-
 def _heading(heat: Heat) -> str:
     """Says where the temperature is heading, with its interval."""
-    ends, value = heat.equilibrium_interval_degC, _degrees(heat.equilibrium_degC)
-    return f"{value} ({significant(ends[0], 3)} to {significant(ends[1], 3)})" if ends else value
+    ends, value = heat.equilibrium_interval_degC, heat.equilibrium_degC
+    text = NONE if value is None else three(value)
+    return f"{text} ({span(ends)})" if ends else text
+
+
+HEAT: Columns[tuple[str, Heat]] = (
+    Column("Drive", lambda one: one[0]),
+    Column("Highest (°C)", lambda one: one[1].max_degC, three),
+    Column("Its warning (°C)", lambda one: one[1].warning_degC, three),
+    Column("Its critical (°C)", lambda one: one[1].critical_degC, three),
+    Column("Headroom (K)", lambda one: one[1].headroom_degC, three),
+    Column("Last slope (K/min)", lambda one: one[1].slope_k_per_min, three),
+    Column("Heading for (°C)", lambda one: _heading(one[1]), kind="n"),
+)
 
 
 def _heat_table(soak: ThermalSoak) -> Table | None:
-    rows = tuple(_heat_row(name, heat) for name, heat in soak.drives.items())
-    if not rows:
-        return None
-    heads = (
-        "Drive",
-        "Highest (°C)",
-        "Its warning (°C)",
-        "Its critical (°C)",
-        "Headroom (K)",
-        "Last slope (K/min)",
-        "Heading for (°C)",
-    )
-    return Table(heads, "tnnnnnn", rows, CAPTION, "heat")
-
-
-def _heat_row(name: str, heat: Heat) -> tuple[str, ...]:
-    values = (heat.max_degC, heat.warning_degC, heat.critical_degC, heat.headroom_degC, heat.slope_k_per_min)
-    return (name, *map(_degrees, values), _heading(heat))
+    return table(soak.drives.items(), HEAT, "heat", CAPTION) if soak.drives else None
 
 
 def _record_table(soak: ThermalSoak) -> Table | None:
@@ -101,13 +92,9 @@ def _record_table(soak: ThermalSoak) -> Table | None:
             rows.append((what, decimal_size(loss.backlog_bytes), decimal_size(loss.lost_bytes)))
     if not rows:
         return None
-    demand, buffer = (
-        decimal_rate(record.demand_bytes_per_s),
-        decimal_size(record.buffer_bytes),
-    )
     caption = (
-        f"A record of {duration(record.duration_s)} at {demand}: the buffer needed, and the loss with the declared "
-        f"buffer of {buffer}."
+        f"A record of {duration(record.duration_s)} at {decimal_rate(record.demand_bytes_per_s)}: the buffer needed, and the loss with "
+        f"the declared buffer of {decimal_size(record.buffer_bytes)}."
     )
     return Table(("Record", "Buffer needed", "Lost"), "tnn", tuple(rows), caption, "record-loss")
 

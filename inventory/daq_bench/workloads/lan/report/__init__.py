@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from daq_bench.bench_model.workloads.lan.document import CpuUse, Lan, LanAnalysis, MeasuredTransfer
 from daq_bench.bench_report.base.units import NONE, count, latency, significant
 from daq_bench.bench_report.document.section import Lacking, Part, Section
 from daq_bench.bench_report.document.table import Table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
-from daq_bench.bench_report.workloads.lan.nodes import building_figure, crowd_label, settings_figure
-from daq_bench.bench_report.workloads.lan.sizes import bandwidth_figure, latency_figure
-from daq_bench.bench_report.workloads.lan.words import gbit, share_text, size_text
+from daq_bench.workloads.lan.document import CpuUse, Lan, LanAnalysis, MeasuredTransfer
+from daq_bench.workloads.lan.report.figures import (
+    bandwidth_figure,
+    building_figure,
+    crowd_label,
+    gbit,
+    latency_figure,
+    settings_figure,
+    share_text,
+    size_text,
+)
 
 TITLE = "100 Gbit/s LAN for event building"
 ENGINES = {

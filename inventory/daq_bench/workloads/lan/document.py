@@ -11,6 +11,8 @@ from daq_bench.bench_model.documents.struct import Amount, Closed, Count, Ordina
 
 TransferKind = Literal["bandwidth", "latency", "confirmation", "crowd", "build", "setting"]
 Topology = Literal["direct", "switch"]
+Side = Literal["untuned", "tuned"]
+Quantity = Literal["bandwidth", "latency"]
 Decision = Literal["above", "below", "undecided"]
 
 
@@ -64,9 +66,39 @@ class LeftOut(Closed, frozen=True):
 class Trial(Closed, frozen=True):
     experiment: str
     pair: Ordinal
-    side: Literal["untuned", "tuned"]
+    side: Side
     first: bool
-    quantity: Literal["bandwidth", "latency"]
+    quantity: Quantity
+
+
+class Point(Closed, frozen=True):
+    """One transfer of the plan, whatever came of it."""
+
+    id: str
+    kind: TransferKind
+    topology: Topology
+    operation: str
+    bidirectional: bool
+    message_bytes: Ordinal
+    nodes: Annotated[int, Meta(ge=2)]
+    trial: Trial | None
+
+    @staticmethod
+    def between_two(
+        kind: TransferKind, topology: Topology, operation: str, size: int, bidirectional: bool = False
+    ) -> Point:
+        both = "-bidirectional" if bidirectional else ""
+        name = f"{kind}-{topology}-{operation.replace(' ', '-')}{both}-{size}"
+        return Point(name, kind, topology, operation, bidirectional, size, 2, None)
+
+    @property
+    def label(self) -> str:
+        """Names it as no other transfer of a plan."""
+        both = ", both ways" if self.bidirectional else ""
+        if one := self.trial:
+            return f"{one.experiment}: pair {one.pair}, {one.side}, {one.quantity}{both}"
+        first = self.id if self.kind == "confirmation" else self.kind
+        return f"{first}, {self.topology}, {self.operation}{both}, {self.message_bytes} B"
 
 
 class Flow(Closed, frozen=True):
@@ -110,18 +142,10 @@ class Record(Closed, frozen=True):
     detail: str
 
 
-class Transfer(Closed, frozen=True):
+class Transfer(Point, frozen=True):
     """`attempts`: more than one: its tools did not come to a connection at first; `window`: of the candidate; of namespaces: of all nodes;
     `peers`: the same stretch at each further host"""
 
-    id: str
-    kind: TransferKind
-    topology: Topology
-    operation: str
-    bidirectional: bool
-    message_bytes: Ordinal
-    nodes: Annotated[int, Meta(ge=2)]
-    trial: Trial | None
     flows: Annotated[list[Flow], Meta(min_length=1)]
     window: Window | None
     settings: list[Record]
@@ -197,19 +221,11 @@ class MeasuredFlow(Closed, frozen=True, kw_only=True):
     slowest_source_us: Amount | None = None
 
 
-class MeasuredTransfer(Closed, frozen=True, kw_only=True):
+class MeasuredTransfer(Point, frozen=True, kw_only=True):
     """One transfer as its tools measured it. `starved`: a CPU of the load had nothing left. `port_bytes_per_s`: into the fullest port.
     `counted_bytes_per_s`: by the receiving port's own counter. `into`: B/s into each node. A field without a value was not measured, or
     is of another kind of transfer."""
 
-    id: str
-    kind: TransferKind
-    topology: Topology
-    operation: str
-    bidirectional: bool
-    message_bytes: Ordinal
-    nodes: Annotated[int, Meta(ge=2)]
-    trial: Trial | None
     cpu: CpuUse | None
     cpu_of_peers: dict[str, CpuUse] = msgspec.field(default_factory=dict)
     memory_bytes_per_s: float | None

@@ -65,17 +65,13 @@ def parse(text: str) -> Flow:
 
 def _documents(text: str) -> int:
     """How many whole JSON documents a text is made of, at most `DOCUMENTS_MAX`; 0 where something else stands in it."""
-    decoder, count = json.JSONDecoder(), 0
-    place = len(text) - len(text.lstrip())
-    while place < len(text) and count < DOCUMENTS_MAX:
+    decoder, count, rest = json.JSONDecoder(), 0, text.lstrip()
+    while rest and count < DOCUMENTS_MAX:
         try:
-            _, end = decoder.raw_decode(text, place)
+            _, end = decoder.raw_decode(rest)
         except (ValueError, RecursionError):
             return 0
-        count += 1
-        place = end
-        while place < len(text) and text[place].isspace():
-            place += 1
+        count, rest = count + 1, rest[end:].lstrip()
     return count
 
 

@@ -8,8 +8,8 @@ import math
 import re
 from dataclasses import dataclass
 
-BANDWIDTH_TOOLS = ("ib_write_bw", "ib_read_bw", "ib_send_bw")
-LATENCY_TOOLS = ("ib_read_lat",)
+from daq_bench.workloads.lan.plan import GBIT
+
 BANDWIDTH_HEAD = ["#bytes", "#iterations", "BW peak[Gb/sec]", "BW average[Gb/sec]", "MsgRate[Mpps]"]
 LATENCY_HEAD = [
     "#bytes", "#iterations", "t_min[usec]", "t_max[usec]", "t_typical[usec]", "t_avg[usec]", "t_stdev[usec]", "99% percentile[usec]",
@@ -25,7 +25,6 @@ WORDS = re.compile(
     r"#\w+|BW (?:peak|average)\[[^\]]+\]|MsgRate\[[^\]]+\]|[\d.]+% percentile\[usec\]|tps average|t_\w+\[usec\]|CPU_Util\[%\]|\S+"
 )
 RULE = re.compile(r"-{20,}")
-BYTES_PER_S_OF_GBIT = 1.25e8
 MESSAGES_OF_MEGA = 1e6
 AGREE = 0.01  # of the two columns, beyond what their last digits leave open
 
@@ -58,7 +57,7 @@ def parse_bandwidth(text: str, message_bytes: int) -> Bandwidth:
         raise ValueError(f"perftest's table has the columns {', '.join(head)}; bandwidth in Gb/sec was asked for")
     size, messages = _size(row, message_bytes), row[1]
     columns = [(row[at] * factor, _half_digit(words[at]) * factor)
-               for at, factor in ((3, BYTES_PER_S_OF_GBIT), (4, MESSAGES_OF_MEGA * size))]  # fmt: skip
+               for at, factor in ((3, GBIT), (4, MESSAGES_OF_MEGA * size))]  # fmt: skip
     rate, open_ = min(columns, key=lambda pair: pair[1])
     if messages <= 0 or rate <= 0:
         raise ValueError(f"perftest moved nothing: {messages:g} messages at {words[3]} Gb/sec")

@@ -15,15 +15,22 @@ from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import find_document, read_text
 from daq_bench.bench_model.bundle.telemetry_tracks import Tracks
 from daq_bench.bench_model.statistics.paired import ABOVE, CONFIDENCE, Comparison, Pair, compare
-from daq_bench.bench_model.workloads.lan.transfers import GBIT, Raw, transfer
+from daq_bench.workloads.lan.model.transfers import Raw, transfer
+from daq_bench.workloads.lan.plan import (
+    ALL,
+    ALL_BUILDERS,
+    GBIT,
+    HELD,
+    JUDGED_KINDS,
+    KINDS,
+    MANY_TO_ONE,
+    QUANTITIES,
+    TUNED,
+    UNTUNED,
+)
 
 RESULTS = "lan.json"
 METRICS = "lan"
-ALL = "all together"
-UNTUNED, TUNED = "untuned", "tuned"
-HELD = ("applied", "unchanged")
-JUDGED_KINDS = ("confirmation", "crowd", "build")
-KINDS = ("bandwidth", "latency", *JUDGED_KINDS)  # of transfers; the settings' trials are compared in pairs
 # The values that the presentation states in words; it does not state the points of its figures, so they are not drawn.
 PUBLISHED: Document = {
     "source": "Campora Perez, Neufeld, Otto, Pisani, Schwemmer, A first look at 100 Gbps LAN technologies (CHEP 2015)",
@@ -75,8 +82,7 @@ def _experiments(trials: Sequence[Document]) -> list[Document]:
         {
             "id": name,
             **{
-                key: _compared([one for one in trials if one["trial"]["experiment"] == name], key)
-                for key in ("bandwidth", "latency")
+                key: _compared([one for one in trials if one["trial"]["experiment"] == name], key) for key in QUANTITIES
             },
         }
         for name in names
@@ -155,10 +161,8 @@ def judged_of(
             return []
         return [one["port_bytes_per_s"] / need for one in points]
 
-    crowds = {
-        name: [one for one in of_kind["crowd"] if one["operation"] == name] for name in ("many to one", "all to all")
-    }
-    incast = [one for one in crowds["many to one"] if one["admissible"]]
+    crowd = [one for one in of_kind["crowd"] if one["operation"] == MANY_TO_ONE]
+    incast = [one for one in crowd if one["admissible"]]
     whole = next((one for one in settings if one["id"] == ALL), None)
     latency = whole["latency"] if whole and whole["latency"]["n"] else None
     if latency is None:
@@ -166,9 +170,9 @@ def judged_of(
         reasons[f"{METRICS}.latency_worse"] = reasons[f"{METRICS}.latency_ratio"]
     judged = {
         "port_share": shares("port_share", of_kind["confirmation"]),
-        "incast_share": shares("incast_share", crowds["many to one"]),
+        "incast_share": shares("incast_share", crowd),
         "building_share": shares(
-            "building_share", [one for one in of_kind["build"] if one["operation"] == "all builders"]
+            "building_share", [one for one in of_kind["build"] if one["operation"] == ALL_BUILDERS]
         ),
         "incast_fairness": [one["fairness"] for one in incast],
         "incast_sent_again": [one["sent_again_share"] for one in incast if one["sent_again_share"] is not None],

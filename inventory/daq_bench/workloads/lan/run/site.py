@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.on_candidate.network.meeting import NOT_MET
-from daq_bench.rig.workloads.lan.plans import Settings, Transfer
+from daq_bench.workloads.lan.plan import Number, Settings
+from daq_bench.workloads.lan.run.tools import Load
 
 PROVISIONED = "tuning-before.json"  # values from before provisioning's tuning (ansible/module_utils/bench_state.py)
 JOURNAL = "lan-settings.json"
@@ -84,16 +86,8 @@ class LanSite:
     def describe(self) -> list[dict[str, Any]]:
         """Describes each port and its settings. Raises BenchError for one that is not there or not up."""
         if not self.nodes:
-            port = self._call(
-                [
-                    {
-                        "name": "port",
-                        "at": "node0",
-                        "role": "client",
-                        "argv": self.machine.program("network_port", "{port}"),
-                    }
-                ]
-            )
+            program = self.machine.program("network_port", "{port}")
+            port = self._call([{"name": "port", "at": "node0", "role": "client", "argv": program}])
             said = json.loads(port["processes"][0]["stdout"])["result"]
             said["rdma_devices"] = []  # of the host's ports, should one be called eth0 as well: namespaces have none
             return [{"node": f"node{number}", "host": "this machine", **said} for number in range(self.count)]
@@ -108,50 +102,54 @@ class LanSite:
         return list(self._call([], settings)["settings"])
 
     def _call(self, processes: Sequence[dict[str, Any]], settings: Settings | None = None) -> dict[str, Any]:
-        return self._run(
-            {"processes": list(processes), "settings": settings or [], "timeout_s": 30.0}, 2, "direct", True
-        )[0]
+        plan = {"processes": list(processes), "settings": settings or [], "timeout_s": 30.0}
+        return self._run(plan, 2, "direct", True)[0]
 
-    def carry_out(self, transfer: Transfer, warm_up_s: float) -> dict[str, Any]:
+    def carry_out(self, load: Load, warm_up_s: Number) -> dict[str, Any]:
         """The transfer's entry in results/lan.json; its tools' output is in the bundle then."""
+        point = load.point
         processes = [
-            *({"name": name, "at": at, "role": "server", "argv": argv} for name, at, argv in transfer.servers),
-            *({"name": flow.name, "at": flow.at, "role": "client", "argv": flow.client} for flow in transfer.flows),
+            {"name": one.name, "at": one.at, "role": role, "argv": one.argv}
+            for role, programs in (("server", load.servers), ("client", load.clients))
+            for one in programs
         ]
         plan = {
-            "processes": processes, "settings": transfer.settings, "timeout_s": warm_up_s + transfer.seconds + GRACE_S,
-            "window": {"after_s": max(1.0, warm_up_s), "seconds": transfer.seconds},
-        }  # fmt: skip
+            "processes": processes,
+            "settings": load.settings,
+            "timeout_s": warm_up_s + load.seconds + GRACE_S,
+            "window": {"after_s": max(1.0, warm_up_s), "seconds": load.seconds},
+        }
         attempts, ended = 0, dict[str, Any]()
         while attempts == 0 or (attempts < ATTEMPTS and any(map(_did_not_connect, ended.values()))):
             attempts += 1
-            said = self._run(plan, transfer.nodes, transfer.topology, transfer.shaped)
+            said = self._run(plan, point.nodes, point.topology, point.trial is None)
             ended = {one["name"]: one for part in said for one in part["processes"]}
         flows = []
-        for flow in transfer.flows:
-            file = f"lan-{transfer.id}-{flow.name}.txt"
-            (self.raw / file).write_text(ended[flow.name]["stdout"] + "\n", encoding="utf-8")
-            flows.append({
-                "name": flow.name, "tool": flow.tool, "from": flow.source, "to": flow.sink, "file": file,
-                "returncode": ended[flow.name]["returncode"], "stderr": ended[flow.name]["stderr"], "argv": list(map(str, flow.client)),
-            })  # fmt: skip
+        for client in load.clients:
+            file, done = f"lan-{point.id}-{client.name}.txt", ended[client.name]
+            (self.raw / file).write_text(done["stdout"] + "\n", encoding="utf-8")
+            about = {"name": client.name, "tool": client.tool, "from": client.source, "to": client.sink, "file": file}
+            flows.append({**about, "returncode": done["returncode"], "stderr": done["stderr"], "argv": client.argv})
         return {
-            "id": transfer.id, "kind": transfer.kind, "topology": transfer.topology, "operation": transfer.operation,
-            "bidirectional": transfer.bidirectional, "message_bytes": transfer.message_bytes, "nodes": transfer.nodes,
-            "trial": transfer.trial, "attempts": attempts, "flows": flows, "window": said[0]["window"],
+            **as_document(point),
+            "attempts": attempts,
+            "flows": flows,
+            "window": said[0]["window"],
             "peers": {node.name: part["window"] for node, part in zip(self.nodes[1:], said[1:], strict=False)},
             "settings": [record for part in said for record in part["settings"]],
-        }  # fmt: skip
+        }
 
     def _run(self, plan: dict[str, Any], nodes: int, topology: str, shaped: bool) -> list[dict[str, Any]]:
         """Returns each host's answer, node0 first. Raises BenchError with the first complaint."""
         limit_s = plan["timeout_s"] + 60
         if not self.nodes:
-            rate = self.emulated["rate_bytes_per_s"] if shaped else None
             network = {
-                "kind": "namespaces", "topology": topology, "nodes": nodes, "rate_bytes_per_s": rate,
+                "kind": "namespaces",
+                "topology": topology,
+                "nodes": nodes,
+                "rate_bytes_per_s": self.emulated["rate_bytes_per_s"] if shaped else None,
                 "queue_bytes": self.emulated["queue_bytes"],
-            }  # fmt: skip
+            }
             return [self.machine.call("network_nodes", json.dumps({**plan, "network": network}), timeout_s=limit_s)]
         used = self.nodes[:nodes]
         addresses = {node.name: node.address for node in used}

@@ -11,11 +11,13 @@ from daq_bench.bench_model.bundle.files import strict
 from daq_bench.bench_model.bundle.telemetry_tracks import Tracks
 from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.documents.tools.netprobe import NetprobeBuild, NetprobeLatency, Probe
-from daq_bench.bench_model.workloads.lan import iperf3, perftest
-from daq_bench.bench_model.workloads.lan.window import STARVED, cpu_of, drops_of, memory_of, port_rate
+from daq_bench.workloads.lan.model import iperf3, perftest
+from daq_bench.workloads.lan.plan import GBIT, LATENCIES, PROBE_LATENCY, RDMA_BANDWIDTHS, READ_LATENCY
 
-GBIT = 1.25e8  # B/s
-PROBE_LATENCY = "netprobe latency"
+BUSY = (0, 1, 2, 5, 6)  # user, nice, system, irq, softirq of /proc/stat
+IN_KERNEL = (2, 5, 6)
+STEAL = 7
+STARVED = 0.95  # [P] a CPU that is busier than this has nothing left for more load
 SAID_MAX = 200  # characters of a tool's words
 Raw = Callable[[str], str]
 
@@ -86,7 +88,7 @@ def _measured(operation: str, flow: Document, text: str, message_bytes: int) -> 
             "sent_again_share": found.sent_again_share, "congestion": found.congestion, "samples": len(samples),
             "least_bytes_per_s": min(samples, default=None), "most_bytes_per_s": max(samples, default=None),
         }  # fmt: skip
-    if flow["tool"] in (*perftest.BANDWIDTH_TOOLS, *perftest.LATENCY_TOOLS):
+    if flow["tool"] in (*RDMA_BANDWIDTHS, READ_LATENCY):
         try:
             return _of_perftest(flow, text, message_bytes)
         except ValueError as error:
@@ -99,7 +101,7 @@ def _measured(operation: str, flow: Document, text: str, message_bytes: int) -> 
 
 
 def _of_perftest(flow: Document, text: str, message_bytes: int) -> Document:
-    if flow["tool"] in perftest.BANDWIDTH_TOOLS:
+    if flow["tool"] in RDMA_BANDWIDTHS:
         rate = perftest.parse_bandwidth(text, message_bytes).bytes_per_s
         return {
             "bytes_per_s": rate,
@@ -153,7 +155,7 @@ def summed(one: Document, measured: Sequence[Document]) -> Document:
     kind = one["kind"]
     if not measured:
         return {}
-    if one["operation"] in (*perftest.LATENCY_TOOLS, PROBE_LATENCY):
+    if one["operation"] in LATENCIES:
         return {"n": measured[0]["n"], "latency_us": measured[0]["latency_us"]}
     rates = [flow["bytes_per_s"] for flow in measured]
     again = [flow["sent_again"] for flow in measured if flow.get("sent_again") is not None]
@@ -184,7 +186,7 @@ def summed(one: Document, measured: Sequence[Document]) -> Document:
 def _counted(one: Document, node: str) -> float | None:
     """Returns the receiving port's count: for perftest the RDMA device's, where it counts, since its traffic bypasses the interface."""
     counters = ["rx_bytes"]
-    if one["operation"] in perftest.BANDWIDTH_TOOLS:
+    if one["operation"] in RDMA_BANDWIDTHS:
         counters.insert(0, "rdma_rx_bytes")
     rates = [
         port_rate(window, node, counter)
@@ -198,3 +200,67 @@ def jain(rates: Sequence[float]) -> float | None:
     """Jain's index of fairness: 1 for equal rates, 1/n where one flow has everything (Jain, Chiu, Hawe 1984)."""
     squares = sum(rate * rate for rate in rates)
     return sum(rates) ** 2 / (len(rates) * squares) if squares > 0 else None
+
+
+def cpu_of(window: Document | None) -> Document | None:
+    """Shares 0 to 1 of all CPUs: `mean`, `kernel`, `steal`, of the busiest one `busiest` (steal included), and `per_cpu`."""
+    if window is None:
+        return None
+    first, last = window["begin"]["cpu"], window["end"]["cpu"]
+    grown = {
+        name: [b - a for a, b in zip(first[name], ticks, strict=True)] for name, ticks in last.items() if name in first
+    }
+    shares = {name: _shares(ticks) for name, ticks in grown.items() if sum(ticks) > 0}
+    whole = shares.get("cpu")
+    own = {name[3:]: one for name, one in shares.items() if name != "cpu"}
+    if whole is None or not own:
+        return None
+    return {
+        "mean": whole[0],
+        "kernel": whole[1],
+        "steal": whole[2],
+        "busiest": max(one[0] + one[2] for one in own.values()),
+        "per_cpu": {name: one[0] for name, one in sorted(own.items(), key=lambda pair: int(pair[0]))},
+        "seconds": window["end"]["utc_s"] - window["begin"]["utc_s"],
+    }
+
+
+def _shares(ticks: list[int]) -> tuple[float, float, float]:
+    total = sum(ticks)
+    return sum(ticks[i] for i in BUSY) / total, sum(ticks[i] for i in IN_KERNEL) / total, ticks[STEAL] / total
+
+
+def memory_of(window: Document | None, tracks: Tracks) -> float | None:
+    """B/s between all processors and their memory, mean of the samples within the window; None where nothing was collected in it."""
+    if window is None:
+        return None
+    begin, end = window["begin"]["utc_s"], window["end"]["utc_s"]
+    total = _sum_of(tracks, "total_bytes_per_s", begin, end)
+    if total is not None:
+        return total
+    read, written = (_sum_of(tracks, name, begin, end) for name in ("read_bytes_per_s", "written_bytes_per_s"))
+    return None if read is None or written is None else read + written
+
+
+def _sum_of(tracks: Tracks, name: str, begin: float, end: float) -> float | None:
+    means = [track.mean(begin, end) for track in tracks.of("memory_bandwidth", name).values()]
+    known = [mean for mean in means if mean is not None]
+    return sum(known) if known and len(known) == len(means) else None
+
+
+def port_rate(window: Document | None, node: str, counter: str) -> float | None:
+    """Growth per second of a port's counter over the window; headers count, since it is the port's own. None: it has no such counter."""
+    ports = [window[end]["ports"].get(node, {}) for end in ("begin", "end")] if window else []
+    if window is None or any(counter not in port for port in ports):
+        return None
+    first, last = (port[counter] for port in ports)
+    seconds = window["end"]["utc_s"] - window["begin"]["utc_s"]
+    return float((last - first) / seconds) if seconds > 0 else None
+
+
+def drops_of(window: Document | None) -> int | None:
+    """Packets that the emulated switch had no room for; None where its queues are not ours to read."""
+    if window is None:
+        return None
+    first, last = window["begin"]["queue_drops"], window["end"]["queue_drops"]
+    return None if first is None or last is None else last - first

@@ -1,1 +1,0 @@
-"""The 100 Gbit/s LAN (LHCb)."""
