@@ -41,13 +41,12 @@ class Rapl:
             raise Unsupported(f"{faults[0]}: RAPL is open to root alone, run the agent as root")
         joined, faults = {}, list(faults)
         for domain, text in texts.items():
-            counter = f"{text.strip()}|{self._ranges[domain]}"
             try:
-                _counter(counter, domain)
+                whole_number(self._ranges[domain], f"{domain}: max_energy_range_uj")
             except ValueError as error:  # of this domain alone
                 faults.append(str(error))
             else:
-                joined[domain] = counter
+                joined[domain] = f"{text.strip()}|{self._ranges[domain]}"
         return reading_of(joined, faults, f"{self._powercap}: every RAPL domain is gone")
 
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
