@@ -6,6 +6,7 @@
 #include <linux/fs.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/swap.h>
@@ -33,7 +34,7 @@ using testing::TempDir;
 // Another process that has a file open, until it goes out of scope or its time is over.
 class OtherProcess {
  public:
-  OtherProcess(const std::string& path, int flags, unsigned milliseconds = 60'000) {
+  OtherProcess(const std::string& path, int flags, unsigned milliseconds = 60'000, bool only_mapped = false) {
     std::array<int, 2> told{};
     if (pipe(told.data()) != 0) throw std::runtime_error("no pipe");
     child_ = fork();
@@ -42,7 +43,10 @@ class OtherProcess {
       for (int other = 3; other < 1024; ++other) {
         if (other != fd && other != told[1]) close(other);
       }
-      const bool said = write(told[1], fd < 0 ? "n" : "y", 1) == 1;
+      const bool mapped =
+          only_mapped && mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED;
+      if (only_mapped) close(fd);
+      const bool said = write(told[1], fd < 0 || mapped != only_mapped ? "n" : "y", 1) == 1;
       usleep(said ? milliseconds * 1000 : 0);
       _exit(0);
     }
@@ -189,6 +193,14 @@ TEST_F(LoopDeviceTest, TheDataOfAnEarlierRecordWithTheSameIdAndSeedDoesNotCount)
   testing::write_bytes(directory.path("second"), 4096,
                        testing::read_bytes(directory.path("first"), 4096, size - 2 * 4096));
   EXPECT_EQ(testing::verify(directory, directory.path("second"), 0).exit_code, 3);
+}
+
+TEST_F(LoopDeviceTest, AWriterThatMapsItAndClosesItsDescriptorIsSeen) {
+  EXPECT_TRUE(read_device_facts(loop->number(), paths).writers.empty());
+  const OtherProcess other(loop->path(), O_RDWR, 60'000, true);
+  const auto writers = read_device_facts(loop->number(), paths).writers;
+  ASSERT_EQ(writers.size(), 1u);
+  EXPECT_NE(writers.front().find("(PID "), std::string::npos);
 }
 
 // Another mount namespace, a container's for instance, is not in our mountinfo; the kernel knows

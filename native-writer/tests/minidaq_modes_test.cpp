@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <numeric>
+#include <thread>
 
 #include "base/status.h"
 #include "io/null_engine.h"
@@ -327,6 +328,30 @@ TEST_F(MiniDaqModes, RefusesWhatCannotBe) {
   options = testing::small_record(target);
   options.applications = 65;
   refused(options, "--applications");
+}
+
+// Threads that take the CPU away lengthen the copy's wall time, not its CPU time.
+TEST(CopyShare, IsAShareOfTheCpuTimeOnABusyMachineToo) {
+  const TempDir directory;
+  const std::string json = directory.path("result.json");
+  {
+    std::vector<std::jthread> busy;
+    for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i) {
+      busy.emplace_back([](const std::stop_token& stop) {
+        while (!stop.stop_requested()) {
+        }
+      });
+    }
+    const auto result = testing::run_daqwriter({"minidaq", "--target", "null", "--links", "2", "--unpaced",
+                                                "--duration", "0.2", "--ring-size", "8MiB", "--json", json});
+    ASSERT_EQ(result.exit_code, 0) << result.error_text;
+  }
+  const auto cpu = testing::read_json(json)["cpu"];
+  const double copy_s = cpu["copy_s"];
+  EXPECT_GT(copy_s, 0);
+  EXPECT_LE(copy_s, cpu["writer"]["user_s"].get<double>() + cpu["writer"]["system_s"].get<double>() + 1e-5);
+  EXPECT_GT(cpu["copy_share"], 0);
+  EXPECT_LE(cpu["copy_share"], 1);
 }
 
 TEST(RateSearch, FindsTheEdgeFromBothSidesAndWantsItTwice) {

@@ -2,6 +2,7 @@
 // name.
 #include "target/target.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
 
@@ -78,6 +79,34 @@ TEST_F(TargetTest, ARecordWhoseFileVanishedDidNotComplete) {
                                             "8MiB",    "--duration", "40",   "--scale", "0.01"};
   expect_failed(run(minidaq, [&] { fs::rename(target, target + ".moved"); }));
   EXPECT_TRUE(fs::exists(target + ".moved"));
+}
+
+// The header is on the medium before the first superchunk: that much is gone whatever the machine's speed.
+TEST_F(TargetTest, ARecordThatAnotherProcessTookDataOutOfDidNotComplete) {
+  const std::vector<std::string> minidaq = {"minidaq", "--target",   target, "--links", "2",   "--ring-size",
+                                            "8MiB",    "--duration", "40",   "--scale", "0.01"};
+  const auto change_range = [&](int mode) {
+    const int fd = open(target.c_str(), O_RDWR | O_CLOEXEC);
+    const int done = fallocate(fd, mode, 0, 65536);
+    close(fd);
+    return done == 0;
+  };
+  const std::vector<std::function<bool()>> changes = {
+      [&] { return change_range(FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE); },
+      [&] { return truncate(target.c_str(), 0) == 0; },
+  };
+  for (const auto& change : changes) {
+    fs::remove(lines);
+    fs::remove(target);
+    bool changed = false;
+    const auto result = run(minidaq, [&] { changed = change(); });
+    ASSERT_TRUE(changed);
+    EXPECT_EQ(result.exit_code, 1) << result.error_text;
+    const auto document = testing::read_json(json);
+    EXPECT_EQ(document["status"], "failed");
+    const std::string error = document["error"].is_string() ? document["error"] : "";
+    EXPECT_NE(error.find("the first hole is at offset 0;"), std::string::npos) << document.dump(1);
+  }
 }
 
 TEST_F(TargetTest, AStreamsRunWhoseFilesOrDirectoryVanishedDidNotComplete) {

@@ -98,4 +98,10 @@ CpuUse thread_cpu_use() {
   return read_usage(RUSAGE_THREAD);
 }
 
+std::int64_t thread_cpu_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
 }  // namespace daqwriter

@@ -34,5 +34,6 @@ struct CpuUse {
 };
 CpuUse process_cpu_use();
 CpuUse thread_cpu_use();
+std::int64_t thread_cpu_ns();  // of the calling thread; a call of the system
 
 }  // namespace daqwriter

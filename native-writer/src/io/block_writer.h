@@ -49,6 +49,7 @@ class BlockWriter {
     std::int64_t stall_ns = to_ns(kDefaultStallLimitS);  // how long the target may be silent
     const StopClock* stop = nullptr;                     // null: nobody interrupts
     std::optional<Framing> framing = {};                 // nothing: a gapless record
+    std::int64_t (*clock)() = monotonic_ns;              // of io_ns()
   };
 
   // `memory` holds buffer_count(depth) * block_bytes, aligned, and outlives the writer and the engine's

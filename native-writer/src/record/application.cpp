@@ -239,6 +239,7 @@ void Application::cut() {
       target_->flush();
     });
     target_->require_in_place();
+    within("looking whether the record is whole", [this] { target_->require_whole(result_.written_bytes); });
   } catch (const Unanswered&) {
     held_ = true;  // the record is whole all the same
   } catch (const Failure& failure) {

@@ -83,7 +83,7 @@ std::uint64_t DataWriter::serve() {
 
 bool DataWriter::store(std::uint32_t link, std::uint64_t first, std::uint64_t count,
                        const DataRequest* request) {
-  const std::int64_t since = monotonic_ns();
+  const std::int64_t since = thread_cpu_ns();
   const std::int64_t io_before = blocks_->io_ns();
   LinkRing& ring = *rings_[link];
   bool good = true;
@@ -100,7 +100,7 @@ bool DataWriter::store(std::uint32_t link, std::uint64_t first, std::uint64_t co
       ring.release(count);
     }
   }
-  copy_ns_ += (monotonic_ns() - since) - (blocks_->io_ns() - io_before);
+  copy_ns_ += (thread_cpu_ns() - since) - (blocks_->io_ns() - io_before);
   return good;
 }
 

@@ -41,7 +41,7 @@ class DataWriter {
   void run();
 
   // To be read after the thread has been joined.
-  std::int64_t copy_ns() const { return copy_ns_; }  // copying and checksumming, I/O calls excluded
+  std::int64_t copy_ns() const { return copy_ns_; }  // CPU time of copying and checksumming, without I/O
   std::uint64_t copied_bytes() const { return copied_bytes_; }
   const CpuUse& cpu() const { return cpu_; }
 

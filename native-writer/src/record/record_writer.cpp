@@ -60,7 +60,8 @@ void RecordWriter::build(Rings& rings, ReadoutEmulator& source, const ArrivalSch
                           .released = [this](std::uint64_t lease) { data_->released(lease); },
                           .stall_ns = to_ns(options_.stall_limit_s),
                           .stop = &control_.stop,
-                          .framing = framing},
+                          .framing = framing,
+                          .clock = thread_cpu_ns},
       *engine_, *ledger_, memory_.data());
   data_->attach(*blocks_, *ledger_);
 }

@@ -150,6 +150,7 @@ void StreamWriter::close_file() {
     target_->truncate_file(file_.bytes);
     target_->flush();
     target_->require_in_place();
+    target_->require_whole(file_.bytes);
     if (manifest_) manifest_->add(file_);
   });
   account_.close_ns += monotonic_ns() - account_.last_block_ns;

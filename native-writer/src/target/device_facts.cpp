@@ -319,6 +319,24 @@ class OpenFiles {
       // The flags first: asking a dead network server about a file would take for ever.
       if (for_writing(process / "fdinfo" / number) && is_wanted(descriptors->path())) return true;
     }
+    return maps(process);
+  }
+
+  // A mapping outlives its descriptor.
+  bool maps(const fs::path& process) {
+    std::ifstream in(process / "maps");
+    for (std::string line; std::getline(in, line);) {
+      std::istringstream words(line);
+      std::string range;
+      std::string access;
+      if (!(words >> range >> access) || access.size() < 4 || access[1] != 'w' || access[3] != 's') continue;
+      // The kernel names the link without the zeros that stand before its numbers here.
+      const auto number = [](const std::string& text) { return text.substr(text.find_first_not_of('0')); };
+      const std::size_t dash = range.find('-');
+      if (is_wanted(process / "map_files" /
+                    (number(range.substr(0, dash)) + "-" + number(range.substr(dash + 1)))))
+        return true;
+    }
     return false;
   }
 

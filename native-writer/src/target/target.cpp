@@ -379,6 +379,35 @@ void Target::require_in_place() const {
   }
 }
 
+void Target::require_whole(std::uint64_t written) const {
+  if (plan_.kind == TargetKind::raw_device) {
+    const DeviceFacts facts = read_device_facts(plan_.device, {});
+    if (facts.writers.empty()) return;
+    throw Failure(plan_.path + ": is open for writing by " + facts.writers.front() +
+                  ", which may have changed the record; end it and record again");
+  }
+  if (plan_.kind != TargetKind::scratch_file) return;
+  struct stat status {};
+  if (fstat(fd_, &status) != 0) throw answered(plan_.path + ": cannot be looked at", errno);
+  off_t data = 0;
+  off_t first_hole = 0;
+  for (off_t at = 0; at < status.st_size;) {
+    const off_t from = lseek(fd_, at, SEEK_DATA);
+    if (from < 0 && errno == EINVAL) return;
+    if (from < 0 && errno != ENXIO) throw answered(plan_.path + ": its holes cannot be looked for", errno);
+    at = from < 0 ? status.st_size : lseek(fd_, from, SEEK_HOLE);
+    if (at < 0) throw answered(plan_.path + ": its holes cannot be looked for", errno);
+    if (from < 0) break;
+    if (from == first_hole) first_hole = at;
+    data += at - from;
+  }
+  if (static_cast<std::uint64_t>(data) >= written) return;
+  throw Failure(plan_.path + ": holds " + std::to_string(data) + " B of the " + std::to_string(written) +
+                " B that were written, the first " + (first_hole < status.st_size ? "hole" : "loss") +
+                " is at offset " + std::to_string(first_hole) +
+                "; another process cut it or took data out of it: keep others away and record again");
+}
+
 void Target::truncate_file(std::uint64_t bytes) {
   if (plan_.kind != TargetKind::scratch_file) return;
   if (ftruncate(fd_, static_cast<off_t>(bytes)) != 0) {

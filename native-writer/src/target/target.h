@@ -98,6 +98,10 @@ class Target {
   void truncate_file(std::uint64_t bytes);  // no effect on a device; throws Failure
   // Throws Failure when the path does not lead to what was written any more.
   void require_in_place() const;
+  // Throws Failure when another process visibly changed what was written: the file is shorter or has less
+  // data than `written` bytes (a hole, a cut, a collapsed range), or somebody can write to the device. After
+  // flush(). A file system that knows no holes says nothing.
+  void require_whole(std::uint64_t written) const;
 
  private:
   void open_scratch_file(std::uint64_t record_bytes, bool preallocate);

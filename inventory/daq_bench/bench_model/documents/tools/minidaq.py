@@ -308,7 +308,7 @@ class ThreadCpu(Closed, frozen=True):
 
 class Cpu(Closed, frozen=True, kw_only=True):
     """`user_s`: s of the process during the record. `system_s`: s. `seconds_per_gb`: CPU s per GB stored, source included.
-    `writer_seconds_per_gb`: CPU s of the writer threads per GB stored. `copy_s`: s spent checksumming and copying. `copy_share`: copy_s
+    `writer_seconds_per_gb`: CPU s of the writer threads per GB stored. `copy_s`: CPU s in checksum and copy. `copy_share`: copy_s
     over the CPU time of the process. `voluntary_context_switches`: count. `involuntary_context_switches`: count. `copied_bytes`: B copied
     into blocks; zero-copy: the tails only. `max_rss_bytes`: B: the most memory of the process."""
 
