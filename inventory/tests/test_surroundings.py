@@ -103,3 +103,45 @@ def test_the_inlet_of_a_part_is_not_the_servers(sensor: str, entity: str) -> Non
     document = made(air(21.0, "Inlet Temp", "7.1"), air(29.0, sensor, entity))
     assert document["inlet_degC"] == {"min": 21, "median": 21, "max": 21}
     assert document["inlet_sensors"] == {"Inlet Temp": 1}
+
+
+# Names, and entities of IPMI 2.0, table 43-13: riser 16, drive backplane 15, fan 29, air inlet 55 and 64, system board 7.
+OF_PARTS = """
+Riser1 Inlet Temp 16.1|RISER_INLET 7.1|BMC Ambient 6.1|VR_Ambient 7.2|HBA Ambient 7.1|RAID Ambient 7.1|BP_Inlet 15.2|Backplane Ambient 15.1
+PCH Ambient 7.1|Memory Ambient 7.1|Mem Ambient 7.1|Mezz Ambient 7.1|M.2 Ambient 7.1|Drive Inlet 7.1|HD Inlet 7.1|Exhaust Ambient 7.1
+GPU Inlet 55.2|PSU1_Inlet 64.1|P/S 1 Inlet 55.1|Water Inlet 7.1|Coolant Inlet Temp 7.1|CDU Inlet 7.1|PDB Ambient 7.1|LOM Ambient 7.1
+Battery Ambient 7.1|FPGA Inlet 7.1|Fan Inlet 29.1|TEMP_GB1_INLET1 7.1|P1_INLET 7.1|GPUInlet 7.1|NVMeAmbient 7.1|Sys Inlet Margin 55.1
+"""
+
+
+@pytest.mark.parametrize("named", OF_PARTS.replace("\n", "|").strip("|").split("|"))
+def test_a_parts_inlet_is_not_the_servers(named: str) -> None:
+    sensor, _, entity = named.rpartition(" ")
+    assert made(air(21.0, "Inlet Temp", "7.1"), air(48.0, sensor, entity))["inlet_sensors"] == {"Inlet Temp": 1}
+    assert made(air(48.0, sensor, entity))["inlet_degC"] is None
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "01-Inlet Ambient 64.1",
+        "MB_INLET_TEMP 7.1",
+        "BB Inlet Temp 7.1",
+        "System Board Inlet Temp 7.1",
+        "Ambient Temp 39.1",
+        "Front Inlet 12.1",
+        "Board Inlet 7.1",
+    ],
+)
+def test_no_server_loses_its_inlet(named: str) -> None:
+    sensor, _, entity = named.rpartition(" ")
+    assert made(air(21.0, sensor, entity))["inlet_sensors"] == {sensor: 1}
+
+
+def test_a_mainboards_inlet_is_the_servers_only_where_there_is_no_other() -> None:
+    both = made(air(17.0, "01-Inlet Ambient", "64.1"), air(23.0, "14-Board Inlet", "66.1"))
+    assert both["inlet_sensors"] == {"01-Inlet Ambient": 1}
+
+
+def test_air_at_0_is_no_reading() -> None:
+    assert made(air(0.0), air(23.0))["inlet_degC"]["min"] == 23

@@ -3,7 +3,7 @@
 Promise: counters are the kernel's own, in bytes (a diskstats sector is 512 B whatever the drive's block
 size); rates, mean latencies and the mean queue are derived from two readings with the monotonic clock.
 Partitions, loop, zram, dm and optical devices are left out. Where the kernel counts the requests of a multipath
-NVMe drive at its paths alone (nvme0c0n1; the head's counters stay zero), the drive's counters are its paths' sums.
+NVMe drive at its paths alone (nvme0c0n1; the head tells of far fewer bytes), the drive's counters are its paths' sums.
 Discards and flushes are reported where the kernel counts them (4.18 and 5.5 on); a latency is that of the requests
 which finished in the interval, so it is absent where none did.
 """
@@ -33,6 +33,7 @@ from daq_bench.telemetry_agent.reading.collector import (
 
 WHERE = "/proc/diskstats"
 SECTOR_BYTES = 512
+HEAD_COUNTS = 2  # [P] where both count, requests that are under way or were sent again differ by far less
 LOOK_EVERY_S = 1.0  # for a disk that came, or took the name of another one
 DISKS_CACHED_MAX = 1024
 DISK_KEY = "disk:"  # texts["disk:nvme0n1"] holds the serial of a whole disk, "" when it has none
@@ -96,14 +97,22 @@ def disk_counters(line: str) -> DiskCounters:
 
 
 def drive_counters(name: str, lines: Mapping[str, str]) -> DiskCounters:
-    """A drive's counters; of a multipath NVMe drive whose head counts nothing, the sums of its paths'.
+    """A drive's counters; of a multipath NVMe drive whose paths tell of far more bytes than its head, the sums of its paths'.
 
-    Kernels count at the head from 6.x on, and older ones of distributions at the paths alone (sysstat/sysstat#341)."""
+    Kernels count at the head from 6.x on, and older ones of distributions at the paths alone (sysstat/sysstat#341), where the head may
+    have a few requests (those that it held while it had no path)."""
     head = disk_counters(lines[name])
-    if head.read_ios or head.write_ios or head.discard_ios or not name.startswith("nvme"):
+    if not name.startswith("nvme"):
         return head
     paths = [disk_counters(line) for path, line in lines.items() if drive_of_path(path) == name]
-    return summed(paths) if paths else head
+    if not paths:
+        return head
+    total = summed(paths)
+    return total if _told(total) > HEAD_COUNTS * _told(head) else head
+
+
+def _told(counters: DiskCounters) -> int:
+    return counters.read_bytes + counters.written_bytes + (counters.discarded_bytes or 0)
 
 
 def drive_of_path(name: str) -> str | None:

@@ -39,7 +39,14 @@ class Rapl:
         texts, faults = read_present(self._files)
         if not texts and faults and all(fault.endswith("Permission denied") for fault in faults):
             raise Unsupported(f"{faults[0]}: RAPL is open to root alone, run the agent as root")
-        joined = {domain: f"{text.strip()}|{self._ranges[domain]}" for domain, text in texts.items()}
+        joined, faults = {}, list(faults)
+        for domain, text in texts.items():
+            try:
+                whole_number(self._ranges[domain], f"{domain}: max_energy_range_uj")
+            except ValueError as error:  # of this domain alone
+                faults.append(str(error))
+            else:
+                joined[domain] = f"{text.strip()}|{self._ranges[domain]}"
         return reading_of(joined, faults, f"{self._powercap}: every RAPL domain is gone")
 
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:

@@ -62,8 +62,8 @@ def _hwmon_sensor(path: Path, prefix: str) -> Sensor:
     for suffix, field in (("max", "warning_degc"), ("crit", "critical_degc")):
         text = read_optional(directory / f"{prefix}_{suffix}")
         if text is not None:
-            with contextlib.suppress(ValueError):  # 0xFFFF K, 0 K and the like say that there is no limit
-                limits[field] = degrees_celsius(text)
+            with contextlib.suppress(ValueError):  # 0 and less, 0xFFFF K and the like say that there is no limit
+                limits[field] = plausible.limit_celsius(_celsius(text), "limit")
     return Sensor(tuple(sorted(tags.items())), limits, HeldFile(path))
 
 
@@ -79,10 +79,14 @@ def block_device_behind(device: Path) -> str | None:
 
 
 def degrees_celsius(text: str) -> float:
-    """The kernel's millidegrees. Raises ValueError on anything else, and on what is no temperature of a part (0 K)."""
+    """The kernel's millidegrees. Raises ValueError on anything else, and on what is no temperature of a part (0 K, 273 K)."""
+    return plausible.degrees_of_a_running_part(_celsius(text), "temperature")
+
+
+def _celsius(text: str) -> float:
     if not MILLIDEGREES.fullmatch(text.strip()):
         raise ValueError(f"temperature: millidegrees are expected, not {excerpt(text)}")
-    return plausible.degrees_celsius(int(text) / 1000.0, "temperature")
+    return int(text) / 1000.0
 
 
 class Temperature:

@@ -19,6 +19,7 @@ from datetime import datetime, timezone
 from typing import NamedTuple
 
 from daq_bench.telemetry_agent.base import plausible
+from daq_bench.telemetry_agent.base.inlet_names import is_margin
 from daq_bench.telemetry_agent.base.point import PointError, check_tag
 from daq_bench.telemetry_agent.base.tools import shown
 
@@ -102,7 +103,7 @@ def parse_sensors(text: str) -> tuple[list[SensorReading], list[str]]:
 
 def _temperature_fault(match: re.Match[str]) -> str:
     """Why this is no temperature; "" where it may be one, and for what is none: a margin in kelvin to a limit, which may be 0."""
-    if match["unit"] != "degrees C" or "margin" in match["name"].lower():
+    if match["unit"] != "degrees C" or is_margin(match["name"], float(match["value"])):
         return ""
     try:
         plausible.degrees_of_a_running_part(float(match["value"]), match["name"].strip())
@@ -121,7 +122,9 @@ def _is_sound(match: re.Match[str]) -> bool:
 
 
 def kind_and_field(reading: SensorReading) -> tuple[str, str] | None:
-    """Returns the quantity that the sensor measures and the field that holds it; None for a quantity that is not collected."""
+    """Returns the quantity that the sensor measures and the field that holds it; None for one that is not collected, as margins are not."""
+    if reading.unit == "degrees C" and is_margin(reading.sensor, reading.value):
+        return None
     if reading.unit == "percent":  # HPE's fans; elsewhere it is a load or a margin
         fan = reading.entity.split(".")[0] in FAN_ENTITIES or "fan" in reading.sensor.lower()
         return ("fan", "duty_percent") if fan else None

@@ -113,7 +113,14 @@ def health_fields(page: bytes, faults: list[str] | None = None) -> dict[str, Fie
     demand_page("health log", page)
     fields: dict[str, FieldValue] = {}
     for field, (first, size, factor) in HEALTH_FIELDS.items():
-        fields[field] = count(page, first, size, factor)
+        try:
+            value = count(page, first, size, factor)
+            fields[field] = plausible.within(plausible.HIGHEST.get(field), value, f"health log: {field}")
+        except ValueError as error:
+            if field not in plausible.HIGHEST:
+                raise
+            if faults is not None:
+                faults.append(str(error))
     composite = temperatures(page, faults).get(COMPOSITE)
     if composite is not None:
         fields["temperature_degc"] = composite
@@ -129,7 +136,7 @@ def temperatures(page: bytes, faults: list[str] | None = None) -> dict[str, floa
     for name, kelvin in raw.items():
         if kelvin:
             try:
-                found[name] = plausible.degrees_celsius(float(kelvin - KELVIN), f"health log: {name}")
+                found[name] = plausible.degrees_of_a_running_part(float(kelvin - KELVIN), f"health log: {name}")
             except ValueError as error:
                 if faults is not None:
                     faults.append(str(error))
@@ -146,8 +153,8 @@ def identity(page: bytes) -> Identity:
         model=page[24:64].decode("ascii", "replace").strip("\0 "),
         lists_pages=bool(page[261] & 0x20),
         sets_thermal_limits=bool(page[322] & 1),
-        warning_degc=float(warning - KELVIN) if warning else None,
-        critical_degc=float(critical - KELVIN) if critical else None,
+        warning_degc=_limit(warning),
+        critical_degc=_limit(critical),
         endurance_groups=count(page, 340, 2) if count(page, 96, 4) & ENDURANCE_GROUPS else 0,
         logs_events=page[261] & LOGS_EVENTS == LOGS_EVENTS,
     )
@@ -162,12 +169,18 @@ def supported_pages(page: bytes) -> frozenset[int]:
 def endurance_fields(page: bytes) -> dict[str, FieldValue]:
     """Fields of the measurement `smart_endurance` (log page 09h of one group). Raises ValueError for a page that is not sound."""
     demand_page("endurance group log", page)
-    return {
+    found = {
         name: count(page, *place) for name, place in ENDURANCE_FIELDS.items() if name != ESTIMATE or any(page[32:48])
     }
+    return {name: value for name, value in found.items() if value <= plausible.HIGHEST.get(name, value)}
 
 
 def thermal_limits(value: int) -> dict[str, FieldValue]:
     """The temperatures that the host has set (feature 10h): fields by name; 0 K is none."""
     found = {"thermal_management_1_degc": value >> 16 & 0xFFFF, "thermal_management_2_degc": value & 0xFFFF}
-    return {name: float(kelvin - KELVIN) for name, kelvin in found.items() if kelvin}
+    return {name: limit for name, kelvin in found.items() if (limit := _limit(kelvin)) is not None}
+
+
+def _limit(kelvin: int) -> float | None:
+    """Degrees C; None for what states no limit (0 K, 273 K, 0xFFFF)."""
+    return float(kelvin - KELVIN) if plausible.is_limit(float(kelvin - KELVIN)) else None

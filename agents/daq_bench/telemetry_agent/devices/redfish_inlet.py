@@ -8,10 +8,10 @@ names measures the air that comes in. A reading is a number in degrees Celsius; 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Callable, NamedTuple
 
+from daq_bench.telemetry_agent.base.inlet_names import is_named_inlet, is_of_a_part, without_mainboard
 from daq_bench.telemetry_agent.devices.kernel_text import visible
 
 AIR = ("Intake", "Room")  # PhysicalContext
@@ -21,13 +21,6 @@ WORKS = (None, "Enabled")  # Status.State; a BMC that leaves it out says nothing
 CELSIUS = (None, "Cel")  # Sensor.ReadingUnits, by UCUM
 # [P] A server switches itself off before 60 degrees C at its inlet. 64 and more is a room's air in Fahrenheit, 290 in kelvin.
 DEGC_MIN, DEGC_MAX = -40.0, 60.0
-OF_THE_INLET = re.compile(r"inlet|ambient|intake|(?<![a-z])amb(?![a-z])", re.IGNORECASE)
-# Parts that sensors are named after; a part's inlet or ambient is air that the server has warmed.
-OF_A_PART = re.compile(
-    r"(?<![a-z])(?:cpu|p\d|dts|vr|vrm|dimm|ram|mem|memory|pch|psu?|power supply|gpu|pcie|nic|ocp|nvme|ssd|hdd|disk|drive|m\.?2|bmc|mb|mos|"
-    r"backplane|bp|riser|mezz|raid|hba|exhaust|outlet)(?![a-z])|\bp\d+_|(?<![a-z])(?:cpu|gpu|psu|ps|dimm|nvme|vr|nic|hdd|ssd|bp|mb)\d",
-    re.IGNORECASE,
-)
 SENSORS_MAX = 16  # of one document
 NAME_CHARACTERS_MAX = 100
 # Chassis.ChassisType of what holds drives, parts or several servers.
@@ -65,18 +58,15 @@ def _intakes(rows: list[Mapping[str, Any]], *keys: str) -> tuple[list[Mapping[st
     Gigabyte's BMCs mark every sensor Intake: where a marked one is named after a part, names decide. Some (iDRAC 9, Lenovo, Intel) mark
     none and name them."""
     marked = [one for one in rows if one.get("PhysicalContext") in AIR]
-    wrong = [_name(one, *keys) for one in marked if OF_A_PART.search(_name(one, *keys))]
+    wrong = [_name(one, *keys) for one in marked if is_of_a_part(_name(one, *keys))]
     if marked and not wrong:
         return marked, []
     places = (*NOWHERE, *(AIR if wrong else ()))
     named = [one for one in rows if one.get("PhysicalContext") in places and is_named_inlet(_name(one, *keys))]
+    kept = without_mainboard(_name(one, *keys) for one in named)
+    named = [one for one in named if _name(one, *keys) in kept]
     faults = [f"the marks Intake and Room are not believed, {', '.join(wrong[:3])} has one"] if wrong else []
     return named, faults
-
-
-def is_named_inlet(name: str) -> bool:
-    """Says whether a sensor is named after the air that the server takes in, and after no part with an inlet of its own."""
-    return bool(OF_THE_INLET.search(name)) and not OF_A_PART.search(name)
 
 
 def of_metrics(document: Mapping[str, Any]) -> Found:

@@ -59,6 +59,9 @@ ATA_SECTORS = {"Total_LBAs_Written": "data_written_bytes", "Total_LBAs_Read": "d
 # [P] A drive that runs in a machine writes more than this, if only the machine's log; the units that makers use instead of a sector (MiB to
 # GiB) make a count thousands of times too small.
 USED_H, USED_BYTES_PER_H = 1000, 1e6
+# The other unit in which SSDs count under these names, and what none writes on average: 10 times its capacity a day is the most that makers
+# guarantee (write-intensive SSDs), for five years; SATA carries 600 MB/s.
+OTHER_UNIT_BYTES, CAPACITIES_PER_DAY_MAX, LIFE_H, LINK_BYTES_PER_H = 32 * 2**20, 10, 5 * 365 * 24, 600e6 * 3600
 UNITS = {"MiB": 2**20, "GiB": 2**30, "GB": 10**9}
 NAND_NAMES = ("NAND", "Flash", "Total_NAND")
 # ATA8-ACS device statistics: (page, offset) -> field; sectors are logical ones.
@@ -109,11 +112,6 @@ def whole_number(value: object, name: str, factor: int = 1) -> int:
     return value * factor
 
 
-def degrees(value: object, name: str) -> float:
-    """A temperature in degrees C."""
-    return plausible.degrees_celsius(_number(value, name), name)
-
-
 def reading(value: object, name: str) -> float:
     """The temperature of a drive that runs: 0 is what tools and controllers say for want of one."""
     return plausible.degrees_of_a_running_part(_number(value, name), name)
@@ -142,6 +140,9 @@ def health_fields(document: Mapping[str, Any], faults: list[str] | None = None) 
             if not isinstance(status["passed"], bool):
                 raise ValueError(f"smart_status.passed is {str(status['passed'])[:40]!r}, neither true nor false")
             fields["passed"] = status["passed"]
+    blank = False  # then smartctl has the hours and cycles from it, too
+    with _Sound([]):
+        blank = plausible.is_blank_health(_table(document, "nvme_smart_health_information_log"))
     current = temperatures(document).get(_sensor(document))
     if current is not None:
         fields["temperature_degc"] = current
@@ -150,10 +151,10 @@ def health_fields(document: Mapping[str, Any], faults: list[str] | None = None) 
         ("endurance_used", "current_percent", "percentage_used_percent"),
     ):
         with _Sound(faults):
-            if key in _table(document, table):
-                fields[field] = whole_number(document[table][key], f"{table}.{key}")
+            if key in _table(document, table) and not blank:
+                fields[field] = _within(field, whole_number(document[table][key], f"{table}.{key}"), f"{table}.{key}")
     with _Sound(faults):
-        if "power_cycle_count" in document:
+        if "power_cycle_count" in document and not blank:
             fields["power_cycles"] = whole_number(document["power_cycle_count"], "power_cycle_count")
     for part in (_nvme_fields, _ata_fields, _sas_fields):
         with _Sound(faults):
@@ -181,15 +182,13 @@ def temperatures(document: Mapping[str, Any], faults: list[str] | None = None) -
     """Degrees C by sensor: of an NVMe drive `composite` and sensor_1 to sensor_8, of another `drive`."""
     found: dict[str, float] = {}
     faults = [] if faults is None else faults
-    with _Sound(faults):
-        table = _table(document, "temperature")
-        if "current" in table:
-            found[_sensor(document)] = reading(table["current"], "temperature.current")
-        elif TEMPERATURE in _statistics(document):
-            name = "device statistics: Current Temperature"
-            found[DRIVE] = reading(_statistics(document)[TEMPERATURE], name)
-        elif (stated := _environmental(document)) is not None:
-            found[DRIVE] = reading(stated, "scsi_environmental_reports: current")
+    refused: list[str] = []
+    for value, name in _stated_temperatures(document, refused):
+        with _Sound(refused):
+            found[_sensor(document)] = reading(value, name)
+            break
+    else:
+        faults += refused
     with _Sound(faults):
         sensors = _table(document, "nvme_smart_health_information_log").get("temperature_sensors") or []
         if not isinstance(sensors, list):
@@ -201,13 +200,28 @@ def temperatures(document: Mapping[str, Any], faults: list[str] | None = None) -
     return found
 
 
-def _environmental(document: Mapping[str, Any]) -> object:
-    """The temperature of a SAS drive that states it in its environmental reports alone (log page 0Dh, subpage 01h): parameter 0's."""
-    reports = _table(document, "scsi_environmental_reports")
-    for key in sorted(reports):
-        if key.startswith("temperature") and "current" in _table(reports, key):
-            return _table(reports, key)["current"]
-    return None
+def _stated_temperatures(document: Mapping[str, Any], faults: list[str]) -> Iterator[tuple[object, str]]:
+    """(value, name) of each place where an answer states the drive's temperature; the first that can be one holds.
+
+    A SAS drive may state it in its environmental reports alone (log page 0Dh, subpage 01h), beside a 0 in smartctl's summary."""
+    with _Sound(faults):
+        table = _table(document, "temperature")
+        if "current" in table:
+            yield table["current"], "temperature.current"
+    if _sensor(document) != DRIVE:
+        return
+    with _Sound(faults):
+        statistics = _statistics(document)
+        if TEMPERATURE in statistics:
+            yield statistics[TEMPERATURE], "device statistics: Current Temperature"
+    with _Sound(faults):
+        reports = _table(document, "scsi_environmental_reports")
+        for key in sorted(reports):
+            if key.startswith("temperature"):
+                with _Sound(faults):
+                    current = _table(reports, key).get("current")
+                    if current is not None:
+                        yield current, f"scsi_environmental_reports.{key}.current"
 
 
 def limits_of_load(document: Mapping[str, Any]) -> dict[str, FieldValue]:
@@ -241,18 +255,25 @@ def limits(document: Mapping[str, Any], faults: list[str] | None = None) -> dict
     for field, value, name in stated:
         with _Sound(faults):
             if value is not None and value != 0:
-                found[field] = degrees(value, name)
+                found[field] = plausible.limit_celsius(_number(value, name), name)
     return found
+
+
+def _within(field: str, value: int, name: str) -> int:
+    """The count. Raises ValueError where its quantity cannot be as large."""
+    return plausible.within(plausible.HIGHEST.get(field), value, name)
 
 
 def _nvme_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, FieldValue]:
     log = _table(document, "nvme_smart_health_information_log")
     fields: dict[str, FieldValue] = {}
+    if plausible.is_blank_health(log):
+        raise ValueError("nvme_smart_health_information_log: all of it is the same bit, which is no page")
     for key, (field, factor) in NVME_FIELDS.items():
         with _Sound(faults):
             if key in log:
                 # Beside a number that JavaScript cannot hold, smartctl puts its digits.
-                fields[field] = whole_number(log.get(f"{key}_s", log[key]), key, factor)
+                fields[field] = _within(field, whole_number(log.get(f"{key}_s", log[key]), key, factor), key)
     return fields
 
 
@@ -262,6 +283,7 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
     counts_sectors = document.get("in_smartctl_database") is True and not _counts_in_stated_unit(document)
     sector_bytes = whole_number(document.get("logical_block_size", 512), "logical_block_size")
     hours = _table(document, "power_on_time").get("hours")
+    shown = _shows_sectors(document, sector_bytes)
     for row in _rows(_table(document, "ata_smart_attributes"), "table"):
         number, name = row.get("id"), str(row.get("name", ""))
         needed, field = ATA_FIELDS.get(number if isinstance(number, int) else 0, ("", ""))
@@ -283,13 +305,14 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
                 pass  # the unit that a name states wins
             elif name in ATA_SECTORS and counts_sectors:
                 # For a drive that smartctl does not know, this name is only the usual one.
-                fields[ATA_SECTORS[name]] = _in_sectors(_raw(row, name), name, sector_bytes, hours)
+                fields[ATA_SECTORS[name]] = _in_sectors(_raw(row, name), name, sector_bytes, hours, shown)
     statistics = _statistics(document)
     for place, field in STATISTICS.items():
         with _Sound(faults):
             if place in statistics:
                 factor = sector_bytes if place in SECTOR_STATISTICS else 1
-                value = whole_number(statistics[place], f"device statistics {place[0]}:{place[1]}", factor)
+                where = f"device statistics {place[0]}:{place[1]}"
+                value = _within(field, whole_number(statistics[place], where, factor), where)
                 stated = fields.get(field)
                 if field not in in_stated_unit or not isinstance(stated, int) or _agree(value, stated):
                     fields[field] = value
@@ -301,15 +324,48 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
     return fields
 
 
-def _in_sectors(sectors: int, name: str, sector_bytes: int, hours: object) -> int:
-    """Bytes. Raises ValueError where so few were written in so many hours that the drive counts in another unit than its attribute's
-    name says: Toshiba's HK4R counts 32 MiB, which makes 41 TB look like 0.6 GB."""
+def _in_sectors(sectors: int, name: str, sector_bytes: int, hours: object, shown: bool) -> int:
+    """Bytes. Raises ValueError where nothing shows that the drive counts in sectors, as the attribute's name says, or too few are
+    counted for its hours: Toshiba's HK4R counts 32 MiB, which makes 41 TB look like 0.6 GB."""
     count = whole_number(sectors, name, sector_bytes)
     if count and isinstance(hours, int) and hours >= USED_H and count / hours < USED_BYTES_PER_H:
         raise ValueError(
             f"{name} is {sectors}: {count} bytes in {hours} hours, so that its unit is none of {sector_bytes} B"
         )
+    if count and not shown:
+        raise ValueError(
+            f"{name} is {sectors} in a unit that is not known: {sector_bytes} B, or 32 MiB as some SSDs count it"
+        )
     return count
+
+
+def _shows_sectors(document: Mapping[str, Any], sector_bytes: int) -> bool:
+    """Does a drive count its LBAs in sectors? A disk that turns does. An SSD does where one of its counts, taken in 32 MiB, makes more than
+    it can have carried in its hours, or agrees in sectors with the device statistics or an attribute whose name states its unit."""
+    rpm, hours = document.get("rotation_rate"), _table(document, "power_on_time").get("hours")
+    if isinstance(rpm, int) and rpm > 0:
+        return True
+    capacity = _table(document, "user_capacity").get("bytes")
+    per_h = CAPACITIES_PER_DAY_MAX * capacity / 24 if isinstance(capacity, int) and capacity > 0 else LINK_BYTES_PER_H
+    most = per_h * (hours if isinstance(hours, int) and hours > 0 else LIFE_H)
+    statistics, known, counted = _statistics(document), set[tuple[str, int]](), list[tuple[str, int]]()
+    for place in SECTOR_STATISTICS:
+        with _Sound([]):
+            known.add((STATISTICS[place], whole_number(statistics.get(place), "", sector_bytes)))
+    for row in _rows(_table(document, "ata_smart_attributes"), "table"):
+        name = str(row.get("name", ""))
+        data = ATA_DATA.fullmatch(name)
+        with _Sound([]):  # what is wrong with it is told where it is read
+            if data and data["what"] not in NAND_NAMES:
+                field = "data_written_bytes" if data["way"] == "Writes" else "data_read_bytes"
+                known.add((field, _raw(row, name) * int(data["number"] or 1) * UNITS[data["unit"]]))
+            elif name in ATA_SECTORS:
+                counted.append((ATA_SECTORS[name], _raw(row, name)))
+    return any(
+        sectors * OTHER_UNIT_BYTES > most
+        or any(one == field and sectors and _agree(value, sectors * sector_bytes) for one, value in known)
+        for field, sectors in counted
+    )
 
 
 def _counts_in_stated_unit(document: Mapping[str, Any]) -> bool:
@@ -358,7 +414,7 @@ def _sas_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
     ):
         with _Sound(faults):
             if key in document:
-                fields[field] = whole_number(document[key], key)
+                fields[field] = _within(field, whole_number(document[key], key), key)
     log = _table(document, "scsi_error_counter_log")
     for way in ("read", "write", "verify"):
         for key, ending in SAS_COUNTS.items():

@@ -10,13 +10,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from daq_bench.bench_model.base import plausible
 from daq_bench.bench_model.bundle.line_protocol import Point
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.documents.derived import DriveTemperature, HottestSensor
 
 KERNELS, DRIVES_OWN, HEALTH = "temperature", "smart_temperature", "smart"
 MINUTES = "warning_temperature_time_min"  # of the health log: what the drive counted itself
-READINGS = ("temperature_degc", "warning_degc", "critical_degc")
+LIMITS = ("warning_degc", "critical_degc")
+READINGS = ("temperature_degc", *LIMITS)
 METRIC = "snb_record.drive_temperature_headroom"
 CRITICAL_METRIC = "snb_record.drive_critical_temperature_headroom"
 
@@ -33,7 +35,8 @@ def from_points(points: Iterable[Point], drives: list[str]) -> DriveTemperature:
     `headroom_degC` is null, and `reasons` says why, when it cannot be known."""
     of_target = [point for point in points if point.tags.get("device") in drives]
     counted = _minutes_above(of_target)
-    stated = [one for one in of_target if one.measurement != HEALTH and "temperature_degc" in one.fields]
+    every = [one for one in of_target if one.measurement != HEALTH and "temperature_degc" in one.fields]
+    stated = [one for one in map(_with_limits, every) if _is_reading(one)]
     of_drives = _best_watched(stated)
     hottest = max(_finite(stated), key=lambda point: float(point.fields["temperature_degc"]), default=None)
     unreadable = _unreadable(stated)
@@ -60,6 +63,25 @@ def from_points(points: Iterable[Point], drives: list[str]) -> DriveTemperature:
             metric: unreadable or _reason(drives, name) for metric, (samples, name) in missing.items() if not samples
         },
     )
+
+
+def _with_limits(point: Point) -> Point:
+    """Without a limit that is none, as older agents wrote it: 0, or below."""
+    none = [name for name in LIMITS if name in point.fields and _no_limit(float(point.fields[name]))]
+    if not none:
+        return point
+    fields = {name: value for name, value in point.fields.items() if name not in none}
+    return Point(point.measurement, point.tags, fields, point.time_ns)
+
+
+def _no_limit(value: float) -> bool:
+    return math.isfinite(value) and not plausible.is_limit(value)
+
+
+def _is_reading(point: Point) -> bool:
+    """What is no number is told of; 0, 273 K and the like are what a drive states that has not measured."""
+    value = float(point.fields["temperature_degc"])
+    return not math.isfinite(value) or plausible.is_running_degrees(value)
 
 
 def _sensor(point: Point) -> HottestSensor:
@@ -101,7 +123,7 @@ def _minutes_above(points: Iterable[Point]) -> str:
 
 
 def _limits(point: Point) -> bool:
-    return not {"warning_degc", "critical_degc"}.isdisjoint(point.fields)
+    return not set(LIMITS).isdisjoint(point.fields)
 
 
 def _samples(points: Iterable[Point], limit: str, drives: list[str]) -> list[tuple[float, float]]:

@@ -5,26 +5,26 @@ null, with the reason. Where IPMI and Redfish contradict each other, neither is 
 
 from __future__ import annotations
 
-import math
-import re
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from daq_bench.bench_model.base import plausible
+from daq_bench.bench_model.base.inlet_names import MARGIN, is_named_inlet, is_of_a_part, without_mainboard
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.line_protocol import Point
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.profiles.candidates import load_candidate
 
 NAME = "results/surroundings.json"
-INLET_NAMES = ("inlet", "ambient")
-# IPMI 2.0, table 43-13: parts with an inlet of their own: processor, disk, memory, power supply, add-in card, drive bay, module.
-ENTITIES_OF_PARTS = ("3", "4", "8", "10", "11", "20", "26", "32")
-PARTS = re.compile(
-    r"(?<![a-z])(?:psu?|pwr|power supply|cpu|gpu|dimm|pcie|nic|ocp|hdd|ssd|nvme)(?![a-z])", re.IGNORECASE
-)
-INLET_ENTITIES = ("55.", "64.")  # IPMI 2.0, table 43-13: air inlet (37h, and 40h as older firmware has it)
+# IPMI 2.0, table 43-13: parts with an inlet of their own: processor, disk, bay, memory, processor module, power supply, add-in card, power
+# system, expansion board, processor board, power, drive bay, fan, module, battery, switch, I/O.
+ENTITIES_OF_PARTS = {
+    *("3", "4", "5", "8", "9", "10", "11", "14", "16", "18", "19", "20", "21", "26", "27", "28", "29"),
+    *("31", "32", "40", "42", "43", "44", "45", "48", "49", "50", "51", "65"),
+}
+INLET_ENTITIES = frozenset({"55", "64"})  # the same: air inlet (37h, and 40h as older firmware has it)
 DEGC_MIN, DEGC_MAX = -40.0, 100.0  # air beyond is no reading
 REDFISH = "Redfish"
 MEASUREMENTS = frozenset({"ipmi_sensor", "redfish_sensor"})
@@ -48,8 +48,15 @@ def from_points(points: Iterable[Point], altitude_m: Any = None) -> Document:
     values: dict[str, list[float]] = {}
     for point in points:
         value = point.fields.get("temperature_degc")
-        if is_inlet(point) and isinstance(value, int | float) and math.isfinite(value) and DEGC_MIN < value < DEGC_MAX:
+        if (
+            is_inlet(point)
+            and isinstance(value, int | float)
+            and DEGC_MIN < value < DEGC_MAX
+            and plausible.is_running_degrees(value)
+        ):
             values.setdefault(_name(point), []).append(float(value))
+    told = without_mainboard(values)
+    values = {name: found for name, found in values.items() if name in told}
     reasons = {}
     contradiction = _contradiction(values)
     every = [] if contradiction else [one for found in values.values() for one in found]
@@ -74,10 +81,10 @@ def is_inlet(point: Point) -> bool:
         return True  # it holds nothing else
     if point.measurement != "ipmi_sensor":
         return False
-    sensor, entity = point.tags.get("sensor", ""), point.tags.get("entity", "")
-    named = any(name in sensor.lower() for name in INLET_NAMES)
-    of_a_part = entity.partition(".")[0] in ENTITIES_OF_PARTS or PARTS.search(sensor) is not None
-    return entity.startswith(INLET_ENTITIES) or (named and not of_a_part)
+    sensor, entity = point.tags.get("sensor", ""), point.tags.get("entity", "").partition(".")[0]
+    if entity in INLET_ENTITIES:  # the name wins: some BMCs file a part's inlet there
+        return not is_of_a_part(sensor) and not MARGIN.search(sensor)
+    return is_named_inlet(sensor) and entity not in ENTITIES_OF_PARTS
 
 
 def _name(point: Point) -> str:

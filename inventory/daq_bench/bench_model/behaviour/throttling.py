@@ -18,15 +18,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from daq_bench.bench_model.base import plausible
 from daq_bench.bench_model.behaviour.dips import Dip
 from daq_bench.bench_model.behaviour.smart_facts import Facts
-from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
+from daq_bench.bench_model.bundle.telemetry_tracks import THERMOMETERS, Track, Tracks
 
 TEMPERATURE_BIT = 0x02  # NVMe base specification, SMART / Health Information log, critical warning bit 1
 AROUND_S = 3.0  # [P] dips and sensors are sampled each second, not at one instant
 LOG_PERIOD_S = 10.0  # a drive's log is read this rarely: its signal may come so much later than the dip begins
 SILENT_S_MAX = 3 * LOG_PERIOD_S  # [P] a drive that was not read for longer has not answered for that time
-LIMIT_DEGC_MAX = 150.0  # no drive's warning temperature is above
 EVENTS = {  # counters that count throttling itself
     ("smart", "thermal_management_1_transitions"): "transitions to light throttling (TMT1)",
     ("smart", "thermal_management_2_transitions"): "transitions to heavy throttling (TMT2)",
@@ -40,7 +40,6 @@ COUNTERS = {
     ("smart", "critical_temperature_time_min"): "minutes above the critical temperature",
 }
 ENDS = {"thermal_throttling_events": 255.0}  # the others have 32 bits
-THERMOMETERS = ("temperature", "smart_temperature")
 STATUS = ("smart_ocp", "thermal_throttling_status")
 
 
@@ -181,7 +180,7 @@ def _thermometers(tracks: Tracks, drive: str) -> list[tuple[Track, float]]:
     found = []
     for name in THERMOMETERS:
         limit, degrees = (tracks.get(name, drive, field) for field in ("warning_degc", "temperature_degc"))
-        if limit and degrees and all(0 < value <= LIMIT_DEGC_MAX for value in limit.values):
+        if limit and degrees and all(map(plausible.is_limit, limit.values)):
             found.append((degrees, float(limit.values.min())))
     return found
 

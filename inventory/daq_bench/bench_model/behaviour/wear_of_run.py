@@ -10,6 +10,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from daq_bench.bench_model.base import plausible
 from daq_bench.bench_model.base.units import convert
 from daq_bench.bench_model.behaviour.smart_facts import pairs_of
 from daq_bench.bench_model.bundle.evidence import Document
@@ -25,6 +26,13 @@ PB = 1e15
 VALUES = ("used_percent", "used_growth_percent", "spare_margin_percent", "percent_per_pb")
 RATE_METRIC = "wear.percent_per_pb"
 NVME = "nvme_smart_health_information_log"
+PERCENTS = {  # smartctl's names: the quantity
+    "available_spare": "available_spare_percent",
+    "available_spare_threshold": "available_spare_threshold_percent",
+    "percentage_used": "percentage_used_percent",
+    "current_percent": "percentage_used_percent",
+    "scsi_percentage_used_endurance_indicator": "percentage_used_percent",
+}
 
 
 def of_bundle(bundle: Path, run: Document) -> Document | None:
@@ -127,13 +135,13 @@ def _used(document: Any) -> float | None:
 
 def _log(document: Any) -> Any:
     log = document.get(NVME)
-    return log if isinstance(log, dict) else {}
+    return log if isinstance(log, dict) and not plausible.is_blank_health(log) else {}
 
 
 def _number(table: Any, key: str) -> float | None:
     value = table.get(key)
     sound = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
-    return float(value) if sound else None
+    return float(value) if sound and value <= plausible.HIGHEST.get(PERCENTS.get(key, ""), value) else None
 
 
 def _said(value: float | None) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from daq_bench.bench_model.base import plausible
 from daq_bench.bench_model.bundle.columns import Column, Columns, read_columns
 from daq_bench.bench_model.bundle.line_protocol import Point
 from daq_bench.bench_model.bundle.telemetry_files import points_files
@@ -38,6 +39,7 @@ SUBJECTS = {
     "smart_temperature": "device",
     "temperature": "device",
 }
+THERMOMETERS = ("temperature", "smart_temperature")
 WHOLE_DRIVE = ("composite", "drive")  # sensors of smart_temperature that limits are about
 COMPOSITE = "Composite"  # NVMe's name for the temperature that WCTEMP and CCTEMP are about
 
@@ -119,7 +121,7 @@ def from_columns(spools: Iterable[Columns]) -> Tracks:
             subject = _subject(Point(measurement, dict(tags), {}, 0))
             if subject is not None:
                 parts[(measurement, subject, name)].append(column)
-    return Tracks({key: _joined(columns) for key, columns in parts.items()})
+    return _believed({key: _joined(columns) for key, columns in parts.items()})
 
 
 def _joined(columns: list[Column]) -> Track:
@@ -139,7 +141,22 @@ def from_points(points: Iterable[Point]) -> Tracks:
         for name, value in point.fields.items():
             if not isinstance(value, str):
                 samples[(point.measurement, subject, name)].append((point.time_ns / 1e9, float(value)))
-    return Tracks({key: _track(pairs) for key, pairs in samples.items()})
+    return _believed({key: _track(pairs) for key, pairs in samples.items()})
+
+
+def _believed(found: dict[tuple[str, str, str], Track]) -> Tracks:
+    """Without what no thermometer of a drive that runs can say, as older agents wrote it; what is no number stays, and is told of."""
+    rules = {"temperature_degc": plausible.is_running_degrees, "warning_degc": plausible.is_limit}
+    rules["critical_degc"] = plausible.is_limit
+    tracks = Tracks()
+    for key, track in found.items():
+        if key[0] in THERMOMETERS and key[2] in rules:
+            kept = np.array([not np.isfinite(value) or rules[key[2]](value) for value in track.values], dtype=bool)
+            if not kept.any():
+                continue
+            track = Track(track.times_s[kept], track.values[kept])
+        tracks.found[key] = track
+    return tracks
 
 
 def _subject(point: Point) -> str | None:

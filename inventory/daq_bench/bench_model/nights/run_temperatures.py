@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from daq_bench.bench_model.base import plausible
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.inlet_names import without_mainboard
 from daq_bench.bench_model.behaviour.surroundings import is_inlet
 from daq_bench.bench_model.bundle.files import LINE_MAX, REMEDY, SPOOL_BYTES_MAX, find_document, open_file
 from daq_bench.bench_model.bundle.line_protocol import parse_line
@@ -25,8 +27,10 @@ def temperatures_of(bundle: Path) -> dict[str, float]:
     """Median of the inlet's readings and the drives' highest, where the run has them, by name."""
     found: dict[str, float] = {}
     # By IPMI, as in the nights before; by Redfish where that alone tells.
-    by_source = ([value for file in points_files(bundle) for value in _inlet(file, start)] for start in STARTS)
-    inlet = next((values for values in by_source if values), [])
+    by_source = ([one for file in points_files(bundle) for one in _inlet(file, start)] for start in STARTS)
+    told = next((readings for readings in by_source if readings), [])
+    names = without_mainboard(name for name, _ in told)
+    inlet = [degrees for name, degrees in told if name in names]
     if inlet:
         found[INLET] = float(statistics.median(inlet))
     drive = _drive(find_document(bundle, "results/drive_temperature.json") or {})
@@ -35,7 +39,7 @@ def temperatures_of(bundle: Path) -> dict[str, float]:
     return found
 
 
-def _inlet(spool: Path, start: bytes) -> Iterator[float]:
+def _inlet(spool: Path, start: bytes) -> Iterator[tuple[str, float]]:
     """Looks for the BMC's lines alone, block by block: a spool may hold ten million others."""
     rest = b"\n"
     with open_file(spool.parent, spool.name, SPOOL_BYTES_MAX) as file:
@@ -48,8 +52,8 @@ def _inlet(spool: Path, start: bytes) -> Iterator[float]:
                 line = data[at + 1 : end].decode("utf-8", "replace")
                 if FIELD in line:
                     point = parse_line(line)
-                    if is_inlet(point):
-                        yield float(point.fields[FIELD])
+                    if is_inlet(point) and plausible.is_running_degrees(float(point.fields[FIELD])):
+                        yield point.tags.get("sensor", ""), float(point.fields[FIELD])
                 at = data.find(start, end, last)
             rest = data[last:]
             if len(rest) > LINE_MAX:

@@ -1,0 +1,51 @@
+"""Which sensor of a BMC is of the air that a server takes in, by its name.
+
+Promise: one rule for IPMI and Redfish. A part's inlet or ambient is air that the server has warmed, or a liquid, and never the server's.
+The agent and bench_model, which do not know each other, hold this file alike; a test compares them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+OF_THE_INLET = re.compile(r"inlet|ambient|intake|(?<![a-z])amb(?![a-z])", re.IGNORECASE)
+OF_A_PART = re.compile(
+    r"(?<![a-z])(?:"
+    r"cpus?|p(?=\d)|dts|vrm?s?|mos|dimms?|ram|mem|memory|pch|processor|processormodule|"
+    r"gpus?|gb(?=\d|_)|sxm|fpga|dpu|asic|hgx|retimer|"
+    r"psus?|ps|p/s|pwr|power supply|pdb|battery|bbu|hsc|"
+    r"pcie?|nic|lom|ocp|mezz|mezzanine|riser|raid|hba|qsfp|"
+    r"nvmes?|ssds?|hdds?|hds?|disks?|drives?|u\.?2|m\.?2|bp|back ?plane|"
+    r"bmc|fans?|exhaust|outlet|water|coolant|liquid|cdu|mb(?!\d*[\W_]*inlet)"
+    r")\d*(?![a-z])",
+    re.IGNORECASE,
+)
+# A mainboard's inlet is the only one of some OCP servers (MB_INLET_TEMP); NVIDIA's DGX and HPE's servers have it behind the front's.
+OF_THE_MAINBOARD = re.compile(r"(?<![a-z])(?:mb\d*|(?<!system )board)[\W_]*inlet", re.IGNORECASE)
+WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # GPUInlet: GPU Inlet
+# A distance to a limit in kelvin, which BMCs give in degrees C: Intel's Therm Margin and Therm Mgn, a processor's DTS below 0.
+MARGIN = re.compile(r"margin|(?<![a-z])mgn(?![a-z])", re.IGNORECASE)
+COUNTS_DOWN = re.compile(r"(?<![a-z])dts\d*(?![a-z])", re.IGNORECASE)
+
+
+def is_of_a_part(name: str) -> bool:
+    """Is it named after a part with an inlet or ambient of its own?"""
+    words = WORDS.sub(" ", name.replace("NVMe", "NVME").replace("PCIe", "PCIE"))
+    return any(OF_A_PART.search(one) for one in (name, words))
+
+
+def is_named_inlet(name: str) -> bool:
+    """Says whether a sensor is named after the air that the server takes in, and after no part with an inlet of its own."""
+    return bool(OF_THE_INLET.search(name)) and not is_of_a_part(name) and not MARGIN.search(name)
+
+
+def without_mainboard(names: Iterable[str]) -> set[str]:
+    """Those inlets, without a mainboard's where there is another: it is behind the front."""
+    every = set(names)
+    return {name for name in every if not OF_THE_MAINBOARD.search(name)} or every
+
+
+def is_margin(name: str, value: float) -> bool:
+    """Is it no temperature, but how far a part is from its limit?"""
+    return bool(MARGIN.search(name)) or (value < 0 and bool(COUNTS_DOWN.search(name)))
