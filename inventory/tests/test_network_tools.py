@@ -167,6 +167,19 @@ def test_what_is_left_at_the_end_belongs_to_the_interval_before(
     assert flow.samples_bytes_per_s == pytest.approx(samples)
 
 
+def test_a_fragment_at_the_begin_belongs_to_the_interval_behind_it() -> None:
+    flow = iperf3.parse(with_intervals((9e12, 0.0001), (1e9, 1.0), (1e9, 1.0)))
+    assert flow.samples_bytes_per_s == pytest.approx(((9e12 * 0.0001 + 1e9) / 1.0001 / 8, 1e9 / 8))
+
+
+@pytest.mark.parametrize(
+    ("before", "behind"), [("warning: no route to host\n", ""), ("", "\niperf Done.\n"), ("\n", "\n")]
+)
+def test_lines_around_the_document_do_not_lose_it(before: str, behind: str) -> None:
+    one = text("iperf3.json")
+    assert iperf3.parse(before + one + behind) == iperf3.parse(one)
+
+
 def test_two_documents_one_behind_the_other_are_named() -> None:
     one = text("iperf3.json")
     with pytest.raises(ValueError, match="printed 2 JSON documents"):

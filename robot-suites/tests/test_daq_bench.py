@@ -85,7 +85,16 @@ def test_a_wheel_has_our_name_at_its_top_twice_and_none_of_the_developers_tools(
     assert [file for file in files if file.startswith("..")] == ["../../../bin/daq-bench"]
     packages = {file.split("/")[1] for file in files if file.startswith("daq_bench/")}
     assert packages == {
-        *("analysis_reader", "bench_dashboards", "bench_model", "bench_report", "bundle", "rig", "telemetry_agent", "workloads")
+        *(
+            "analysis_reader",
+            "bench_dashboards",
+            "bench_model",
+            "bench_report",
+            "bundle",
+            "rig",
+            "telemetry_agent",
+            "workloads",
+        )
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from daq_bench.bench_model.behaviour.surroundings import is_inlet
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.fields import read_document
@@ -13,7 +14,6 @@ from daq_bench.bench_report.comparison.bundles import Source
 
 TOOLS = ("daqwriter", "hotstore", "fio", "mdadm", "nvme", "redis", "telemetry_agent")
 AMBIENT_K = 3.0  # [P] air inlet temperatures that differ by less are alike
-AIR_INLETS = ("55.", "64.")  # IPMI entities: air inlet, external environment
 STORAGE_SETTINGS = ("storage-purge", "storage-lba", "storage-filesystem")  # others name the drives themselves
 NOT_RECORDED = "not recorded"
 
@@ -119,7 +119,7 @@ def inlet_temperature(source: Source) -> float | None:
         found = [
             float(point.fields["temperature_degc"])
             for point in points_of_bundle(source.root, {"ipmi_sensor"})
-            if point.tags.get("entity", "").startswith(AIR_INLETS) and "temperature_degc" in point.fields
+            if is_inlet(point) and "temperature_degc" in point.fields
         ] or [float(point.fields["temperature_degc"]) for point in points_of_bundle(source.root, {"redfish_sensor"})]
     except ValueError as error:
         raise BundleError(str(source.root / "telemetry"), str(error)) from error

@@ -43,7 +43,7 @@ class Flow:
 def parse(text: str) -> Flow:
     """Raises ValueError."""
     try:
-        document = strict(text, doubled_keys=True)
+        document = strict(_between_braces(text), doubled_keys=True)
     except ValueError:
         if (printed := _documents(text)) > 1:
             raise ValueError(
@@ -61,6 +61,14 @@ def parse(text: str) -> Flow:
         start = document.get("start")
         version = start.get("version") if isinstance(start, dict) else None
         raise ValueError(f"{str(version or 'iperf3 of an unknown version')[:80]}: {str(error)[:400]}") from None
+
+
+def _between_braces(text: str) -> str:
+    """The lines from the first that begins with a brace to the last that ends with one: a library's warning may stand around them."""
+    lines = text.splitlines()
+    first = next((at for at, line in enumerate(lines) if line.startswith("{")), 0)
+    last = next((at for at in range(len(lines) - 1, first - 1, -1) if lines[at].rstrip().endswith("}")), len(lines) - 1)
+    return "\n".join(lines[first : last + 1])
 
 
 def _documents(text: str) -> int:
@@ -113,8 +121,8 @@ def _samples(document: dict[str, Any]) -> Iterator[float]:
     samples: list[tuple[float, float]] = []  # B/s, seconds
     for whole, lasted_s in zip(counted, seconds, strict=True):
         rate, lasted_s = _number(whole, "bits_per_second") / BITS, usual_s if lasted_s is None else lasted_s
-        if samples and lasted_s < FRAGMENT_SHARE * usual_s:
-            # The rest at the end, of a millisecond or so, says nothing by itself: it belongs to the interval before.
+        if samples and min(lasted_s, samples[-1][1]) < FRAGMENT_SHARE * usual_s:
+            # A fragment of a millisecond or so, at the end or at the begin, says nothing by itself: it belongs to its neighbour.
             before, before_s = samples.pop()
             rate, lasted_s = (before * before_s + rate * lasted_s) / (before_s + lasted_s), before_s + lasted_s
         samples.append((rate, lasted_s))
