@@ -54,7 +54,8 @@ def validate_all(layout: Layout, inventory_file: Path | None = None) -> Iterator
         candidate = load_profiles(Request(name, inventory=inventory), layout).candidate
         check_storage(layout, candidate)
         yield f"{inventory.name}: candidate {name}: {candidate.description}; {_danger(candidate)}"
-    for job in load_declared(inventory).jobs:
+    night = load_declared(inventory)
+    for job in night.jobs if night.declared else ():
         load_profiles(request_of_job(job, inventory), layout)
     for file in sorted((folder / "scenarios").glob("*.yml")):
         scenario = load_scenario(file)

@@ -31,6 +31,7 @@ class Plan:
     keeping: Keeping = EVERYTHING
     accept_wear: bool = False
     notify: Notify = NOBODY
+    declared: bool = True  # False: the inventory has none
 
 
 def load_plan(inventory: Path, candidates: Sequence[str] = (), scenario: str | None = None) -> Plan:
@@ -66,7 +67,7 @@ def load_declared(inventory: Path) -> Plan:
     for key in KEY:
         node = node.get(key) if isinstance(node, dict) else None
     if node is None:
-        return Plan((DEFAULT,))
+        return Plan((DEFAULT,), declared=False)
     check(source, "nightly-plan", KEY)
     document = plain(node)
     jobs = tuple(Job(**entry) for entry in document["runs"])
