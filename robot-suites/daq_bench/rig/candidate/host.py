@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -67,6 +68,14 @@ class Survey(Closed, frozen=True):
 def survey(machine: Machine, directory: Path | None = None) -> Survey:
     """Asks the candidate. Raises BenchError when it does not answer, or says something else than the bench's own program does."""
     return read(machine.call("probe", *([directory] if directory else [])), Survey, "the candidate's account of itself")
+
+
+def clock_of(machine: Machine) -> float:
+    """The candidate's clock, s since 1970. Raises BenchError when it does not answer, or says something else."""
+    said = machine.run(["date", "+%s.%N"], timeout_s=30).check("reading the candidate's clock").stdout
+    if not re.fullmatch(r"\d{1,12}(\.\d{1,9})?\n?", said):
+        raise BenchError(f"the candidate's clock reads {said[:80]!r}, which is no time")
+    return float(said)
 
 
 def check_identity(candidate: Candidate, found: Survey, directory_is_there: bool = True) -> list[IdentityCheck]:

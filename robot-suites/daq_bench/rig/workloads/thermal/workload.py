@@ -20,7 +20,7 @@ from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.bench_model.workloads.thermal.soak import PROBE, SOAK
 from daq_bench.rig.candidate.bmc import FanDuty
 from daq_bench.rig.candidate.context import RunContext
-from daq_bench.rig.candidate.host import Survey
+from daq_bench.rig.candidate.host import Survey, clock_of
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared import fio
 from daq_bench.rig.workloads.shared.base import Report, Workload
@@ -228,7 +228,7 @@ class Soak:
         return "time limit"
 
     def _clock_s(self) -> float:
-        return float(self._machine.run(["date", "+%s.%N"], timeout_s=30).check("reading the candidate's clock").stdout)
+        return clock_of(self._machine)
 
     def _cool_down(self, seconds: float) -> dict[str, float]:
         start = self._clock_s()
