@@ -151,6 +151,17 @@ def test_a_value_above_the_mean_of_its_samples_gains_nothing(inflated: float) ->
     assert decide("at_least", 9.0, 0.0, found).decision == "undecided"
 
 
+@pytest.mark.parametrize("samples", [[1169.0, 1652.0], [9500.0] * 49])
+def test_a_point_too_short_for_an_interval_asks_for_a_longer_one_and_is_no_fault_of_the_bench(
+    samples: list[float],
+) -> None:
+    """fio's log of half a second has two samples, of which the first is the ramp: their mean is far from the rate of the whole point."""
+    found = known({"values": [12_000.0], "series": [samples]})
+    assert found.interval is None and f"{len(samples)} samples are too few" in found.method
+    decided = decide("at_least", 9.0, 0.0, found)
+    assert decided.decision == "undecided" and "times as long" in decided.advice and "fault" not in decided.advice
+
+
 def test_a_series_whose_mean_is_not_the_value_is_no_evidence() -> None:
     document = repeated(9500.0)
     document["values"][2] = 12_000.0

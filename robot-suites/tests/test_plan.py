@@ -304,3 +304,10 @@ def test_a_path_that_fio_would_misread_is_told_by_the_plan(tmp_path: Path) -> No
     )
     assert not plan.can_pass
     assert any("in its path" in one.reason and "none of ; #" in one.remedy for one in plan.reasons)
+
+
+def test_the_rings_of_the_emulated_record_hold_all_of_it_so_that_a_slow_emulator_is_never_busy() -> None:
+    scenario = load_scenario(LAYOUT.inventory / "scenarios" / "snb-emulated.yml")
+    assert scenario.demand is not None
+    (buffers,) = (one.memory(scenario).size_bytes for one in workloads_of(scenario) if one.name == "snb_record")
+    assert buffers >= scenario.demand.offered_bytes_per_s * scenario.demand.duration_s

@@ -252,8 +252,18 @@ def qualified(
     words = ["--candidate", virtual_machine.instance.name, "--inventory", str(provisioned), "--target", "nand-raid0"]
     words += ["--scenario", str(scenario), "--requirement", str(requirement), "--influx-url", url]
     done = rig("qualify", "--yes", *words, "--runs", str(folder / "runs"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    return (folder / "runs" / "latest").resolve(), url
+    bundle = (folder / "runs" / "latest").resolve()
+    assert done.returncode == (3 if of_a_busy_host(bundle) else 0), done.stdout + done.stderr
+    return bundle, url
+
+
+def of_a_busy_host(bundle: Path) -> list[str]:
+    """What invalidates the run because the emulated CPUs got too little time: gaps of the telemetry, a slow answer of the clock, a source
+    that came late. Anything else that invalidates the run is a fault of the bench."""
+    invalid = [one for one in document(bundle / "verdict.json")["findings"] if one["invalidates"]]
+    slow = ("telemetry/", "facts/clock.json", "results/snb_record.json", "results/sensor_coverage.json")
+    assert all(file.startswith(slow) for one in invalid for file in one["evidence"]), invalid
+    return [one["text"] for one in invalid]
 
 
 def count(url: str, measurement: str, field: str, run: str) -> int:
@@ -263,7 +273,8 @@ def count(url: str, measurement: str, field: str, run: str) -> int:
 
 def test_a_run_on_emulated_drives_is_a_rehearsal_that_says_so(qualified: tuple[Path, str]) -> None:
     verdict = document(qualified[0] / "verdict.json")
-    assert (verdict["outcome"], verdict["declared_rehearsal"]) == ("INADMISSIBLE", True)
+    rehearsal = not of_a_busy_host(qualified[0])
+    assert (verdict["outcome"], verdict["declared_rehearsal"]) == ("INADMISSIBLE", rehearsal)
     assert any(reason.startswith("The candidate is a virtual machine") for reason in verdict["reasons"])
     run = document(qualified[0] / "run.json")
     assert (run["target"]["name"], run["target"]["filesystem"]) == ("nand-raid0", "xfs")

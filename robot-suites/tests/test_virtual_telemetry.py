@@ -16,7 +16,17 @@ from daq_bench.rig.telemetry.influx_server import LocalInflux
 from daq_bench.virtual_candidate.candidate import VirtualCandidate
 
 sys.path.insert(0, str(Path(__file__).parent))
-from test_virtual_rig import count, document, inventory, machine, provisioned, rig, server, short_profiles
+from test_virtual_rig import (
+    count,
+    document,
+    inventory,
+    machine,
+    of_a_busy_host,
+    provisioned,
+    rig,
+    server,
+    short_profiles,
+)
 
 __all__ = ["inventory", "machine", "provisioned", "server"]  # fixtures, for pytest to find
 
@@ -115,8 +125,9 @@ def over_lan(
     words = ["--candidate", virtual_machine.instance.name, "--inventory", str(alone), "--target", "nand-raid0"]
     words += ["--scenario", str(scenario), "--requirement", str(requirement), "--influx-url", url]
     done = rig("qualify", *words, "--runs", str(folder / "runs"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    return (folder / "runs" / "latest").resolve(), url
+    bundle = (folder / "runs" / "latest").resolve()
+    assert done.returncode == (3 if of_a_busy_host(bundle) else 0), done.stdout + done.stderr
+    return bundle, url
 
 
 @pytest.mark.campaign  # a whole run under emulation

@@ -265,7 +265,8 @@ def _series(metric: ResultMetric, measured: Measured, number: int) -> Sequence[f
         raise _NoIntervalError(f"{of}{metric.file} gives no series of its samples")
     if len(set(series)) > 1 and series in measured.series[: number - 1]:
         raise _NoIntervalError(f"{of}the same samples stand for an earlier repetition too")
-    _agree(measured.values[number - 1], series, of)
+    if len(series) >= SAMPLES_MIN:  # fewer give no interval, and the ramp in them is no contradiction
+        _agree(measured.values[number - 1], series, of)
     return series
 
 
