@@ -22,7 +22,7 @@ DEFAULT_TIMEOUT_S = 1200  # the first container of a machine is made of packages
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tests read the schemas and dashboards of the sources that lie here: git holds none of them."""
+    """Tests read the schemas and dashboards of the sources that lie here: git does not hold them."""
     if not hasattr(config, "workerinput"):  # once, and not in each process of pytest-xdist
         subprocess.run([GENERATED], check=True)
 

@@ -49,7 +49,7 @@ from ansible.module_utils.basic import AnsibleModule
 COMMAND_LINE_BAD = 1
 DEVICE_NOT_OPENED = 2
 MEANINGS = {
-    4: "some command to the drive failed or a checksum is wrong, so that parts may be missing; of its health that says nothing",
+    4: "some command to the drive failed or a checksum is wrong, so that parts may be missing; this says nothing about its health",
     8: "a problem of the drive: it says itself that it is failing",
     16: "a problem of the drive: an attribute that foretells failure is beyond its threshold",
     32: "an attribute was beyond its threshold in the past",
@@ -76,7 +76,7 @@ def number_of(text: str) -> float | None:
 
 
 def table_of(data: dict[str, Any], key: str) -> dict[str, Any]:
-    """Return an object of the answer; empty where it is none."""
+    """Return an object of the answer; empty for another type."""
     value = data.get(key)
     return value if isinstance(value, dict) else {}
 

@@ -64,7 +64,7 @@ def smart_document(name: str) -> dict[str, Any]:
 
 
 def document_of(text: str | bytes) -> dict[str, Any]:
-    """smartctl's JSON, behind lines that it may print before; empty where it is none."""
+    """smartctl's JSON, behind lines that it may print before; empty where it is no JSON."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
     begin = re.search(r"^[ \t]*\{", text, re.MULTILINE)
@@ -112,7 +112,7 @@ def ata_nand_bytes(document: dict[str, Any]) -> tuple[int, int] | None:
 
 
 def table(document: dict[str, Any], key: str) -> dict[str, Any]:
-    """An object of smartctl's answer; empty where it is none."""
+    """An object of smartctl's answer; empty for another type."""
     value = document.get(key)
     return value if isinstance(value, dict) else {}
 
