@@ -79,7 +79,7 @@ def _no_limit(value: float) -> bool:
 
 
 def _is_reading(point: Point) -> bool:
-    """Reports a value that is no number; a drive that has not measured states 0, 273 K and the like."""
+    """True for a plausible reading, not for 0, 273 K and the like; true also for no number, which is reported."""
     value = float(point.fields["temperature_degc"])
     return not math.isfinite(value) or plausible.is_running_degrees(value)
 

@@ -161,7 +161,7 @@ def _memory(deviations: Values) -> float:
 
 @cache
 def _variance_of_mean(window: int, memory: float) -> float:
-    """Variance factor of `window` neighbours of a first-order autoregressive process of variance 1."""
+    """Variance of the mean of `window` neighbours of a first-order autoregressive process of variance 1."""
     return (1 + 2 * sum((1 - lag / window) * memory**lag for lag in range(1, window))) / window
 
 
