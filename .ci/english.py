@@ -125,6 +125,6 @@ def is_read(path: PurePath) -> bool:
 def faults(root: Path) -> Iterator[str]:
     """The findings in every file below `root` that git tracks."""
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=root, check=True, capture_output=True, text=True).stdout
-    for path in map(PurePath, tracked.split("\0")):
+    for path in map(PurePath, sorted(set(tracked.split("\0")))):  # a file in conflict stands there three times
         if is_read(path) and (root / path).is_file():
             yield from findings(path, (root / path).read_text(encoding="utf-8"))
