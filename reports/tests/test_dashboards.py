@@ -356,7 +356,7 @@ def test_alert_rules_are_told_apart_and_say_what_is_wrong_and_what_to_do() -> No
     page = (REPOSITORY / "docs/dashboards.md").read_text(encoding="utf-8")
     for rule in rules:
         assert rule["labels"]["severity"] in ("critical", "warning")
-        assert f"| {rule['title']} |" in page
+        assert f"- **{rule['title']}** ({rule['labels']['severity']})\n" in page
         texts = rule["annotations"]
         assert texts.keys() == {"summary", "description"}
         assert texts["summary"].endswith(".") and "{{ .Labels.host }}" in texts["summary"]
