@@ -21,8 +21,8 @@ from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.run.watch import CLOSING_PHASE
 from daq_bench.rig.telemetry.influx_server import LocalInflux
 from daq_bench.telemetry_agent.base.point import Encoder, FieldValue, Point
+from daq_bench.virtual_candidate.ports import free_ports
 
-TEST_PORT = 18520
 MINUTE_NS = 60 * 10**9
 HOUR = 60  # minutes
 DAY = 24 * HOUR
@@ -235,7 +235,7 @@ EXPECTED = {
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """InfluxDB 1.8, as the bench itself starts it."""
     made = LocalInflux(Layout().influxd, tmp_path_factory.mktemp("influxdb-alerts"))
-    yield Server(made.start(TEST_PORT))
+    yield Server(made.start(free_ports(1)[0]))
     made.stop()
 
 
