@@ -17,7 +17,7 @@ GENERATED = Path(__file__).parent / "ansible" / "bootstrap" / "generated.sh"
 PROGRESS_VARIABLE = "TEST_PROGRESS"
 TENTH_VARIABLE = "CAMPAIGN_TENTH"  # of .ci/checks.py: each tenth campaign, from this one on
 # A test that takes so long hangs, however busy the machine is: the longest takes a tenth of it on two quiet cores.
-TIMEOUT_S = {"campaign": 7200, "integration": 2400, "virtual": 2400, "influx2": 2400}
+TIMEOUT_S = {"campaign": 7200, "integration": 2400, "virtual": 3300, "influx2": 2400}
 DEFAULT_TIMEOUT_S = 1200  # the first container of a machine is made of packages, in up to 900 s
 
 
