@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes what git does not hold: the JSON Schemas of the documents that have types, into inventory/schemas, and Grafana's dashboards, into
-# reports/dashboards. Needs .venv (python.sh).
+# Writes what git does not hold: the JSON Schemas of the documents that have types, into inventory/schemas, and Grafana's dashboards and
+# alert rules, into reports/dashboards. Needs .venv (python.sh).
 # Promises: nothing to do -> nothing said, no Python, well under a second. Written again when a source is newer than the last time (the stamp
 # is written last), or a file is missing. Two runs at once wait for each other.
 #
@@ -14,7 +14,7 @@ readonly SCHEMAS="${REPO_ROOT}/inventory/schemas" DASHBOARDS="${REPO_ROOT}/repor
 readonly SOURCES=("${REPO_ROOT}/inventory/daq_bench/bench_model" "${REPO_ROOT}/reports/daq_bench/bench_dashboards" "${REPO_ROOT}/inventory/metrics.yml"
   "${REPO_ROOT}/.venv/.bench-requirements")
 
-files() { ls -- "${SCHEMAS}" "${DASHBOARDS}" 2>/dev/null; }
+files() { ls -- "${SCHEMAS}" "${DASHBOARDS}" "${DASHBOARDS}/alerting" 2>/dev/null; }
 
 newer_sources() {
   find "${SOURCES[@]}" \( -name '*.py' -o -name metrics.yml -o -name .bench-requirements \) -newer "${STAMP}" -print -quit

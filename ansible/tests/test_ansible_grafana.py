@@ -77,21 +77,29 @@ def test_grafana_gets_data_source_and_dashboards_and_loses_them_again(tmp_path: 
         for file in DASHBOARDS.glob("*.json"):
             shutil.copy(file, dashboards)
         (dashboards / "host.json").write_text('{"schemaVersion": 39}')
+        (dashboards / "alerting").mkdir()
+        shutil.copy(DASHBOARDS / "alerting" / "daq-bench.json", dashboards / "alerting")
         variables["grafana_report_base_url"] = "https://bench.example.org/runs"
         assert run("apply").code == 0
-        for file in set(dashboards.iterdir()) - {dashboards / "host.json"}:
+        alerts = "/etc/grafana/provisioning/alerting/daq-bench.json"
+        assert host.ssh(f"cat {alerts}").stdout == (DASHBOARDS / "alerting" / "daq-bench.json").read_text(
+            encoding="utf-8"
+        )
+        for file in set(dashboards.glob("*.json")) - {dashboards / "host.json"}:
             there = json.loads(host.ssh(f"cat /etc/grafana/daq-bench-dashboards/{file.name}").stdout)
             sent = file.read_text(encoding="utf-8").replace("/daq-bench-runs", variables["grafana_report_base_url"])
             assert there == json.loads(sent), file.name
         second = run("apply")
         assert (second.code, second.changed) == (0, 0), second.output
         (dashboards / "host.json").unlink()
+        (dashboards / "alerting" / "daq-bench.json").unlink()
         changed = {**SECRETS, "BENCH_GRAFANA_ADMIN_PASSWORD": "other-s3cret"}
         third = run("apply", secrets=changed)
         assert third.code == 0, third.output
         assert host.ssh("ls /etc/grafana/daq-bench-dashboards").stdout.split() == sorted(
             file.name for file in DASHBOARDS.glob("*.json")
         )
+        assert host.ssh(f"test -e {alerts}").returncode == 1
         wrong = run("verify")
         assert wrong.code != 0
         assert "401: another administrator's password" in wrong.text

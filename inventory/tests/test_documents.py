@@ -85,11 +85,13 @@ def test_a_clone_gets_what_git_does_not_hold_and_again_what_is_missing_or_older(
     said = "generated: inventory/schemas and reports/dashboards are written\n"
     assert (generated(), generated()) == (said, "")
     assert schema.read_text(encoding="utf-8") == dict(schemas())["run.schema.json"]
-    assert {file.name for file in board.iterdir()} == {
+    assert {file.name for file in board.glob("*.json")} == {
         f"daq-bench-{name}.json" for name in ("compare", "drives", "fleet", "live")
     }
-    schema.unlink()
-    assert (generated(), generated()) == (said, "") and schema.exists()
+    alerts = board / "alerting" / "daq-bench.json"
+    for file in (schema, alerts):
+        file.unlink()
+        assert (generated(), generated()) == (said, "") and file.exists()
     table = clone / "inventory" / "daq_bench" / "bench_model" / "evidence" / "schemas.py"
     table.write_text(table.read_text(encoding="utf-8").replace('"event.json": Event', '"else.json": Event'), "utf-8")
     assert generated() == said

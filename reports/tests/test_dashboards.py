@@ -11,19 +11,33 @@ from typing import Any
 
 import pytest
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import alerting as grafana_alerting
 from grafana_foundation_sdk.models import bargauge, heatmap, stat, statetimeline, table, timeseries, units
 from grafana_foundation_sdk.models import dashboard as grafana
+from grafana_foundation_sdk.models import expr as grafana_expr
 
-from daq_bench.bench_dashboards import catalogue
+from daq_bench.bench_dashboards import alerts, catalogue
+from daq_bench.bench_dashboards.boards.fleet import MARGIN
 from daq_bench.bench_dashboards.catalogue import DASHBOARDS, FOLDER, files
 from daq_bench.bench_dashboards.common import HERE
 from daq_bench.bench_dashboards.dashboard import Dashboard
 from daq_bench.bench_dashboards.declared import Declared
 from daq_bench.bench_dashboards.furniture import TagValues
-from daq_bench.bench_dashboards.influxql import Query, chosen, equals, highest, last, mean, over_time, value
+from daq_bench.bench_dashboards.influxql import (
+    Query,
+    chosen,
+    equals,
+    highest,
+    last,
+    mean,
+    over_time,
+    present_as,
+    total,
+    value,
+)
 from daq_bench.bench_dashboards.interpolation import Every, Range, interpolated
 from daq_bench.bench_dashboards.layout import Row, Section, placed
-from daq_bench.bench_dashboards.looks import Unit
+from daq_bench.bench_dashboards.looks import MARGIN_TO_WARNING, NONE_ALLOWED, Unit
 from daq_bench.bench_dashboards.panels import SLOW, Stat, Target, TimeSeries
 from daq_bench.bench_dashboards.preview import write_preview
 from daq_bench.bench_model.base.errors import BenchError
@@ -63,7 +77,7 @@ def test_writing_removes_old_dashboards_of_the_bench_and_nobody_elses(tmp_path: 
     for name in ("daq-bench-old.json", "mine.json", "README.md"):
         (tmp_path / name).write_text("{}")
     catalogue.write(tmp_path)
-    assert {file.name for file in tmp_path.iterdir()} == {*files(DECLARED), "mine.json", "README.md"}
+    assert {file.name for file in tmp_path.iterdir()} == {*files(DECLARED), "alerting", "mine.json", "README.md"}
 
 
 @pytest.mark.parametrize("document", FILES.values(), ids=FILES)
@@ -289,6 +303,103 @@ def test_annotations_have_an_end_where_they_say_so() -> None:
             span = "\"extent\" = 'span'" in target["query"]
             assert ('"end_ms"' in target["query"]) is span, annotation["name"]
             assert target["timeEndColumn"] == "bench_event.end_ms"
+
+
+# --- alert rules ---
+
+ALERTS = json.loads(alerts.text(DECLARED))
+REPOSITORY = FOLDER.parents[1]
+
+
+def test_the_file_of_alert_rules_is_made_where_the_role_takes_it() -> None:
+    assert (FOLDER / catalogue.ALERTS_FILE).read_text(encoding="utf-8") == alerts.text(DECLARED)
+    role = (REPOSITORY / "ansible/roles/grafana/vars/main.yml").read_text(encoding="utf-8")
+    assert f"/{catalogue.ALERTS_FILE.as_posix()}'" in role
+    assert f"__grafana_data_source: {alerts.DATA_SOURCE}\n" in role
+    provider = REPOSITORY / "ansible/roles/grafana/templates/dashboards.yaml.j2"
+    assert f"folder: {alerts.FOLDER}\n" in provider.read_text(encoding="utf-8"), "one folder for both"
+
+
+def test_grafanas_own_types_know_every_key_of_an_alert_rule() -> None:
+    """The file's keys are those of Grafana's provisioning API, but for the group's, and but for a range in seconds."""
+    assert ALERTS.keys() == {"apiVersion", "groups"} and ALERTS["apiVersion"] == 1
+    (group,) = ALERTS["groups"]
+    assert group.keys() == {"orgId", "name", "folder", "interval", "rules"}
+    for rule in group["rules"]:
+        again = json.loads(JSONEncoder(sort_keys=True).encode(grafana_alerting.Rule.from_json(rule)))
+        assert [path for path in missing(rule, again) if not path.startswith(".data.")] == []
+        assert (rule["noDataState"], rule["execErrState"]) == ("OK", "Error")
+        known = {
+            "reduce": grafana_expr.TypeReduce,
+            "math": grafana_expr.TypeMath,
+            "threshold": grafana_expr.TypeThreshold,
+        }
+        for asked in rule["data"]:
+            assert asked.keys() == {"refId", "queryType", "relativeTimeRange", "datasourceUid", "model"}
+            assert asked["relativeTimeRange"].keys() == {"from", "to"}
+            model = asked["model"]
+            if asked["datasourceUid"] == "__expr__":
+                kind = known[model["type"]]
+                assert list(missing(model, json.loads(JSONEncoder().encode(kind.from_json(model))))) == [], model
+            else:
+                assert (asked["datasourceUid"], model["rawQuery"], model["resultFormat"]) == (
+                    "daq-bench",
+                    True,
+                    "time_series",
+                )
+
+
+def test_alert_rules_are_told_apart_and_say_what_is_wrong_and_what_to_do() -> None:
+    (group,) = ALERTS["groups"]
+    rules = group["rules"]
+    assert len({rule["uid"] for rule in rules}) == len({rule["title"] for rule in rules}) == len(rules)
+    page = (REPOSITORY / "docs/dashboards.md").read_text(encoding="utf-8")
+    for rule in rules:
+        assert rule["labels"]["severity"] in ("critical", "warning")
+        assert f"- **{rule['title']}** ({rule['labels']['severity']})\n" in page
+        texts = rule["annotations"]
+        assert texts.keys() == {"summary", "description"}
+        assert texts["summary"].endswith(".") and "{{ .Labels.host }}" in texts["summary"]
+        # Provisioning expands dollar signs in annotations; and a name that is no letter is no name in a math expression.
+        assert "$" not in "".join(texts.values())
+        named = set(re.findall(r"\.Labels\.(\w+)", texts["summary"]))
+        grouped = re.findall(r"GROUP BY ([^)]*)$", rule["data"][0]["model"]["query"])
+        assert named <= set(re.findall(r"\w+", grouped[0])), rule["title"]
+        assert all(
+            re.fullmatch("[A-Z]", one["refId"]) and one["refId"] == one["model"]["refId"] for one in rule["data"]
+        )
+
+
+ADDED_UP = {
+    name: Query(name, (present_as(1, of).named("x"),)) for name, of in (("smart", "passed"), ("bench_event", "text"))
+}
+
+
+@pytest.mark.parametrize(
+    ("query", "complaint"),
+    [
+        (Query("daqwriter", (highest("lost"),)), "daqwriter has no field 'lost'"),
+        (Query((Query("smart", (present_as(1, "passes").named("x"),)),), (total("x"),)), "smart has no field 'passes'"),
+        (Query((Query("smart", (value("passed").named("x"),)),), (total("y"),)), "y is no column or group"),
+        (
+            Query((ADDED_UP["smart"], ADDED_UP["bench_event"]), (total("x"),)),
+            "nothing up across measurements",
+        ),
+    ],
+)  # fmt: skip
+def test_an_alert_rule_of_undeclared_names_fails_the_build(query: Query, complaint: str) -> None:
+    with pytest.raises((BenchError, ValueError), match=f"alert rule t: .*{complaint}"):
+        alerts.Rule("u", "t", "warning", "s", "r", query, 60).json(DECLARED)
+
+
+def test_limits_of_alert_rules_are_those_of_the_tiles() -> None:
+    by_uid = {
+        rule["uid"]: rule["data"][-1]["model"]["conditions"][0]["evaluator"] for rule in ALERTS["groups"][0]["rules"]
+    }
+    assert by_uid["daq-bench-temperature"] == {"type": "lt", "params": [MARGIN_TO_WARNING.steps[1][0]]}
+    assert by_uid["daq-bench-margin"] == {"type": "lt", "params": [MARGIN.steps[0][0]]}
+    assert by_uid["daq-bench-loss"] == {"type": "gt", "params": [NONE_ALLOWED.steps[0][0] - 1]}
+    assert alerts.BAR_LASTS_S == 36 * 3600
 
 
 # --- refusals of the builder ---

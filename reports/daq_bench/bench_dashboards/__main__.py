@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog=f"{called} dashboards" if called else "bench_dashboards", description="Grafana dashboards of the bench."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("write", help="write reports/dashboards/*.json")
+    commands.add_parser("write", help="write reports/dashboards/*.json and its alerting/*.json")
     preview = commands.add_parser("preview", help="write an HTML page with each dashboard's layout")
     preview.add_argument("file", type=Path)
     trial = commands.add_parser("try", help="run every query on an InfluxDB and say which give no rows")

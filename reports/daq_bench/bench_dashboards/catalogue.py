@@ -1,9 +1,10 @@
-"""All dashboards, and their files in reports/dashboards/."""
+"""All dashboards and alert rules, and their files in reports/dashboards/."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from daq_bench.bench_dashboards import alerts
 from daq_bench.bench_dashboards.boards import compare, drive_health, fleet, run_live
 from daq_bench.bench_dashboards.dashboard import Dashboard
 from daq_bench.bench_dashboards.declared import Declared
@@ -15,6 +16,7 @@ DASHBOARDS: tuple[Dashboard, ...] = (
     fleet.DASHBOARD,
     compare.DASHBOARD,
 )
+ALERTS_FILE = Path("alerting") / "daq-bench.json"  # a folder of its own: Grafana takes alert rules from another place
 FOLDER = REPOSITORY / "reports" / "dashboards" if IN_CHECKOUT else Path("dashboards")
 
 
@@ -25,11 +27,13 @@ def files(declared: Declared) -> dict[str, str]:
 
 def write(folder: Path = FOLDER) -> list[Path]:
     """Writes all files and removes those of ours that no dashboard has; nothing is written when one cannot be made."""
-    made = files(Declared.load())
-    folder.mkdir(parents=True, exist_ok=True)
+    declared = Declared.load()
+    made, rules = files(declared), alerts.text(declared)
+    (folder / ALERTS_FILE).parent.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("daq-bench-*.json"):
         if old.name not in made:
             old.unlink()
     for name, text in made.items():
         (folder / name).write_text(text, encoding="utf-8")
-    return [folder / name for name in made]
+    (folder / ALERTS_FILE).write_text(rules, encoding="utf-8")
+    return [*(folder / name for name in made), folder / ALERTS_FILE]

@@ -102,6 +102,15 @@ def count(name: str) -> Expression:
     return _call("count", value(name), numeric=False)
 
 
+def total(name: str) -> Expression:
+    return _call("sum", value(name))
+
+
+def present_as(worth: int, name: str) -> Expression:
+    """`worth` where the field has any value, of whatever type: what several queries found is added up by it."""
+    return Expression(f"(count({quoted(name)}) * 0.0 + {_number(worth)})", frozenset({name}))
+
+
 def whole(of: Expression) -> Expression:
     """Rounded down."""
     return _call("floor", of)
@@ -165,11 +174,17 @@ def above(name: str, bound: int) -> Condition:
     return Condition(f"{quoted(name)} > {bound}", field=name)
 
 
+def since(duration_s: int) -> Condition:
+    """Points of the last `duration_s`, by the server's clock, and points of the future: those of a candidate whose clock is ahead."""
+    return Condition(f"time >= now() - {duration_s}s")
+
+
 @dataclass(frozen=True)
 class Query:
-    """One SELECT. `source` is a measurement, or a query whose columns and tags are then the fields and tags."""
+    """One SELECT. `source` is a measurement, or a query whose columns and tags are then the fields and tags, or several of them: of one
+    measurement, since InfluxQL keeps series of different measurements apart."""
 
-    source: str | Query
+    source: str | Query | tuple[Query, ...]
     select: tuple[Expression, ...]
     where: tuple[Condition, ...] = ()
     by: tuple[str, ...] = ()
@@ -198,25 +213,35 @@ class Query:
         return " ".join(parts)
 
     def _from(self) -> str:
-        if isinstance(self.source, Query):
-            return f"({self.source.render()})"
-        return f"{quoted(self.policy)}.{quoted(self.source)}" if self.policy else quoted(self.source)
+        if isinstance(self.source, str):
+            return f"{quoted(self.policy)}.{quoted(self.source)}" if self.policy else quoted(self.source)
+        return ", ".join(f"({inner.render()})" for inner in self._inner)
+
+    @property
+    def _inner(self) -> tuple[Query, ...]:
+        """The queries that it reads from, if it reads from queries."""
+        if isinstance(self.source, str):
+            return ()
+        return (self.source,) if isinstance(self.source, Query) else self.source
 
     @property
     def variables(self) -> frozenset[str]:
         own = frozenset(one.variable for one in self.where if one.variable)
-        return own | self.source.variables if isinstance(self.source, Query) else own
+        return own.union(*(inner.variables for inner in self._inner))
 
     @property
     def measurement(self) -> str:
         """The measurement at the bottom."""
-        return self.source.measurement if isinstance(self.source, Query) else self.source
+        return self.source if isinstance(self.source, str) else self._inner[0].measurement
 
     def check(self, declared: Declared, where: str) -> None:
         """Raises BenchError for a measurement, field or tag that is not declared, or of the wrong type; `where` names the query."""
-        if isinstance(self.source, Query):
-            self.source.check(declared, where)
-            self._check_columns(self.source, where)
+        if not isinstance(self.source, str):
+            for inner in self._inner:
+                inner.check(declared, where)
+                self._check_columns(inner, where)
+            if len({inner.measurement for inner in self._inner}) > 1:
+                raise ValueError(f"{where}: InfluxQL adds nothing up across measurements")
             return
         measurement = declared.measurement(self.source, where)
         measurement.require_tags((*self.by, *self.tags, *(one.tag for one in self.where if one.tag)), where)
@@ -236,8 +261,8 @@ class Query:
 
     def used(self) -> frozenset[tuple[str, str]]:
         """(measurement, field) of everything that is read."""
-        if isinstance(self.source, Query):
-            return self.source.used()
+        if not isinstance(self.source, str):
+            return frozenset[tuple[str, str]]().union(*(inner.used() for inner in self._inner))
         return frozenset((self.source, name) for name in self._fields())
 
 

@@ -72,7 +72,8 @@ EMPTY: Json = {
 }
 PLAIN = Thresholds(Colour.PLAIN)
 NONE_ALLOWED = Thresholds(Colour.GOOD, ((1, Colour.BAD),))
-MARGIN_TO_WARNING = Thresholds(Colour.BAD, ((0, Colour.ALARM), (5, Colour.WATCH), (10, Colour.GOOD)))
+NEAR_WARNING_K = 5
+MARGIN_TO_WARNING = Thresholds(Colour.BAD, ((0, Colour.ALARM), (NEAR_WARNING_K, Colour.WATCH), (10, Colour.GOOD)))
 NONE_EXPECTED = Thresholds(Colour.GOOD, ((1, Colour.ALARM),))
 
 

@@ -32,7 +32,11 @@ class Server:
     token: str = ""
 
     def rows(self, query: str) -> list[list[Any]]:
-        """All rows of all series. Raises BenchError with the server's words; InfluxQL errors come with HTTP 200."""
+        """All rows of all series. Raises BenchError as `series` does."""
+        return [row for _, rows in self.series(query) for row in rows]
+
+    def series(self, query: str) -> list[tuple[dict[str, str], list[list[Any]]]]:
+        """Tags and rows of each series. Raises BenchError with the server's words; InfluxQL errors come with HTTP 200."""
         data = urllib.parse.urlencode({"db": self.database, "q": query, "epoch": "ms"}).encode()
         request = urllib.request.Request(f"{self.url}/query", data)
         if ":" in self.token:
@@ -49,7 +53,7 @@ class Server:
         failed = document.get("error") or document["results"][0].get("error")
         if failed:
             raise BenchError(f"{query}: {failed}")
-        return [row for series in document["results"][0].get("series", []) for row in series["values"]]
+        return [(series.get("tags", {}), series["values"]) for series in document["results"][0].get("series", [])]
 
 
 @dataclass(frozen=True)

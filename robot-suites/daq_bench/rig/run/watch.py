@@ -19,6 +19,8 @@ from daq_bench.rig.telemetry.influx_counts import counts_document
 from daq_bench.rig.telemetry.influx_server import DEFAULT_PORT, LocalInflux
 from daq_bench.rig.telemetry.remote_agent import RemoteAgent
 
+CLOSING_PHASE = "telemetry"  # by the event that begins it, alert rules know that the agent will be silent soon
+
 
 class Watch:
     """`asked`: the InfluxDB that the users named, if any, and `problem`: why it takes no telemetry at present, if it does not."""
@@ -81,7 +83,7 @@ class Watch:
 
     def _end(self, agent: Agent | RemoteAgent, influx: Influx) -> None:
         """Ends the agent, and counts what InfluxDB holds only then: its last points are delivered as it ends."""
-        announce_clean_up(self._bundle, "telemetry", "delivering the last points and closing the account")
+        announce_clean_up(self._bundle, CLOSING_PHASE, "delivering the last points and closing the account")
         stopped_utc = now_utc()
         try:
             status = agent.stop()
