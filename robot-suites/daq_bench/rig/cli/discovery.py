@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.profiles.candidates import PLAIN
+from daq_bench.bench_model.profiles.connection_entries import PLAIN
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.cli.arguments import Command, add_inventory, add_json, port, print_document

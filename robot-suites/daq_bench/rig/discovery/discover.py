@@ -12,8 +12,9 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.profiles.candidates import PLAIN, TEMPLATE_MARKS, load_candidate
+from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.common import plain
+from daq_bench.bench_model.profiles.connection_entries import PLAIN, TEMPLATE_MARKS
 from daq_bench.bench_model.profiles.yaml_source import read_yaml
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.connection import LOCAL, connection_of
