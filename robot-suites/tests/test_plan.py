@@ -61,7 +61,7 @@ def test_the_reasons_against_a_rehearsals_pass_are_the_verdicts_own_each_with_it
     (scratch,) = [remedy for reason, remedy in said.items() if reason.startswith("The target is a scratch file")]
     assert "target of kind filesystem or raw-device" in scratch
     (record,) = [remedy for reason, remedy in said.items() if reason.startswith("snb_record asks for less")]
-    assert "SCENARIO=" in record and "snb-100s" in record
+    assert "--scenario " in record and "snb-100s" in record
     (few,) = [remedy for reason, remedy in said.items() if reason.startswith("SNB-07")]
     assert few.startswith("Ask for 6 repetitions")
 

@@ -110,6 +110,8 @@ HOSTS = ("all", "children", "candidates", "hosts")
 
 def _hosts(source: YamlSource) -> dict[str, Any]:
     node: Any = source.data
+    if node is None:
+        raise source.error((), "is empty", "Add a candidate (docs/own-hardware.md), or name another file")
     for key in HOSTS:
         node = node.get(key) if isinstance(node, dict) else None
     if not isinstance(node, dict) or not node:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
 from daq_bench.bench_model.bundle.files import (
     DOCUMENT_BYTES_MAX,
@@ -87,7 +88,7 @@ def _each(
 
 def _bundles(runs: Path) -> list[Path]:
     if not runs.is_dir():
-        raise BenchError(f"{runs} is no folder. Name the folder of run bundles with RUNS=")
+        raise BenchError(f"{runs} is no folder. Name the folder of run bundles with {typed('--runs')}")
     return sorted(
         path
         for path in runs.iterdir()
