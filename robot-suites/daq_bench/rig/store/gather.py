@@ -149,7 +149,7 @@ def _listed(bundle: Path) -> dict[str, str]:
 def _require_same(store: Store, run: str, manifest: bytes, wanted: Mapping[str, str], whole: bool) -> None:
     if store.read(run, MANIFEST) != manifest:
         raise RefusedError(
-            f"{store.address} holds {run} with other content. Find out which is the run's own (`check-bundle`), and remove the other"
+            f"{store.address} holds {run} with other content. `daq-bench check-bundle` tells which is the run's own: remove the other"
         )
     evidence = {name: digest for name, digest in wanted.items() if name in _names(manifest)}
     there = store.sizes(run)
