@@ -96,6 +96,8 @@ def test_a_slip_is_found_in_a_groups_variables(tmp_path: Path, place: dict[str, 
         "ansible_hostname", "ansible_user_id", "ansible_user_dir", "ansible_user_shell", "ansible_distribution", "ansible_os_family",
         "ansible_facts", "ansible_local", "ansible_fqdn", "ansible_python", "ansible_python_version", "ansible_service_mgr",
         "ansible_interfaces", "ansible_nodename", "ansible_ssh_host_key_rsa_public", "ansible_memtotal_mb", "ansible_check_mode",
+        "ansible_verbosity", "ansible_psrp_user", "ansible_podman_extra_args", "ansible_network_cli_ssh_type", "ansible_user_uid",
+        "ansible_username", "ansible_jump_host", "ansible_address", "ansible_region", "ansible_group",
         *(name for name in KNOWN if name != "bench_candidate"),
     ],
 )  # fmt: skip
@@ -114,17 +116,32 @@ def _variables(node: Any) -> set[str]:
     return {str(one["name"]) for one in told if "name" in one}.union(*map(_variables, node.values()))
 
 
+def documented(*places: str) -> set[str]:
+    """The variables that plugins of Ansible's document; `connection/*` stands for all of a kind."""
+    plugins, names = Path(str(ansible.__file__)).parent / "plugins", set[str]()
+    for file in (file for place in places for file in plugins.glob(f"{place}.py")):
+        text = file.read_text(encoding="utf-8")
+        if found := re.search(r"DOCUMENTATION = r?(\"\"\"|''')(.*?)\1", text, re.DOTALL):
+            names |= _variables(YAML(typ="safe", pure=False).load(found[2]))
+    return {one for one in names if one.startswith("ansible_")}
+
+
 def test_the_known_names_are_those_of_ansibles_own_documentation() -> None:
-    plugins = Path(str(ansible.__file__)).parent / "plugins"
-    names = set(constants.COMMON_CONNECTION_VARS)
-    for name in ("connection/ssh", "connection/local", "become/sudo", "become/su", "shell/sh", "doc_fragments/shell_common",
-                 "doc_fragments/connection_pipelining"):  # fmt: skip
-        text = (plugins / f"{name}.py").read_text(encoding="utf-8")
-        found = re.search(r"DOCUMENTATION = r?(\"\"\"|''')(.*?)\1", text, re.DOTALL)
-        assert found, name
-        names |= _variables(YAML(typ="safe", pure=False).load(found[2]))
+    names = documented(
+        "connection/ssh", "connection/local", "become/sudo", "become/su", "shell/sh", "doc_fragments/shell_common",
+        "doc_fragments/connection_pipelining",
+    ) | set(constants.COMMON_CONNECTION_VARS)  # fmt: skip
     assert len(names) > 50, "no longer finds them"
-    assert {one for one in names if one.startswith("ansible_")} - {*KNOWN, *INSTEAD} == set()
+    assert names - {*KNOWN, *INSTEAD} == set()
+
+
+def test_nothing_that_ansible_documents_is_taken_for_a_slip(tmp_path: Path) -> None:
+    mapped = {name for names in constants.MAGIC_VARIABLE_MAPPING.values() for name in names}
+    names = documented("connection/*", "become/*", "shell/*", "doc_fragments/*") | mapped
+    assert len(names) > 100, "no longer finds them"
+    values = {"ansible_connection": "ssh", "ansible_port": "22"}
+    own = "\n          ".join(f"{name}: {values.get(name, 'x')}" for name in sorted(names - INSTEAD.keys()))
+    assert load_candidate(write(tmp_path, own), "one").name == "one"
 
 
 @pytest.mark.parametrize("kind", ["docker", "paramiko", "winrm", "ansible.builtin.ssh", "SSH", "7"])

@@ -34,7 +34,7 @@ _NAMES = """
     connection_user control_path control_path_dir host_key_checking docker_extra_args
     shell_type shell_executable shell_allow_world_readable_temp remote_tmp async_dir system_tmpdirs common_remote_group admin_users
     python_interpreter perl_interpreter ruby_interpreter interpreter_python_fallback python_module_rlimit_nofile facts_modules
-    no_target_syslog target_log_info deprecation_warnings
+    no_target_syslog target_log_info deprecation_warnings verbosity connection_path
     ssh_pass ssh_password ssh_password_mechanism ssh_private_key_file ssh_private_key_passphrase ssh_common_args ssh_extra_args
     ssh_executable ssh_host_key_checking ssh_pipelining ssh_pkcs11_provider ssh_retries ssh_timeout ssh_transfer_method ssh_use_tty
     ssh_verbosity sshpass_prompt scp_executable scp_extra_args sftp_executable sftp_extra_args sftp_batch_mode
@@ -55,6 +55,24 @@ BENCH = (
     "bench_candidate", "bench_become", "bench_packages_dir", "bench_install_packages", "bench_bmc_password", "bench_influxdb",
     "bench_signing", "bench_nightly", "bench_analysis_wheels",
 )  # fmt: skip
+# Variables of plugins that the bench does not use, for a machine that other playbooks reach by them.
+OF_OTHERS = tuple(
+    f"{ANSIBLE}{plugin}_"
+    for plugin in (
+        "winrm",
+        "psrp",
+        "paramiko",
+        "docker",
+        "podman",
+        "httpapi",
+        "network",
+        "netconf",
+        "libssh",
+        "runas",
+        "win",
+        "aws_ssm",
+    )
+)
 KNOWN = (*(f"{ANSIBLE}{name}" for name in _NAMES.split()), *BENCH)
 # [P] Shares of equal letters: without ansible_, which all have; and of a whole name whose beginning is misspelt. Names of Ansible's facts
 # (ansible_hostname, ansible_user_id) are further away.
@@ -104,7 +122,7 @@ def _check_name(source: YamlSource, at: tuple[Key, ...], name: str) -> None:
 
 def _meant(name: str) -> list[str]:
     """Known names that this one is a slip for; none for a known one, and for one of the user's own."""
-    if name in KNOWN:
+    if name in KNOWN or name.startswith(OF_OTHERS):
         return []
     folded = name.casefold()
     if not folded.startswith(ANSIBLE):
