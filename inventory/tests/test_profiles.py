@@ -238,11 +238,11 @@ def test_a_distance_between_temperatures_is_in_kelvin_however_it_was_written(edi
     assert headroom and {one.unit for one in headroom} == {"K"}
 
 
-@pytest.mark.parametrize(("key", "variable"), [("scale", "SCALE"), ("duration_s", "DURATION")])
+@pytest.mark.parametrize(("key", "option"), [("scale", "--scale"), ("duration_s", "--duration")])
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 0.0, -1.0, 1e9])
-def test_the_command_line_cannot_ask_for_no_number_either(key: str, variable: str, value: float) -> None:
+def test_the_command_line_cannot_ask_for_no_number_either(key: str, option: str, value: float) -> None:
     scenario = load_scenario(INVENTORY / "scenarios" / "dune-snb.yml")
-    with pytest.raises(BenchError, match=rf"{variable}=.* was asked for; it must be above 0"):
+    with pytest.raises(BenchError, match=rf"{option} .* was asked for; it must be above 0"):
         scenario.altered(**{"scale": None, "duration_s": None, key: value})
 
 

@@ -173,7 +173,7 @@ def test_what_preflight_would_refuse_is_a_reason(tmp_path: Path) -> None:
 def test_requests_that_qualify_refuses_are_refused_with_their_words() -> None:
     with pytest.raises(ProfileError, match="does not yield"):
         planned("read-scan", requirement="minidaq-scan")
-    with pytest.raises(BenchError, match="SCALE"):
+    with pytest.raises(BenchError, match="--scale"):
         planned("snb-100s", scale=-1.0)
     with pytest.raises(BenchError, match="has no target 'nowhere'"):
         planned("snb-100s", target="nowhere")
