@@ -190,7 +190,7 @@ def test_a_host_that_is_none_is_refused(host: str, message: str, capsys: pytest.
 
 
 def test_names_keys_and_files_are_checked_before_a_server_is_asked(tmp_path: Path) -> None:
-    with pytest.raises(BenchError, match=r"name would be 'candidates'.*NAME="):
+    with pytest.raises(BenchError, match=r"name would be 'candidates'.*--name"):
         candidate_name(Request("root@candidates"))
     assert candidate_name(Request("root@fe80::1")) == "fe80--1"
     with pytest.raises(BenchError, match=r"--key .* is no file"):
