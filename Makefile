@@ -17,7 +17,7 @@ include ansible/bootstrap/variables.mk
 BOOTSTRAP := ansible/bootstrap
 VENV_PYTHON := .venv/bin/python
 BIN := .venv/bin
-RIG := $(BIN)/daq-bench
+RIG := DAQ_BENCH_BY_MAKE=1 $(BIN)/daq-bench
 DAQWRITER := build/native-writer/daqwriter
 AGENT := build/telemetry_agent.pyz
 AGENT_SOURCES := $(shell find agents/daq_bench/telemetry_agent -name '*.py')

@@ -138,9 +138,17 @@ def test_faults_are_for_emulated_hardware(tmp_path: Path) -> None:
 
 def test_folders_inside_one_another_are_refused(tmp_path: Path) -> None:
     def nest(entry: Entry) -> None:
-        entry["targets"]["nand-raid5"]["directory"] = "/srv/daq-bench/reference/below"
+        entry["targets"]["nand-raid5"]["directory"] = (
+            "/srv/daq-bench/nand-raid0/below"  # alternatives, as an inventory may have
+        )
 
     assert "lie in one another" in str(refused(tmp_path, inventory=nest))
+
+    def beside(entry: Entry) -> None:
+        entry["targets"]["nand-raid5"]["directory"] = "/srv/daq-bench/reference/below"
+
+    with pytest.raises(ProfileError, match="/srv/daq-bench/reference holds that of target 'nand-raid5'"):
+        profiles(tmp_path, inventory=beside)
 
 
 def test_an_entry_needs_a_target_of_its_own(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from daq_bench.bench_model.base.errors import BenchError, ProfileError
+from daq_bench.bench_model.base.places import REPOSITORY
 from daq_bench.bench_model.base.units import parse_size
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.common import plain
@@ -237,11 +238,11 @@ def test_a_distance_between_temperatures_is_in_kelvin_however_it_was_written(edi
     assert headroom and {one.unit for one in headroom} == {"K"}
 
 
-@pytest.mark.parametrize(("key", "variable"), [("scale", "SCALE"), ("duration_s", "DURATION")])
+@pytest.mark.parametrize(("key", "option"), [("scale", "--scale"), ("duration_s", "--duration")])
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 0.0, -1.0, 1e9])
-def test_the_command_line_cannot_ask_for_no_number_either(key: str, variable: str, value: float) -> None:
+def test_the_command_line_cannot_ask_for_no_number_either(key: str, option: str, value: float) -> None:
     scenario = load_scenario(INVENTORY / "scenarios" / "dune-snb.yml")
-    with pytest.raises(BenchError, match=rf"{variable}=.* was asked for; it must be above 0"):
+    with pytest.raises(BenchError, match=rf"{option} .* was asked for; it must be above 0"):
         scenario.altered(**{"scale": None, "duration_s": None, key: value})
 
 
@@ -425,3 +426,91 @@ def test_a_size_that_no_file_can_have_is_refused(size: str) -> None:
 def test_a_size_is_exact_beyond_what_a_float_holds() -> None:
     assert parse_size("9007199254740993 B") == 2**53 + 1
     assert parse_size("0.1 GB") == 100_000_000
+
+
+FOLDERS = """
+all:
+  children:
+    candidates:
+      hosts:
+        one:
+          ansible_connection: {connection}
+          bench_candidate:
+            description: d
+            identity: {{architectures: [x86_64]}}
+            transient_buffer: 1GiB
+            tuning: {{}}
+            targets:
+              first: {{kind: filesystem, directory: {first}}}
+              second: {{kind: scratch-file, comparison_only: true, directory: {second}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ("/srv/a", "/srv/a", "is the folder of"),
+        ("/srv/a", "/srv/a/", "is the folder of"),
+        ("/srv/a", "//srv/./b/../a", "is the folder of"),
+        ("/srv/a", "/srv/a/b", "lies in that of"),
+        ("/srv/a/b", "/srv/x/../a", "holds that of"),
+        ("build/scratch", "build/./scratch", "is the folder of"),
+        ("build/scratch", "build/scratch/b", "lies in that of"),
+        ("build/scratch", str(REPOSITORY / "build" / "scratch"), "is the folder of"),
+        ("build/scratch", "../" * 30 + str(REPOSITORY / "build")[1:], "holds that of"),
+        ("/srv/a", "/srv/ab", None),
+        ("/srv/a", "/srv/a/../b", None),
+        ("build/a", "/build/a", None),
+    ],
+)
+@pytest.mark.parametrize("connection", ["local", "ssh"])
+def test_no_target_lies_in_the_folder_of_another(
+    tmp_path: Path, first: str, second: str, said: str | None, connection: str
+) -> None:
+    file = tmp_path / "lab.yml"
+    file.write_text(FOLDERS.format(connection=connection, first=first, second=second), encoding="utf-8")
+    if said is None:
+        assert len(load_candidate(file, "one").targets) == 2
+        return
+    with pytest.raises(ProfileError) as caught:
+        load_candidate(file, "one")
+    assert str(caught.value) == (
+        f"{file}:15: all.children.candidates.hosts.one.bench_candidate.targets.second.directory: {second} {said} target 'first' "
+        f"(line 14: {first}). Give each target a folder beside the other's: a run would take the other's files for its own"
+    )
+
+
+@pytest.mark.parametrize(("connection", "refused"), [("local", True), ("ssh", False)])
+def test_links_are_followed_on_this_machine_alone(tmp_path: Path, connection: str, refused: bool) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "loop").symlink_to("loop")
+    file = tmp_path / "lab.yml"
+    for second, is_same in (("link/b", True), ("loop", False)):
+        text = FOLDERS.format(connection=connection, first=tmp_path / "real", second=tmp_path / second)
+        file.write_text(text, encoding="utf-8")
+        if refused and is_same:
+            with pytest.raises(ProfileError, match="lies in that of target 'first'"):
+                load_candidate(file, "one")
+        else:
+            assert len(load_candidate(file, "one").targets) == 2
+
+
+@pytest.mark.parametrize(
+    ("second", "refused"),
+    [
+        (BUILT % ", comparison_only: true", False),
+        ('{kind: filesystem, directory: /b, storage: {drives: ["S2"], destroy: true, filesystem: xfs}}', True),
+        ("{kind: filesystem, directory: /b, comparison_only: true}", True),
+        ('{kind: raw-device, drive_serial: "S2", destroy: true}', False),
+    ],
+)
+def test_alternatives_on_the_same_drives_may_share_a_folder(tmp_path: Path, second: str, refused: bool) -> None:
+    file = tmp_path / "lab.yml"
+    text = SHARED.format(first="", second=second).replace("directory: /a", "directory: /b")
+    file.write_text(text, encoding="utf-8")
+    if refused:
+        with pytest.raises(ProfileError, match="/b is the folder of target 'first'"):
+            load_candidate(file, "one")
+    else:
+        assert len(load_candidate(file, "one").targets) == 2

@@ -321,7 +321,7 @@ def test_a_candidate_whose_runs_contradict_each_other_in_price_has_none(runs_of:
         ("{contender: fast, amount: 0, source: x}", "amount: 0 is less than or equal to the minimum"),
         ("{contender: fast, amount: -1, source: x}", "amount: -1 is less than or equal to the minimum"),
         ("{contender: fast, source: x}", "key 'amount' is missing"),
-        ("{contender: fast, amount: null, source: x}", "None is not of type number"),
+        ("{contender: fast, amount: null, source: x}", "amount: has no value"),
         ("{contender: fast, amount: '5', source: x}", "'5' is not of type number"),
         (
             "{contender: fast, amount: 1, source: x}\n  - {contender: fast, amount: 2, source: y}",

@@ -216,7 +216,7 @@ def test_weights_decide(runs_of: Roots, tmp_path: Path) -> None:
         ("weights: {cost: 1" + 400 * "0" + "}", r"weights.cost: value 10+\.\.\. is no finite number"),
         ("weights: {cost: 1.0e300}", "greater than the maximum"),
         ("weights: {cost: -1}", "less than the minimum of 0"),
-        ("weights: {cost: null}", "None is not of type number"),
+        ("weights: {cost: null}", "weights.cost: has no value"),
         ("weights: {cost: true}", "True is not of type number"),
         ("weights: {}", "weights.yml:1: weights: .*non-empty|enough properties"),
         ("weights: {cost: 1, cost: 2}", "not valid YAML"),

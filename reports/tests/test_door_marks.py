@@ -24,7 +24,7 @@ def test_unsigned_runs_are_shown_and_not_ranked_unless_that_was_asked_for(
     assert found["not_ranked"] == ["fast"] and found["accepted_unsigned"] == []
     reasons = {run["reason"] for run in found["runs"] if run["contender"] == "fast"}
     (reason,) = reasons
-    assert reason.startswith("it is unsigned.") and "ALLOWED_SIGNERS=FILE" in reason and "ACCEPT_UNSIGNED=1" in reason
+    assert reason.startswith("it is unsigned.") and "ALLOWED_SIGNERS=FILE" in reason and "--accept-unsigned" in reason
     assert {tuple(run["marks"]) for run in found["runs"]} == {("unsigned",), ()}
     found = compared(roots, weights=weights, trust=ACCEPT)
     assert found["not_ranked"] == [] and len(found["accepted_unsigned"]) == len(FAST)

@@ -307,6 +307,15 @@ def test_sixty_four_drives_are_set_and_checked(
     assert "line " in capsys.readouterr().err
 
 
+def test_a_folder_without_runs_is_no_question_of_a_model(tmp_path: Path) -> None:
+    with pytest.raises(BundleError) as caught:
+        bundles_of([tmp_path], None)
+    said = f"{tmp_path}: it holds no finished run that counts. Name a folder of runs, or bundles: runs/<run-id>"
+    assert str(caught.value) == said
+    with pytest.raises(BundleError, match=r"has a drive of model 'Nemo'\. There are none"):
+        bundles_of([tmp_path], "Nemo")
+
+
 def test_of_a_folder_those_runs_are_chosen_that_did_the_same_on_the_model(
     runs_of: Roots, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

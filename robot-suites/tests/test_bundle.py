@@ -73,5 +73,5 @@ def test_a_sealed_bundle_notices_every_change_but_the_delivery_to_influxdb(bundl
 
 
 def test_a_folder_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BenchError, match=r"is no run bundle .* RUN=runs/<run-id>"):
+    with pytest.raises(BenchError, match=r"is no run bundle .* Name one: runs/<run-id>"):
         Bundle.open(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -12,11 +13,12 @@ import pytest
 from daq_bench.audit.good.small_run import some_run
 from msgspec.structs import replace
 
+from daq_bench.bench_model.base.calling import BY_MAKE, variable
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.verdict import Outcome, Verdict
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.cli import COMMANDS, PROGRAMS, bundles, main, parser
+from daq_bench.rig.cli import COMMANDS, PROGRAMS, bundles, main, parser, profiles
 from daq_bench.rig.cli.profiles import validate_all
 from daq_bench.rig.cli.runs import chosen_targets, closing_words, exit_status
 from daq_bench.rig.console import commands
@@ -168,16 +170,21 @@ def test_the_version_names_release_and_commit(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["qualify", "--scale", "ten"], "argument --scale (SCALE=): 'ten' is not a number"),
-        (["qualify", "--scale", "3"], "argument --scale (SCALE=): 3 is above 1.2; 1 is the whole load"),
-        (["qualify", "--candidates", ","], "argument --candidates (CANDIDATES=): ',' has an empty name. Write A,B"),
-        (["qualify", "--candidates", "a,b,a"], "argument --candidates (CANDIDATES=): 'a,b,a' names 'a' twice"),
+        (["qualify", "--scale", "ten"], "argument --scale: 'ten' is not a number"),
+        (["qualify", "--scale", "3"], "argument --scale: 3 is above 1.2; 1 is the whole load"),
+        (["qualify", "--candidates", ","], "argument --candidates: ',' has an empty name. Write A,B"),
+        (["qualify", "--candidates", "a,b,a"], "argument --candidates: 'a,b,a' names 'a' twice"),
         (
             ["nightly", "--candidates", ","],
-            "argument --candidates (CANDIDATES=): ',' has an empty name",
+            "argument --candidates: ',' has an empty name",
         ),  # not: all of the plan
-        (["nightly", "--candidates", " "], "argument --candidates (CANDIDATES=): ' ' has an empty name"),
-        (["qualify", "--duration", "-5"], "argument --duration (DURATION=): '-5' is not above zero"),
+        (["nightly", "--candidates", " "], "argument --candidates: ' ' has an empty name"),
+        (["qualify", "--duration", "-5"], "argument --duration: '-5' is not above zero"),
+        (["plan", "--scale", "inf"], "argument --scale: 'inf' is no finite number"),
+        (["plan", "--scale", "nan"], "argument --scale: 'nan' is no finite number"),
+        (["nightly", "--overdue-h", "inf"], "argument --overdue-h: 'inf' is no finite number"),
+        (["nightly", "--time-limit-h", "x"], "argument --time-limit-h: 'x' is not a number"),
+        (["qualify", "--repetitions", "2"], "no option --repetitions. None of the"),
         (["judge"], "the following arguments are required: run"),
     ],
 )
@@ -186,6 +193,50 @@ def test_a_wrong_argument_is_named(capsys: pytest.CaptureFixture[str], arguments
         main(arguments)
     assert ended.value.code == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "by_hand", "by_make"),
+    [
+        (["plan", "--scale", "0"], "argument --scale: '0' is", "argument --scale (SCALE=): '0' is"),
+        (["nightly", "--time-limit-h", "0"], "--time-limit-h: '0' is", "--time-limit-h (TIME_LIMIT_H=): '0' is"),
+        (["judge", "none"], "Name one: runs/<run-id>", "Name one: RUN=runs/<run-id>"),
+        (["plan", "--target", "nope"], "write --target ./nope for", "write TARGET=./nope for"),
+        (["qualify", "--together"], "--candidates a,b --together", "CANDIDATES=a,b TOGETHER=1"),
+        (["gather", "--store="], "such as --store /srv/runs", "such as STORE=/srv/runs"),
+        (["discover", "--host=a b"], "--host 'a b' is no user@server", "HOST='a b' is no user@server"),
+        (["tables", "none", "--output={}"], "--output {} is there already", "OUT={} is there already"),
+    ],
+)
+def test_a_remedy_names_what_the_caller_can_type(
+    words: list[str], by_hand: str, by_make: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    (tmp_path / "a-file").touch()
+    for text, wrong in ((by_hand, by_make), (by_make, by_hand)):
+        try:
+            assert main([word.replace("{}", str(tmp_path)) for word in words]) == 2
+        except SystemExit as ended:
+            assert ended.code == 2
+        said = capsys.readouterr().err
+        assert text.replace("{}", str(tmp_path)) in said
+        assert wrong.replace("{}", str(tmp_path)) not in said or wrong in text
+        monkeypatch.setenv(BY_MAKE, "1")
+
+
+def test_every_option_that_a_remedy_names_has_a_variable_of_make() -> None:
+    """`typed("--scale")` in the sources: an option of a command, and a variable that the Makefile reads."""
+    commands = next(action.choices for action in parser()._actions if action.dest == "command")
+    options = {option for one in dict(commands or {}).values() for option in one._option_string_actions}
+    makefile = (Layout().repository / "Makefile").read_text(encoding="utf-8")
+    read = set(re.findall(r"\b(?:option|switch),--[\w-]+,(\w+)\)|\bdefault,(\w+),", makefile))
+    named = set()
+    for folder in ("inventory", "robot-suites", "reports"):
+        for file in (Layout().repository / folder / "daq_bench").rglob("*.py"):
+            named |= set(re.findall(r"\btyped\(\s*['\"](--[\w-]+)", file.read_text(encoding="utf-8")))
+    assert len(named) > 10, "no longer finds them"
+    assert named - options - {"--nights", "--output"} == set()  # the two are the reports' own
+    assert {variable(one) for one in named} - {name for pair in read for name in pair} == set()
 
 
 def test_a_misspelt_target_is_refused_and_no_folder_made(
@@ -198,7 +249,7 @@ def test_a_misspelt_target_is_refused_and_no_folder_made(
         "candidate 'this-machine' has no target 'nope' (its only target has no name), and there is no folder of that name"
         in said
     )
-    assert "write TARGET=./nope for a folder that shall be made" in said
+    assert "write --target ./nope for a folder that shall be made" in said
     assert list(tmp_path.iterdir()) == []
 
 
@@ -226,6 +277,20 @@ def test_a_run_that_is_none_is_one_message(tmp_path: Path, capsys: pytest.Captur
         (["judge", "{}/a-loop"], "a-loop is no run bundle"),
         (["check-bundle", "{}/a-loop"], "a-loop"),
         (["baseline", "{}/a-loop"], "a-loop"),
+        (["report", "{}/a-file"], "a-file is no run bundle (it is a file). Name one: runs/<run-id>"),
+        (["check-bundle", "{}/a-file"], "a-file is no run bundle (it is a file). Name one: runs/<run-id>"),
+        (
+            ["plan", "--scenario={}/empty.yml"],
+            "empty.yml: is empty. Write a scenario (inventory/schemas/scenario.schema.json) into it",
+        ),
+        (
+            ["plan", "--requirement={}/empty.yml"],
+            "empty.yml: is empty. Write a requirement (inventory/schemas/requirement.schema.json)",
+        ),
+        (
+            ["plan", "--inventory={}/empty.yml"],
+            "empty.yml: is empty. Add a candidate (docs/own-hardware.md), or name another file",
+        ),
         (["validate", "--inventory={}"], "is not a regular file. Name a YAML file"),
         (["validate", "--inventory={}/none.yml"], "none.yml: there is no such file"),
         (["validate", "--requirement={}/a-loop.yml"], "Too many levels of symbolic links"),
@@ -234,13 +299,14 @@ def test_a_run_that_is_none_is_one_message(tmp_path: Path, capsys: pytest.Captur
         (["gather", "--store={}/store", "--runs={}/none"], "none"),
         (["nightly", "--resume={}/none"], "none"),
         (["resume", "{}/none"], "none is no run bundle (there is no such folder)"),
-        (["qualify", "--duration=1e9"], "DURATION=1e+09 was asked for"),
+        (["qualify", "--duration=1e9"], "--duration 1e+09 was asked for"),
     ],
 )
 def test_what_cannot_be_read_is_one_message_in_words(
     words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "a-file").touch()
+    (tmp_path / "empty.yml").write_text("# nothing yet\n", encoding="utf-8")
     for name in ("a-loop", "a-loop.yml"):
         (tmp_path / name).symlink_to(name)
     before = sorted(tmp_path.iterdir())
@@ -251,6 +317,37 @@ def test_what_cannot_be_read_is_one_message_in_words(
     assert said.count("\n") == 1
     assert "Errno" not in said
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_admit_gives_a_reason_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["admit", str(tmp_path)]) == 1
+    said = capsys.readouterr().out
+    assert said.count("run.json is missing") == 1
+    assert said.startswith(f"{tmp_path}: does not pass check-bundle ({tmp_path.name} is no run bundle")
+
+
+def test_validate_names_what_is_missing_and_ends_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = INVENTORY.split("        broken:")[0]
+    text += (
+        text[text.index("        good:") :]
+        .replace("good:", "far:")
+        .replace("connection: local", f"private_key_file: {tmp_path}/key")
+    )
+    (tmp_path / "lab.yml").write_text(text, encoding="utf-8")
+    words = ["validate", f"--inventory={tmp_path}/lab.yml", "--candidate=good"]
+    monkeypatch.setattr(profiles, "validate_all", lambda *_: iter(["candidate good"]))  # it reads every profile
+    missing = f"{tmp_path}/lab.yml:14: all.children.candidates.hosts.far.ansible_private_key_file: there is no file {tmp_path}/key. Name a"
+    assert main(words) == 0
+    *_, last_but_one, last = capsys.readouterr().out.splitlines()
+    assert last_but_one.startswith(f"MISSING {missing}") and last.startswith("OK: ")
+    assert main([*words, "--json"]) == 0
+    (said,) = json.loads(capsys.readouterr().out)["missing"]
+    assert said.startswith(missing)
+    (tmp_path / "key").touch()
+    assert main(words) == 0
+    assert "MISSING" not in capsys.readouterr().out
 
 
 def test_validate_lists_every_profile(capsys: pytest.CaptureFixture[str]) -> None:

@@ -155,7 +155,7 @@ def test_a_simulated_run_passes_the_door_with_its_marks(simulated: Path, own: Ow
     (found,) = admit([simulated], Trust(own=own))
     assert (found.problems, found.not_extracted, found.different) == ([], [], [])
     assert found.marks == ("unsigned",)
-    assert "ACCEPT_UNSIGNED=1" in found.unrankable(False) and found.unrankable(True) == ""
+    assert "--accept-unsigned" in found.unrankable(False) and found.unrankable(True) == ""
 
 
 def test_it_is_different_from_the_profiles_of_another_reader(simulated: Path) -> None:

@@ -227,7 +227,7 @@ def test_comments_and_order_are_no_difference(bundle: Path, own: Own) -> None:
 def test_who_has_no_copy_of_a_profile_is_told_to_name_one(bundle: Path) -> None:
     (problem,) = check_bundle(bundle).problems
     assert problem.startswith("DIFFERENT FROM YOURS: scenario synthetic: you have none (")
-    assert problem.endswith("name your own with SCENARIO=FILE")
+    assert problem.endswith("name your own with --scenario FILE")
 
 
 def test_the_parameters_that_count_are_the_scenarios(bundle: Path, own: Own) -> None:

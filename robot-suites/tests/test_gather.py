@@ -290,7 +290,7 @@ def _spoiled(bundle: Path) -> Path:
 
 
 @pytest.mark.parametrize(("address", "words"), [
-    ("s3://user:secret@bucket/runs", "holds a password"), ("nemo://bucket", "is no folder and no address"), (" ", "STORE is empty"),
+    ("s3://user:secret@bucket/runs", "holds a password"), ("nemo://bucket", "is no folder and no address"), (" ", "--store is empty"),
 ])  # fmt: skip
 def test_an_address_that_is_none_is_one_clear_error(address: str, words: str) -> None:
     with pytest.raises(BenchError, match=words) as caught:

@@ -61,7 +61,7 @@ def test_the_reasons_against_a_rehearsals_pass_are_the_verdicts_own_each_with_it
     (scratch,) = [remedy for reason, remedy in said.items() if reason.startswith("The target is a scratch file")]
     assert "target of kind filesystem or raw-device" in scratch
     (record,) = [remedy for reason, remedy in said.items() if reason.startswith("snb_record asks for less")]
-    assert "SCENARIO=" in record and "snb-100s" in record
+    assert "--scenario " in record and "snb-100s" in record
     (few,) = [remedy for reason, remedy in said.items() if reason.startswith("SNB-07")]
     assert few.startswith("Ask for 6 repetitions")
 
@@ -173,7 +173,7 @@ def test_what_preflight_would_refuse_is_a_reason(tmp_path: Path) -> None:
 def test_requests_that_qualify_refuses_are_refused_with_their_words() -> None:
     with pytest.raises(ProfileError, match="does not yield"):
         planned("read-scan", requirement="minidaq-scan")
-    with pytest.raises(BenchError, match="SCALE"):
+    with pytest.raises(BenchError, match="--scale"):
         planned("snb-100s", scale=-1.0)
     with pytest.raises(BenchError, match="has no target 'nowhere'"):
         planned("snb-100s", target="nowhere")

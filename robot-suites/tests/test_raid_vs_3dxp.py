@@ -320,7 +320,7 @@ def test_a_comparison_is_one_run_and_takes_its_targets_itself(tmp_path: Path, di
     done = rig("qualify", *words, "--target", "folder-b", "--runs", str(tmp_path / "runs"))
     assert done.returncode == 2
     assert (
-        "measures its targets in one run (folder-a, folder-b), so that TARGET=folder-b chooses nothing" in done.stderr
+        "measures its targets in one run (folder-a, folder-b), so that --target folder-b chooses nothing" in done.stderr
     )
     assert not (tmp_path / "runs").exists()
 

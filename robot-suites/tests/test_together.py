@@ -321,4 +321,4 @@ def test_who_cannot_begin_together_is_refused_before_the_first_run(
         require_together([Job("a")], [SNB], inventory(tmp_path, "a"))
     require_together([Job("a"), Job("b")], [SNB, SNB], inventory(tmp_path, "a", "b"))
     assert main(["qualify", "--together"]) == 2
-    assert "TOGETHER needs candidates" in capsys.readouterr().err
+    assert "--together needs candidates" in capsys.readouterr().err

@@ -22,6 +22,7 @@ from urllib.parse import quote
 
 import jinja2
 
+from daq_bench.bench_model.base.calling import by_make, typed
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle.files import plain_file
 from daq_bench.bench_model.documents.admission import Admission
@@ -107,9 +108,8 @@ def build(runs: Sequence[Path], nights: Path, out: Path, copy: bool = False, tru
     _require_ours(out, [*runs, nights])
     if not any(folder.is_dir() for folder in (*runs, nights)):
         named = ", ".join(map(str, (*runs, nights)))
-        raise BundleError(
-            named, "no folder is there", "Name those of the bundles and of the nights: RUNS=runs NIGHTS=nightly"
-        )
+        both = f"{'RUNS=runs' if by_make() else 'runs'} {typed('--nights', 'nightly')}"
+        raise BundleError(named, "no folder is there", f"Name those of the bundles and of the nights: {both}")
     found, left_out, known = admitted(*read_all([folder for folder in runs if folder.is_dir()]), trust or Trust())
     for line in lines_of((night.id, ", ".join(known[night.path].short)) for night in found):
         print(line, file=sys.stderr)
@@ -141,12 +141,14 @@ def build(runs: Sequence[Path], nights: Path, out: Path, copy: bool = False, tru
 
 def _require_ours(out: Path, sources: Sequence[Path]) -> None:
     if any(one.resolve().is_relative_to(out.resolve()) for one in sources):
-        raise BundleError(str(out), "holds the runs themselves", "Name another folder with OUT=")
+        raise BundleError(str(out), "holds the runs themselves", f"Name another folder with {typed('--output')}")
     if any(out.resolve().is_relative_to(one.resolve()) for one in sources):
-        raise BundleError(str(out), "lies among the runs", "Name another folder with OUT=")
+        raise BundleError(str(out), "lies among the runs", f"Name another folder with {typed('--output')}")
     if out.is_symlink() or (out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / MARK).is_file()))):
         raise BundleError(
-            str(out), "is there already, and no site that this command made", "Name another folder with OUT="
+            str(out),
+            "is there already, and no site that this command made",
+            f"Name another folder with {typed('--output')}",
         )
 
 

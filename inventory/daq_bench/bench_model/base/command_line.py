@@ -23,14 +23,17 @@ class Parser(argparse.ArgumentParser):
         for word in unknown:
             if word.startswith("-") and word != "--":
                 option = word.partition("=")[0]
-                self.error(f"there is no option {option}. {nearest(option, self._option_string_actions)}")
+                self.error(
+                    f"there is no option {option}. {nearest(option, self._option_string_actions, f'{self.prog} --help')}"
+                )
         if unknown:
             self.error(f"{' '.join(unknown)!r} is too much: nothing more was expected")
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
         """One message, with where to read on. The usage, which may be a screenful, is for --help."""
-        self.exit(2, f"{self.prog}: error: {message}. `{self.prog} --help` tells more\n".replace("?. `", "? `"))
+        more = "" if f"`{self.prog} --help`" in message else f". `{self.prog} --help` tells more"
+        self.exit(2, f"{self.prog}: error: {message}{more}\n".replace("?. `", "? `"))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

@@ -18,7 +18,7 @@ def nearest(name: str, known: Iterable[str], listing: str = "", ending: str = ""
 
     `listing`: the command that lists them, where they are too many for a message. `ending` stands behind each name: `CANDIDATE=`."""
     names = list(dict.fromkeys(map(str, known)))
-    near = [f"{one}{ending}" for one in _near(name.casefold(), names)] if name else []
+    near = [f"{one}{ending}" for one in _near(name, names)] if name else []
     if near:
         *others, last = near
         return f"Did you mean {' or '.join([', '.join(others), last] if others else [last])}?"
@@ -32,9 +32,14 @@ def nearest(name: str, known: Iterable[str], listing: str = "", ending: str = ""
 
 def _near(name: str, names: list[str]) -> list[str]:
     """Names that are spelt nearly so, then such as begin so; letters' case does not count."""
-    by_folded = {one.casefold(): one for one in reversed(names)}
-    near = [by_folded[one] for one in difflib.get_close_matches(name, by_folded, n=MOST)]
-    return [*near, *(one for one in names if one not in near and one.casefold().startswith(name))][:MOST]
+    by_folded = {_bare(one): one for one in reversed(names)}
+    near = [by_folded[one] for one in difflib.get_close_matches(_bare(name), by_folded, n=MOST)]
+    return [*near, *(one for one in names if one not in near and _bare(one).startswith(_bare(name)))][:MOST]
+
+
+def _bare(name: str) -> str:
+    """Without the dashes of an option, which make no two of them alike."""
+    return name.casefold().lstrip("-")
 
 
 if __name__ == "__main__":

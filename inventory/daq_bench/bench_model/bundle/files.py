@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from daq_bench.bench_model.base.calling import a_run
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.struct import Kind, read
 
@@ -51,7 +52,7 @@ def survey(bundle: Path) -> Survey:
     """Every entry below `bundle`; links are not followed. Raises BenchError for more than a bundle can hold, and for no folder."""
     if not bundle.is_dir():
         why = "it is a file" if bundle.exists() else "there is no such folder"
-        raise BenchError(f"{bundle} is no run bundle ({why}). Name one with RUN=runs/<run-id>")
+        raise BenchError(f"{bundle} is no run bundle ({why}). Name one: {a_run()}")
     files: list[str] = []
     odd: list[str] = []
     folders = [""]

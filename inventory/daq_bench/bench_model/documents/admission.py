@@ -1,4 +1,4 @@
-"""What the door of `make check-bundle` (rig.checking.door) found of one bundle, for readers that show or rank runs.
+"""What the door of `daq-bench check-bundle` (rig.checking.door) found of one bundle, for readers that show or rank runs.
 
 Promise: it rests on the reader's own trust and profiles, never on the bundle's word. Whoever shows a run shows `marks` beside it."""
 
@@ -56,13 +56,14 @@ class Admission(Struct, frozen=True):
         if self.not_extracted:
             return f"its results were not extracted again ({named(self.not_extracted, '; ')}). Measure again with this bench"
         if self.different:
-            return f"its profiles are {DIFFERENT} ({named(self.different)}). Name those that you asked it by: SCENARIO=, REQUIREMENT="
+            ours = "Name those that you asked it by: --own-scenario, --own-requirement"
+            return f"its profiles are {DIFFERENT} ({named(self.different)}). {ours}"
         if self.signature in ("unsigned", "unknown") and accept_unsigned:
             return ""
         if self.signature != "trusted":
             return (
                 f"it is {NO_TRUSTED_KEY[self.signature]}. Name the keys that you trust with ALLOWED_SIGNERS=FILE, or rank it "
-                "nevertheless with ACCEPT_UNSIGNED=1"
+                "nevertheless with --accept-unsigned"
             ).replace("it is its", "its")
         return ""
 

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.errors import BenchError, ProfileError
 from daq_bench.bench_model.base.nearest import nearest
+from daq_bench.bench_model.base.places import REPOSITORY
 from daq_bench.bench_model.base.units import GIB, MIB, parse_size
 from daq_bench.bench_model.profiles.common import plain
+from daq_bench.bench_model.profiles.connection_entries import (
+    LOCAL,
+    PLAIN,
+    TEMPLATE_MARKS,
+    absent_files,
+    check_connection,
+)
 from daq_bench.bench_model.profiles.yaml_source import Key, YamlSource, check, read_shared_yaml
 
 RAW_DEVICE = "raw-device"
 CANDIDATE_BOUNDS = {"candidate.transient_buffer": ("transient_buffer_bytes", "B")}
-TEMPLATE_MARKS = ("{{", "{%", "{#")  # Jinja's
-
-
-# Texts that are plain names in a path, a host pattern of Ansible and a command line, and nothing else there.
-PLAIN = {
-    "name": re.compile(r"\w[\w.-]{0,252}"),  # letters of any script
-    "ansible_host": re.compile(r"[A-Za-z0-9:][A-Za-z0-9.:_%-]{0,252}"),
-    "ansible_user": re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\$-]{0,252}"),
-}
 
 
 @dataclass(frozen=True)
@@ -111,6 +110,8 @@ HOSTS = ("all", "children", "candidates", "hosts")
 
 def _hosts(source: YamlSource) -> dict[str, Any]:
     node: Any = source.data
+    if node is None:
+        raise source.error((), "is empty", "Add a candidate (docs/own-hardware.md), or name another file")
     for key in HOSTS:
         node = node.get(key) if isinstance(node, dict) else None
     if not isinstance(node, dict) or not node:
@@ -125,6 +126,11 @@ def candidate_names(file: Path) -> list[str]:
     return list(map(str, _hosts(read_shared_yaml(file))))
 
 
+def absent_files_of(file: Path, name: str, home: Path, environment: Mapping[str, str]) -> list[ProfileError]:
+    """What the entry of the candidate `name`, which load_candidate took, names and this machine does not have."""
+    return absent_files(read_shared_yaml(file), (*HOSTS, name), home, environment)
+
+
 def load_candidate(file: Path, name: str) -> Candidate:
     """The candidate `name` of the Ansible inventory `file`."""
     source = read_shared_yaml(file)
@@ -137,11 +143,12 @@ def load_candidate(file: Path, name: str) -> Candidate:
         raise source.error(at, "has no key 'bench_candidate'", "Add it (docs/own-hardware.md)")
     check(source, "candidate", (*at, "bench_candidate"))
     _check_data(source, (*at, "bench_candidate"), node[name]["bench_candidate"])
-    _check_connection(source, at, node[name])
+    check_connection(source, at)
     document = plain(node[name]["bench_candidate"])
     _check_capacities(source, (*at, "bench_candidate", "identity", "drives"), document["identity"].get("drives", []))
     _check_memory(source, (*at, "bench_candidate"), document)
     targets = _targets(source, at, document)
+    _check_directories(source, at, targets, node[name].get("ansible_connection") == LOCAL)
     _check_erased(source, (*at, "bench_candidate"), document["identity"].get("drives", []), targets)
     return Candidate(
         name=name,
@@ -215,14 +222,6 @@ def _texts(node: Any, at: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...], st
             yield (*at, key), key
 
 
-def _check_connection(source: YamlSource, at: tuple[str, ...], entry: dict[str, Any]) -> None:
-    """Host and user, where they are no templates: those are Ansible's, and checked once it has expanded them."""
-    for key in {"ansible_host", "ansible_user"} & entry.keys():
-        text = str(entry[key])
-        if not any(mark in text for mark in TEMPLATE_MARKS) and not PLAIN[key].fullmatch(text):
-            raise source.error((*at, key), f"{text!r} is no plain host or user", "Give a name or an address alone")
-
-
 def _targets(source: YamlSource, at: tuple[str, ...], document: dict[str, Any]) -> tuple[Target, ...]:
     entry = (*at, "bench_candidate")
     if ("target" in document) == ("targets" in document):
@@ -259,13 +258,51 @@ def _check_shared(source: YamlSource, entry: tuple[str, ...], targets: Sequence[
         for other in targets[:number]:
             shared = [one for one in target.drives if any(_same_drive(one, another) for another in other.drives)]
             erasing = [one for one in (target, other) if one.storage or one.is_raw]
-            alternatives = len(erasing) == 2 and (target.comparison_only or other.comparison_only)
-            if shared and erasing and not alternatives:
+            if shared and erasing and not _alternatives(target, other):
                 raise source.error(
                     (*entry, "targets", target.name),
                     f"drive {shared[0][0]} is in target {other.name!r}, too, and one of them erases it",
                     "Give each target drives of its own, or make all but one of them `comparison_only: true` (alternatives)",
                 )
+
+
+def _alternatives(target: Target, other: Target) -> bool:
+    """Both are built on the same drives, so that one is gone when the other is there; at most one gets a run of its own."""
+    return (
+        all(one.storage or one.is_raw for one in (target, other))
+        and any(_same_drive(one, another) for one in target.drives for another in other.drives)
+        and (target.comparison_only or other.comparison_only)
+    )
+
+
+def _check_directories(source: YamlSource, at: tuple[str, ...], targets: Sequence[Target], is_here: bool) -> None:
+    """A target's folder is its own: one run would remove or measure what another wrote. Alternatives are never there together.
+
+    This machine's links are followed, another machine's are not known."""
+    folders = [(one, _folder(one.directory, is_here)) for one in targets if one.directory]
+    for number, (target, folder) in enumerate(folders):
+        for other, its in folders[:number]:
+            if _alternatives(target, other) or not (folder.is_relative_to(its) or its.is_relative_to(folder)):
+                continue
+            where = (
+                "is the folder of"
+                if folder == its
+                else "lies in that of"
+                if folder.is_relative_to(its)
+                else "holds that of"
+            )
+            line = source.line_of((*at, "bench_candidate", "targets", other.name, "directory"))
+            raise source.error(
+                (*at, "bench_candidate", "targets", target.name, "directory"),
+                f"{target.directory} {where} target {other.name!r} (line {line}: {other.directory})",
+                "Give each target a folder beside the other's: a run would take the other's files for its own",
+            )
+
+
+def _folder(directory: str, is_here: bool) -> Path:
+    """One spelling for all spellings of a folder; a relative one is below the checkout."""
+    path = os.path.normpath(REPOSITORY / directory)
+    return Path(os.path.realpath(path) if is_here else f"/{path.lstrip('/')}")
 
 
 def _check_erased(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError, ProfileError
 from daq_bench.bench_model.base.load import Demand
 from daq_bench.bench_model.profiles.common import check_id, plain
@@ -59,11 +60,11 @@ class Scenario:
         return any(metric_is_of(metric, name, own) for name, own in self.workloads.items())
 
     def altered(self, scale: float | None, duration_s: float | None) -> Scenario:
-        """This scenario with the command line's SCALE= and DURATION= in force, also in its document. Raises BenchError."""
-        for key, variable, value in (("scale", "SCALE", scale), ("duration_s", "DURATION", duration_s)):
+        """This scenario with the command line's scale and duration in force, also in its document. Raises BenchError."""
+        for key, option, value in (("scale", "--scale", scale), ("duration_s", "--duration", duration_s)):
             most = load_schema("scenario")["properties"][key]["maximum"]
             if value is not None and not 0 < value <= most:  # neither is not-a-number
-                raise BenchError(f"{variable}={value:g} was asked for; it must be above 0 and at most {most}")
+                raise BenchError(f"{typed(option, f'{value:g}')} was asked for; it must be above 0 and at most {most}")
         asked = {"scale": scale or self.scale, "duration_s": duration_s or self.duration_s}
         changed = {key: value for key, value in asked.items() if value is not None}
         return replace(self, **changed, document={**self.document, **changed})  # type: ignore[arg-type]

@@ -270,6 +270,9 @@ def check(source: YamlSource, schema: str | Mapping[str, Any], at: Sequence[Key]
     node = source.data
     for key in at:
         node = node[key]
+    if source.data is None:
+        what = f"a {schema} (inventory/schemas/{schema}.schema.json)" if isinstance(schema, str) else "its fields"
+        raise source.error((), "is empty", f"Write {what} into it, or name another file")
     validator = _named(schema) if isinstance(schema, str) else _validator(schema)
     problems = [_explain(error, at) for error in _leaves(validator.iter_errors(node))]
     if problems:
@@ -338,6 +341,8 @@ def _explain(error: ValidationError, at: Sequence[Key]) -> tuple[list[Key], str,
         return path, f"key {missing!r} is missing", f"Add it: {properties.get(missing, {}).get('description', missing)}"
     if error.validator == "enum":
         return path, f"value {instance!r} is not known", nearest(str(instance), rule)
+    if error.validator == "type" and instance is None:
+        return path, "has no value", f"Write one, or remove the key.{meaning}"
     if error.validator == "type":
         return path, f"value {instance!r} is not of type {rule}", f"Correct it.{meaning}"
     if error.validator in ("oneOf", "pattern"):

@@ -201,7 +201,7 @@ def _criteria(
             reason = f"{', '.join(lacking)} has no such value above zero"
             remedy = "Give or measure it, or take the weight away"
         elif key == COST and len({one.currency for one in eligible}) > 1:
-            reason, remedy = "the prices are in different currencies", "Name all prices in one currency: PRICES=FILE"
+            reason, remedy = "the prices are in different currencies", "Name all prices in one currency (--prices)"
         elif apart and key not in EXACT:
             reason = f"it cannot be compared: {', '.join(apart)} differ"
             remedy = "Measure it alike, or take the weight away"

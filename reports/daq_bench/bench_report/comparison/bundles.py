@@ -185,7 +185,7 @@ def _let_in(runs: Sequence[tuple[Path, str]], trust: Trust) -> dict[Path, Admiss
         raise BundleError(
             ", ".join(str(root) for root, _ in refused),
             "; ".join(text for _, text in refused),
-            "See make check-bundle RUN= of each, and leave it out",
+            "See what `daq-bench check-bundle` says of each, and leave it out",
         )
     return known
 

@@ -110,7 +110,7 @@ def _accepted(found: Document) -> Iterator[tuple[str, tuple[str, ...]]]:
     if accepted:
         more = f" and {len(accepted) - NAMED_MAX} more" if len(accepted) > NAMED_MAX else ""
         why = (
-            "Nobody vouches for these runs: anybody can have made them. They are ranked because ACCEPT_UNSIGNED=1 asked for it: "
+            "Nobody vouches for these runs: anybody can have made them. They are ranked because --accept-unsigned asked for it: "
             f"{', '.join(accepted[:NAMED_MAX])}{more} ({see_section('compared')})."
         )
         yield "Unsigned runs are ranked", (why,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from daq_bench.bench_model.base.calling import a_run
 from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.nights.bundle_facts import DRIVES
 from daq_bench.bench_model.nights.night import FINISHED, Night
@@ -38,8 +39,12 @@ def _chosen(folder: Path, model: str | None) -> list[Night]:
         )
     own = [night for night in finished if model in (None, *_models(night))]
     if not own:
+        if model is None:
+            raise BundleError(
+                str(folder), "it holds no finished run that counts", f"Name a folder of runs, or bundles: {a_run()}"
+            )
         problem = f"no finished run that counts has a drive of model {model!r}"
-        raise BundleError(str(folder), problem, nearest(str(model), models))
+        raise BundleError(str(folder), problem, nearest(model, models))
     newest = max(own, key=lambda night: (night.started, night.id))
     return [night for night in own if (night.task, night.requirement) == (newest.task, newest.requirement)]
 

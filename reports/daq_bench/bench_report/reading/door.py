@@ -1,4 +1,4 @@
-"""Asks the door of `make check-bundle` for runs that are to be shown or ranked.
+"""Asks the door of `daq-bench check-bundle` for runs that are to be shown or ranked.
 
 Reports never import the part of the house that reaches hosts: its command `admit` is a program of its own, and says in a typed document
 what it found of each bundle by the reader's own trust."""

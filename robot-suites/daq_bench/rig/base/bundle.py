@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from daq_bench.bench_model.base.calling import a_run
 from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.bundle import files as bundle_files
 from daq_bench.bench_model.documents.events import Event
@@ -89,11 +90,11 @@ class Bundle:
         """Opens an existing bundle. Raises BenchError when `path` holds no bundle."""
         why = "run.json is missing" if path.is_dir() else "it is a file" if path.exists() else "there is no such folder"
         try:
-            if run := bundle_files.find_struct(path.resolve(), RUN, Run):
+            if path.is_dir() and (run := bundle_files.find_struct(path.resolve(), RUN, Run)):
                 return Bundle(path.resolve(), run)
         except (OSError, BenchError) as error:
             why = f"run.json: {in_words(error)}"
-        raise BenchError(f"{path} is no run bundle ({why}). Name one with RUN=runs/<run-id>")
+        raise BenchError(f"{path} is no run bundle ({why}). Name one: {a_run()}")
 
     @property
     def id(self) -> str:

@@ -32,7 +32,9 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """A fault in one profile hides no other: it goes to stderr, and the exit status is 2."""
     if options.candidate and options.kind != "targets":
-        raise BenchError(f"--candidate chooses among targets. Write: list targets --candidate {options.candidate}")
+        raise BenchError(
+            f"--candidate chooses among targets. Write `daq-bench list targets --candidate {options.candidate}`"
+        )
     inventory = options.inventory or INVENTORY / "lab.yml"
     if options.names:
         for name in dict.fromkeys(names(options.kind, inventory, options.candidate)):

@@ -6,6 +6,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.places import IN_CHECKOUT, REPOSITORY
 from daq_bench.bench_model.evidence.demanded_load import check_load
@@ -221,7 +222,7 @@ def target_directory(layout: Layout, candidate: Candidate, asked: Path | None = 
     if candidate.target.is_raw:
         if asked is not None:
             raise BenchError(
-                f"candidate {candidate.name!r} is qualified on a raw drive; TARGET={asked} would be a folder. Leave TARGET out"
+                f"candidate {candidate.name!r} is qualified on a raw drive; {typed('--target', asked)} would be a folder. Leave it out"
             )
         return NO_FOLDER
     folder = asked or Path(candidate.target.directory)

@@ -16,7 +16,7 @@ from ansible.template import Templar
 from ansible.vars.manager import VariableManager
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.profiles.candidates import PLAIN
+from daq_bench.bench_model.profiles.connection_entries import PLAIN
 
 LOCAL, SSH = "local", "ssh"
 VARIABLES = (

@@ -188,7 +188,9 @@ def secret_of(layout: Layout, name_of_candidate: str, bmc: Mapping[str, Any]) ->
     file = layout.home / bmc["password_file"]
     try:
         if file.stat().st_mode & 0o077:
-            raise BenchError(f"{file}: others may read the BMC's password. chmod 600 it")
+            raise BenchError(
+                f"{file}: others may read the BMC's password. Let its owner alone read it: `chmod 600 {file}`"
+            )
         return {name: file.read_text(encoding="utf-8").strip()}
     except OSError as error:
         raise BenchError(

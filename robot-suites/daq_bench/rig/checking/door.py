@@ -1,4 +1,4 @@
-"""The door through which readers of several runs take them: what `make check-bundle` says of each, without the reports' numbers.
+"""The door through which readers of several runs take them: what `daq-bench check-bundle` says of each, without the reports' numbers.
 
 Promise: nothing of it comes from a bundle's own claims. `history_index` keeps what follows from the evidence alone until a file of the
 bundle or the bench's code changes; signatures and profiles until the reader's trust, the manifest or its signature does."""
@@ -47,7 +47,7 @@ class Trust:
     @property
     def digest(self) -> bytes:
         """Changes with any file that the answer follows from."""
-        folders = [self.own.inventory / folder for folder, _ in KINDS.values()]
+        folders = [self.own.inventory / folder for folder in KINDS.values()]
         files = [self.allowed_signers, self.own.scenario, self.own.requirement, self.own.inventory / "metrics.yml"]
         files += [file for folder in folders if folder.is_dir() for file in sorted(folder.iterdir()) if file.is_file()]
         hashed = hashlib.sha256()
@@ -85,7 +85,7 @@ def admit(bundles: Sequence[Path], trust: Trust) -> list[Admission]:
         pairs = zip(some, read_kept(evidence, folder, some), read_kept(who, folder, some), strict=True)
         found += [
             Admission(
-                bundle=str(path), signature=by.signature, problems=[*follows.problems, *by.problems],
+                bundle=str(path), signature=by.signature, problems=list(dict.fromkeys((*follows.problems, *by.problems))),
                 not_extracted=follows.notes, different=by.different,
             )
             for path, follows, by in pairs

@@ -24,12 +24,12 @@ from daq_bench.bench_model.profiles.yaml_source import read_yaml
 from daq_bench.rig.base.settings import Layout
 
 DIFFERENT = "DIFFERENT FROM YOURS"
-KINDS: dict[Kind, tuple[str, str]] = {
-    "scenario": ("scenarios", "SCENARIO"),
-    "requirement": ("requirements", "REQUIREMENT"),
+KINDS: dict[Kind, str] = {
+    "scenario": "scenarios",
+    "requirement": "requirements",
 }
 METRICS = "profiles/metrics.yml"
-OVERRIDDEN = ("scale", "duration_s")  # by SCALE= and DURATION=, which run.json states
+OVERRIDDEN = ("scale", "duration_s")  # by --scale and --duration, which run.json states
 KNOWN_MAX = 64  # parsed documents that are kept
 _known: dict[str, Any] = {}
 PLAIN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -45,7 +45,7 @@ class Own:
 
     def file(self, kind: Kind, identifier: str) -> Path:
         named = self.scenario if kind == "scenario" else self.requirement
-        return named or self.inventory / KINDS[kind][0] / f"{identifier}.yml"
+        return named or self.inventory / KINDS[kind] / f"{identifier}.yml"
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Profile:
 def compared(bundle: Path, run: Run, own: Own) -> list[Profile]:
     """Scenario and requirements of the bundle, the metrics that these use among the latter. Raises BenchError where one cannot be read."""
     found = []
-    for kind, (folder, _) in KINDS.items():
+    for kind, folder in KINDS.items():
         identifier = plain_id(getattr(run, kind).id, f"run.json: {kind}.id")
         name = f"profiles/{folder}/{identifier}.yml"
         theirs = _document(bundle, name)
@@ -84,7 +84,7 @@ def compared(bundle: Path, run: Run, own: Own) -> list[Profile]:
 
 
 def altered_parameters(bundle: Path, run: Run) -> list[str]:
-    """Returns where run.json's parameters differ from the bundle's scenario, but for those that SCALE= and DURATION= chose."""
+    """Returns where run.json's parameters differ from the bundle's scenario, but for those that --scale and --duration chose."""
     name = f"profiles/scenarios/{plain_id(run.scenario.id, 'run.json: scenario.id')}.yml"
     file, stated = _document(bundle, name), run.scenario.parameters
     wanted = {key: getattr(run.request, key, None) or file.get(key) for key in OVERRIDDEN}
@@ -104,10 +104,10 @@ def plain_id(identifier: object, where: str) -> str:
 
 
 def _of_profile(kind: Kind, identifier: str, theirs: Mapping[str, Any], own: Own) -> Iterator[Difference]:
-    file, variable = own.file(kind, identifier), KINDS[kind][1]
+    file = own.file(kind, identifier)
     if not file.is_file():
         what = f"{kind} {identifier}"
-        yield Difference(what, f"{what}: you have none ({file}); name your own with {variable}=FILE")
+        yield Difference(what, f"{what}: you have none ({file}); name your own with --{kind} FILE")
         return
     found = file.stat()
     for where, one, other in differences(theirs, _own(kind, file, found.st_mtime_ns, found.st_size), by_id=True):

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from daq_bench.bench_model.base.calling import a_run, typed
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle.files import (
     find_document,
@@ -71,7 +72,7 @@ def write_tables(bundle: Path, out: Path, form: str = "csv", door: Admission | N
     _require_free(bundle, out)
     require_sound(bundle)
     if find_struct(bundle, "run.json", Run) is None:
-        raise BenchError(f"{bundle} is no run bundle (it has no run.json). Name one with RUN=runs/<run-id>")
+        raise BenchError(f"{bundle} is no run bundle (it has no run.json). Name one: {a_run()}")
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as temporary:
         made = Path(temporary) / "tables"
@@ -89,9 +90,11 @@ def write_tables(bundle: Path, out: Path, form: str = "csv", door: Admission | N
 
 def _require_free(bundle: Path, out: Path) -> None:
     if out.resolve().is_relative_to(bundle.resolve()):
-        raise BenchError(f"OUT={out} lies in the bundle, which is sealed. Name a folder beside it")
+        raise BenchError(f"{typed('--output', out)} lies in the bundle, which is sealed. Name a folder beside it")
     if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
-        raise BenchError(f"OUT={out} is there already, and is no empty folder. Name a new one, or remove it")
+        raise BenchError(
+            f"{typed('--output', out)} is there already, and is no empty folder. Name a new one, or remove it"
+        )
 
 
 def _about(bundle: Path, files: list[str], door: Admission | None) -> dict[str, Any]:
@@ -293,8 +296,8 @@ def _to_parquet(folder: Path, kinds: dict[str, Kinds]) -> None:
         from pyarrow import parquet  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError:
         raise BenchError(
-            "FORMAT=parquet needs pyarrow, which the bench does not install. Run `.venv/bin/python -m pip install pyarrow`, or take "
-            "FORMAT=csv"
+            f"{typed('--format', 'parquet')} needs pyarrow, which the bench does not install. Run "
+            f"`.venv/bin/python -m pip install pyarrow`, or take {typed('--format', 'csv')}"
         ) from None
     types = {float: pyarrow.float64(), int: pyarrow.int64(), bool: pyarrow.bool_(), str: pyarrow.string()}
     for file in sorted(folder.glob("*.csv")):
@@ -308,6 +311,8 @@ def _to_parquet(folder: Path, kinds: dict[str, Kinds]) -> None:
         try:
             table = arrow_csv.read_csv(file, parse_options=parsing, convert_options=converting)
         except pyarrow.ArrowInvalid as error:
-            raise BenchError(f"{file.stem}: cannot be written as Parquet ({error}). Take FORMAT=csv") from None
+            raise BenchError(
+                f"{file.stem}: cannot be written as Parquet ({error}). Take {typed('--format', 'csv')}"
+            ) from None
         parquet.write_table(table, file.with_suffix(".parquet"))
         file.unlink()

@@ -16,6 +16,7 @@ import traceback
 from pathlib import Path
 from typing import NoReturn
 
+from daq_bench.bench_model.base.calling import by_make, variable
 from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.verdict import verdict as outcomes
@@ -62,11 +63,9 @@ class _Parser(Parser):
     """Whoever types `make qualify DURATION=x` has never heard of --duration: an error names both."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(re.sub(r"^argument --([a-z-]+)", lambda found: f"{found[0]} ({_variable(found[1])}=)", message))
-
-
-def _variable(option: str) -> str:
-    return option.upper().replace("-", "_")
+        if by_make():
+            message = re.sub(r"^argument (--[a-z-]+)", lambda found: f"{found[0]} ({variable(found[1])}=)", message)
+        super().error(message)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -8,8 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.profiles.candidates import PLAIN
+from daq_bench.bench_model.profiles.connection_entries import PLAIN
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.cli.arguments import Command, add_inventory, add_json, port, print_document
@@ -56,7 +57,7 @@ def bmc_block(options: argparse.Namespace) -> dict[str, Any]:
         return {}
     user, _, address = options.bmc.rpartition("@")
     if not PLAIN["ansible_host"].fullmatch(address) or not PLAIN["ansible_user"].fullmatch(user):
-        raise BenchError(f"BMC is {options.bmc!r}, which is no user@address: give both, and no port or password")
+        raise BenchError(f"{typed('--bmc', repr(options.bmc))} is no user@address: give both, and no port or password")
     asked = {
         "ipmi_port": options.bmc_ipmi_port,
         "redfish_port": options.bmc_redfish_port,
@@ -73,7 +74,7 @@ def bmc_block(options: argparse.Namespace) -> dict[str, Any]:
 def run_discover(options: argparse.Namespace) -> int:
     """Prints the entry, or writes it into a new file."""
     if options.out is not None and options.out.exists():
-        raise BenchError(f"{options.out} is there already and was not touched: choose another OUT=")
+        raise BenchError(f"{options.out} is there already and was not touched: choose another {typed('--out')}")
     request = Request(options.host, options.name, options.port, options.key, options.ssh_args, bmc_block(options))
     text = discover(request, Layout())
     if options.out is None:

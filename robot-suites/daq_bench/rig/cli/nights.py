@@ -12,7 +12,7 @@ from rich.console import Console
 from daq_bench.bench_model.verdict.verdict import FAIL, INADMISSIBLE
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.terminal import printable, say
-from daq_bench.rig.cli.arguments import Command, add_jobs, add_run, count, name_list
+from daq_bench.rig.cli.arguments import Command, add_jobs, add_run, count, name_list, positive
 from daq_bench.rig.cli.exits import EXIT
 from daq_bench.rig.nightly.baselines import Baselines
 from daq_bench.rig.nightly.job import Where
@@ -39,14 +39,14 @@ def _add_nightly(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--output", type=Path, metavar="DIRECTORY", help="where nights are kept (nightly)")
     command.add_argument("--resume", type=Path, metavar="NIGHT", help="go on with an interrupted night")
-    command.add_argument("--time-limit-h", type=_positive, metavar="H", help="instead of the plan's")
+    command.add_argument("--time-limit-h", type=positive, metavar="H", help="instead of the plan's")
     command.add_argument(
         "--keep-passes", type=count, metavar="N", help="DELETE bundles of PASS beyond the newest N of each task"
     )
     command.add_argument("--influx-url", metavar="URL", help="an InfluxDB of your own")
     command.add_argument(
         "--overdue-h",
-        type=_positive,
+        type=positive,
         metavar="H",
         help="run nothing: say, and tell the plan's webhook, if no night has begun for so many hours, or one was killed (status 3)",
     )
@@ -110,13 +110,6 @@ def gather(options: argparse.Namespace) -> int:
 def _nights(options: argparse.Namespace) -> Path:
     chosen: Path = options.output or Layout().home / FOLDER
     return chosen.resolve()
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not above zero")
-    return value
 
 
 COMMANDS = {

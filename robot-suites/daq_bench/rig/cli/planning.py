@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.base.units import parse_size
@@ -69,8 +70,8 @@ def chosen_targets(options: argparse.Namespace) -> tuple[list[str], Path | None]
     if compared:
         if options.target not in (None, compared[0]):
             raise BenchError(
-                f"scenario {profiles.scenario.id!r} measures its targets in one run ({', '.join(compared)}), so that TARGET="
-                f"{options.target} chooses nothing. Leave it out, or change the scenario's `reference` and `sets`"
+                f"scenario {profiles.scenario.id!r} measures its targets in one run ({', '.join(compared)}), so that "
+                f"{typed('--target', options.target)} chooses nothing. Leave it out, or change the scenario's `reference` and `sets`"
             )
         return compared[:1], None
     if options.target is None:
@@ -84,7 +85,8 @@ def chosen_targets(options: argparse.Namespace) -> tuple[list[str], Path | None]
     if "/" not in options.target and not Path(options.target).is_dir():
         raise BenchError(
             f"candidate {candidate.name!r} has no target {options.target!r} ({', '.join(known) or 'its only target has no name'}), "
-            f"and there is no folder of that name. Correct TARGET, or write TARGET=./{options.target} for a folder that shall be made"
+            f"and there is no folder of that name. Correct it, or write "
+            f"{typed('--target', f'./{options.target}')} for a folder that shall be made"
         )
     return candidate.own_run_targets, Path(options.target).resolve()
 

@@ -4,11 +4,12 @@ colleague's typing error shows before the night."""
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from daq_bench.bench_model.evidence.demanded_load import check_load
-from daq_bench.bench_model.profiles.candidates import Candidate, Target, candidate_names
+from daq_bench.bench_model.profiles.candidates import Candidate, Target, absent_files_of, candidate_names
 from daq_bench.bench_model.profiles.compared_targets import compared_names
 from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.profiles.requirements import check_yields, load_requirements
@@ -72,6 +73,13 @@ def validate_all(layout: Layout, inventory_file: Path | None = None) -> Iterator
         yield f"requirements/{file.name}: {len(profile.requirements)} requirements"
 
 
+def missing_files(layout: Layout, inventory_file: Path | None = None) -> Iterator[str]:
+    """One line per file that an entry of the inventory, which is valid, names and this machine does not have."""
+    inventory = inventory_file or layout.inventory / "lab.yml"
+    for name in candidate_names(inventory):
+        yield from map(str, absent_files_of(inventory, name, layout.home, os.environ))
+
+
 def _danger(candidate: Candidate) -> str:
     """`ERASES S1, S2 (RAID 0)`: what a run of it destroys."""
     lost = [
@@ -97,8 +105,11 @@ def validate(options: argparse.Namespace) -> int:
     for line in (line for one in plans for line in one.lines()):
         say(options, line)
     lost = dict.fromkeys(serial for one in plans for serial in one.erases)
+    missing = list(missing_files(Layout(), options.inventory))
+    for line in missing:
+        say(options, f"MISSING {line}")
     say(options, f"OK: {len(lines)} entries are valid; this run erases {', '.join(lost) or 'nothing'}")
-    print_document(options, {"valid": lines, "plan": together(plans)})
+    print_document(options, {"valid": lines, "missing": missing, "plan": together(plans)})
     return 0
 
 

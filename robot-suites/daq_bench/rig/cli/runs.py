@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.nights import Job
 from daq_bench.bench_model.documents.verdict import Verdict
@@ -94,7 +95,9 @@ def qualify(options: argparse.Namespace) -> int:
     if options.candidates:
         return _several(options, console)
     if options.together:
-        raise BenchError("TOGETHER needs candidates. Name them: CANDIDATES=a,b TOGETHER=1")
+        raise BenchError(
+            f"{typed('--together', True)} needs candidates. Name them: {typed('--candidates', 'a,b')} {typed('--together', True)}"
+        )
     names, directory = chosen_targets(options)
     runs: list[dict[str, Any]] = []
     for number, name in enumerate(names, start=1):

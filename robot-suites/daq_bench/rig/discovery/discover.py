@@ -11,9 +11,11 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.profiles.candidates import PLAIN, TEMPLATE_MARKS, load_candidate
+from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.common import plain
+from daq_bench.bench_model.profiles.connection_entries import PLAIN, TEMPLATE_MARKS
 from daq_bench.bench_model.profiles.yaml_source import read_yaml
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.connection import LOCAL, connection_of
@@ -81,20 +83,22 @@ def checked(text: str, name: str) -> str:
 def connection_variables(request: Request) -> dict[str, Any]:
     """Ansible's variables of the entry. Raises BenchError for an invalid host, user, key or option."""
     if not request.host.strip():
-        raise BenchError("HOST is missing: name the server, HOST=user@server, or HOST=local for this machine")
+        raise BenchError(
+            f"no server is named. Name it with {typed('--host', 'user@server')}, or {typed('--host', LOCAL)} for this machine"
+        )
     if request.host == LOCAL:
         return {"ansible_connection": LOCAL, "ansible_python_interpreter": "{{ ansible_playbook_python }}"}
     user, at, host = request.host.rpartition("@")
     if not PLAIN["ansible_host"].fullmatch(host) or (at and not PLAIN["ansible_user"].fullmatch(user)):
         raise BenchError(
-            f"HOST is {request.host!r}, which is no user@server: give a name or an address alone, and PORT= beside it"
+            f"{typed('--host', repr(request.host))} is no user@server. Give a name or an address alone, and {typed('--port')} beside it"
         )
     variables: dict[str, Any] = {"ansible_host": host, **({"ansible_user": user} if user else {})}
     if request.port is not None:
         variables["ansible_port"] = request.port
     if request.key is not None:
         if not request.key.is_file():
-            raise BenchError(f"KEY is {request.key}, which is no file: name the private key that lets you in")
+            raise BenchError(f"{typed('--key', request.key)} is no file: name the private key that lets you in")
         variables["ansible_ssh_private_key_file"] = str(request.key.resolve())
     if request.ssh_arguments:
         variables["ansible_ssh_common_args"] = request.ssh_arguments
@@ -110,7 +114,9 @@ def candidate_name(request: Request) -> str:
     """The name asked for, or the host's as a name of the inventory. Raises BenchError where it cannot be one."""
     name = request.name or request.host.rpartition("@")[2].replace(":", "-").replace("%", "-").lstrip("-.")
     if not PLAIN["name"].fullmatch(name) or name in NO_NAMES:
-        raise BenchError(f"the candidate's name would be {name!r}: give another, NAME= of letters, digits and ._-")
+        raise BenchError(
+            f"the candidate's name would be {name!r}: give another with {typed('--name')}, of letters, digits and ._-"
+        )
     return name
 
 
@@ -133,7 +139,7 @@ def reached(variables: dict[str, Any], name: str, layout: Layout) -> Iterator[Ma
         try:
             machine.link.open()
         except UnreachableError as error:
-            remedy = "Correct --host, --port, --key or --ssh-args (make: HOST=, PORT=, KEY=, SSH_ARGS=)"
+            remedy = f"Correct {typed('--host')}, {typed('--port')}, {typed('--key')} or {typed('--ssh-args')}"
             raise BenchError(f"{error.what}. {remedy}; `ssh-keyscan` shows a host key that is not known yet") from None
         try:
             yield machine
@@ -155,7 +161,7 @@ def as_root(machine: Machine, name: str) -> bool:
             return True
     raise BenchError(
         f"{name}: its drives cannot be examined without root. Let the user become root without a password (sudo), or use "
-        "HOST=root@server" + ("; for this machine run it as root" if machine.is_local else "")
+        f"{typed('--host', 'root@server')}" + ("; for this machine run it as root" if machine.is_local else "")
     )
 
 
@@ -172,7 +178,7 @@ def written(text: str, file: Path) -> None:
             stream.write(text)
     except FileExistsError:
         raise BenchError(
-            f"{file} is there already and was not touched: choose another OUT=, and merge the two by hand"
+            f"{file} is there already and was not touched: choose another {typed('--out')}, and merge the two by hand"
         ) from None
     except OSError as error:
-        raise BenchError(f"{file} cannot be written: {error.strerror}. Choose another OUT=") from None
+        raise BenchError(f"{file} cannot be written: {error.strerror}. Choose another {typed('--out')}") from None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from daq_bench.bench_model.profiles.candidates import TEMPLATE_MARKS
+from daq_bench.bench_model.profiles.connection_entries import TEMPLATE_MARKS
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def _candidate(found: Found) -> Iterator[tuple[int, str]]:
             6,
             "virtual: true # its processor says that it is emulated or virtual: it can never come out as a plain PASS",
         )
-        yield 6, "scenario: snb-emulated # small; another one by SCENARIO="
+        yield 6, "scenario: snb-emulated # small; another one by --scenario"
     yield 6, "identity: # what it must turn out to be at each run"
     yield 7, f"architectures: [{_scalar(host['architecture'])}]"
     if plain_text(host["cpu_model"]) and host["cpu_model"] != "unknown":
@@ -143,7 +143,7 @@ def _bmc(found: Found) -> Iterator[tuple[int, str]]:
     if firmware is None:
         yield (
             6,
-            "# No BMC was named (BMC=user@address): no firmware settings, and fans only through the server's own IPMI device.",
+            "# No BMC was named (--bmc user@address): no firmware settings, and fans only through the server's own IPMI device.",
         )
         return
     mark = ""
@@ -185,7 +185,7 @@ def _drive_target(number: int, drive: FoundDrive, asked_for_only: bool) -> Itera
     if asked_for_only:
         yield (
             8,
-            "comparison_only: true # remove this line to have it qualified with every run; TARGET= asks for it alone",
+            "comparison_only: true # remove this line to have it qualified with every run; --target asks for it alone",
         )
     yield 8, "kind: filesystem"
     yield 8, f"directory: /srv/daq-bench/drive-{number}"

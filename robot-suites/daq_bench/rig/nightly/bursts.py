@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.documents.nights import Job
 from daq_bench.bench_model.nights.outcome import Entry
@@ -20,7 +21,9 @@ FILE = "together.json"
 def require_together(jobs: Sequence[Job], scenarios: Sequence[Scenario], inventory: Path) -> None:
     """Raises RefusedError for jobs whose bursts cannot begin at the same moment."""
     if len(jobs) < 2:
-        raise RefusedError("TOGETHER needs two candidates or more. Name them: CANDIDATES=a,b")
+        raise RefusedError(
+            f"{typed('--together', True)} needs two candidates or more. Name them: {typed('--candidates', 'a,b')}"
+        )
     for job, scenario in zip(jobs, scenarios, strict=True):
         if BURST not in scenario.workloads:
             raise RefusedError(

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
 from daq_bench.bench_model.documents.nights import Job, NightDocument, NightRun, NightState, Word
 from daq_bench.bench_model.documents.struct import checked, read
@@ -117,7 +118,7 @@ class Nightly:
             found = json.loads((self._folder / DOCUMENT).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise BenchError(
-                f"{self._folder} holds no night ({in_words(error)}). Name one with RESUME=nightly/<id>"
+                f"{self._folder} holds no night ({in_words(error)}). Name one with {typed('--resume', 'nightly/<id>')}"
             ) from None
         return read(found, NightDocument, str(self._folder / DOCUMENT))
 

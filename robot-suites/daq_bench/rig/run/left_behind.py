@@ -13,7 +13,7 @@ from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle.telemetry_files import CURSOR_FILE, OWN, POINTS_FILE, SUMMARY_FILE
-from daq_bench.bench_model.profiles.candidates import PLAIN
+from daq_bench.bench_model.profiles.connection_entries import PLAIN
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.candidate.machine import STATE, Machine, SshMachine
 from daq_bench.rig.checking.sealing import sealed

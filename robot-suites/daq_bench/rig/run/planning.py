@@ -435,7 +435,7 @@ def _reasons(profiles: Profiles, layout: Layout, own: _Beneath, found: Survey | 
     )
     run = planned_run("plan", profiles, survey.host, target)
     for one in shortfalls(run, requirement.conditions):
-        asked = "SCENARIO=" + (" or ".join(_asking_for_all(layout.inventory, requirement.file)) or "one of your own")
+        asked = "--scenario " + (" or ".join(_asking_for_all(layout.inventory, requirement.file)) or "one of your own")
         remedy = f"{asked}, or correct these parameters in a copy" if one.remedy == ASK_FOR_ALL else one.remedy
         yield Reason(one.text.replace(" on None,", ","), remedy)
     for text, remedy in undecidable(run, scenario, requirement, profiles.metrics):

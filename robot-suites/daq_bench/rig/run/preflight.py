@@ -6,6 +6,7 @@ import os
 from decimal import ROUND_DOWN, Context, Decimal
 from pathlib import Path
 
+from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.bench_model.evidence.admissibility import CLOCK_DIFFERENCE_S_MAX
@@ -50,8 +51,8 @@ def check_space(scenario: Scenario, directory: Path, free: int, reserve: int = R
     remedy = f"smaller sizes in {scenario.file}"
     if scenario.duration_s and need.size_bytes == scenario.demand.record_bytes:
         remedy = (
-            f"ask for at most --duration {_rounded_down(scenario.duration_s * share)} or --scale {_rounded_down(scenario.scale * share)} "
-            "(make: DURATION=, SCALE=), which makes the run a rehearsal"
+            f"ask for at most {typed('--duration', _rounded_down(scenario.duration_s * share))} or "
+            f"{typed('--scale', _rounded_down(scenario.scale * share))}, which makes the run a rehearsal"
             if share >= SHARE_MIN
             else f"make room on this one: hardly anything of {decimal_label(need.size_bytes)} fits"
         )

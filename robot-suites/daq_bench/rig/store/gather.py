@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
 from daq_bench.bench_model.bundle.files import (
     DOCUMENT_BYTES_MAX,
@@ -87,7 +88,7 @@ def _each(
 
 def _bundles(runs: Path) -> list[Path]:
     if not runs.is_dir():
-        raise BenchError(f"{runs} is no folder. Name the folder of run bundles with RUNS=")
+        raise BenchError(f"{runs} is no folder. Name the folder of run bundles with {typed('--runs')}")
     return sorted(
         path
         for path in runs.iterdir()
@@ -148,7 +149,7 @@ def _listed(bundle: Path) -> dict[str, str]:
 def _require_same(store: Store, run: str, manifest: bytes, wanted: Mapping[str, str], whole: bool) -> None:
     if store.read(run, MANIFEST) != manifest:
         raise RefusedError(
-            f"{store.address} holds {run} with other content. Find out which is the run's own (`check-bundle`), and remove the other"
+            f"{store.address} holds {run} with other content. `daq-bench check-bundle` tells which is the run's own: remove the other"
         )
     evidence = {name: digest for name, digest in wanted.items() if name in _names(manifest)}
     there = store.sizes(run)

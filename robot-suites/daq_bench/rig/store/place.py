@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
+from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.bundle.files import DOCUMENT_BYTES_MAX
 from daq_bench.bench_model.bundle.provenance import MANIFEST
@@ -137,7 +138,7 @@ class Store:
     def _listed(self, path: str) -> Iterator[str]:
         self._fs.invalidate_cache()
         if not self._fs.exists(path):
-            raise BenchError(f"{self.address}: there is no store. Correct STORE, or gather into it first")
+            raise BenchError(f"{self.address}: there is no store. Correct {typed('--store')}, or gather into it first")
         yield from (
             str(one["name"]).rstrip("/") for one in self._fs.ls(path, detail=True) if one["type"] == "directory"
         )
@@ -145,10 +146,12 @@ class Store:
 
 def _opened(address: str) -> tuple[Any, str]:
     if not address.strip():
-        raise BenchError("STORE is empty. Name a folder or an address, such as STORE=/srv/runs")
+        raise BenchError(
+            f"{typed('--store')} is empty. Name a folder or an address, such as {typed('--store', '/srv/runs')}"
+        )
     if urlsplit(address).password:
         raise BenchError(
-            "STORE holds a password, which every list of processes shows. Give it by the client's own environment"
+            f"{typed('--store')} holds a password, which every list of processes shows. Give it by the client's own environment"
         )
     try:
         from fsspec.core import url_to_fs
@@ -156,8 +159,8 @@ def _opened(address: str) -> tuple[Any, str]:
         fs, root = url_to_fs(address, use_listings_cache=False)
     except ImportError as error:
         raise BenchError(
-            f"STORE={address} needs a library that is missing ({error}). `make setup PYTHON_GROUP=fleet` installs it"
+            f"{typed('--store', address)} needs a library that is missing ({error}). `make setup PYTHON_GROUP=fleet` installs it"
         ) from None
     except ValueError as error:
-        raise BenchError(f"STORE={address} is no folder and no address of a store ({error})") from None
+        raise BenchError(f"{typed('--store', address)} is no folder and no address of a store ({error})") from None
     return fs, str(root).rstrip("/")

@@ -48,7 +48,9 @@ def size(text: str) -> Size:
 def duration(text: str) -> Duration:
     """A length of time with its unit: ``500 ms``, ``2 s``, ``5 min``, ``1 h``. A number without a unit is refused."""
     found = Duration(_in_unit(text, "s", "2 s or 5 min"))
-    if not 0 < found < math.inf:
+    if not math.isfinite(found):
+        raise ValueError(f"{text!r} is no finite number")
+    if found <= 0:
         raise ValueError(f"{text!r} is not above zero")
     return found
 
