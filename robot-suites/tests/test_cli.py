@@ -184,7 +184,7 @@ def test_the_version_names_release_and_commit(
         (["plan", "--scale", "nan"], "argument --scale: 'nan' is no finite number"),
         (["nightly", "--overdue-h", "inf"], "argument --overdue-h: 'inf' is no finite number"),
         (["nightly", "--time-limit-h", "x"], "argument --time-limit-h: 'x' is not a number"),
-        (["qualify", "--repetitions", "2"], "no option --repetitions. None of the"),
+        (["qualify", "--repetitions", "2"], "no option --repetitions. No name is near among the 1"),
         (["judge"], "the following arguments are required: run"),
     ],
 )

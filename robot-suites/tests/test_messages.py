@@ -158,7 +158,7 @@ def faults_of_make(words: list[str]) -> Iterator[str]:
     for word in words:
         name, is_variable, _ = word.partition("=")
         if name != GAP and name not in (variables if is_variable else targets):
-            yield f"names make's {word}, which is none"
+            yield f"names make's {word}, which there is not"
 
 
 def faults_of_ours(text: str) -> Iterator[str]:
@@ -217,8 +217,8 @@ def test_no_message_is_misspelt() -> None:
         ("is empty.", "", "ends with '.'"),
         ("is empty ", "", "has a space too many"),
         ("is empty. correct it", "", "has a sentence that begins small: correct"),
-        ("is empty", "`make vlidate` finds it", "names make's vlidate, which is none"),
-        ("is empty", "`make validate CANIDATE=x` finds it", "names make's CANIDATE=x, which is none"),
+        ("is empty", "`make vlidate` finds it", "names make's vlidate, which there is not"),
+        ("is empty", "`make validate CANIDATE=x` finds it", "names make's CANIDATE=x, which there is not"),
         ("is empty", "`daq-bench vlidate` finds it", "names daq-bench vlidate, which is no command"),
         ("is empty", "run daq-bench vlidate", "names daq-bench vlidate, which is no command"),
         ("is empty", "`daq-bench plan --scal 1` tells", "names --scal of daq-bench plan, which has no such option"),

@@ -1,4 +1,4 @@
-"""Alert rules for Grafana, in the format of its file provisioning. Whom they tell, and how, is the user's: they name no contact point.
+"""Alert rules for Grafana, in the format of its file provisioning. The user chooses who is told: they name no contact point.
 
 Every rule asks one query, or two that are joined by their tags, takes the newest value of each series, and fires above or below a limit.
 Ranges are by InfluxDB's clock and open to the future, so that a candidate whose clock is ahead is seen, too."""

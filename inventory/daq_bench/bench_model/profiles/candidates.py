@@ -127,7 +127,7 @@ def candidate_names(file: Path) -> list[str]:
 
 
 def absent_files_of(file: Path, name: str, home: Path, environment: Mapping[str, str]) -> list[ProfileError]:
-    """What the entry of the candidate `name`, which load_candidate took, names and this machine does not have."""
+    """The files that the entry of the candidate `name` names and this machine lacks; load_candidate took the entry before."""
     return absent_files(read_shared_yaml(file), (*HOSTS, name), home, environment)
 
 

@@ -160,7 +160,7 @@ def _check_text(source: YamlSource, at: tuple[Key, ...], name: str, text: str) -
 def absent_files(
     source: YamlSource, at: tuple[str, ...], home: Path, environment: Mapping[str, str]
 ) -> list[ProfileError]:
-    """What the candidate's entry names and this machine does not have, each with its remedy. `home`: where the BMC's files begin.
+    """The files that the candidate's entry names and this machine lacks, each with its remedy. `home`: where the BMC's files begin.
 
     No error: they may be made later, and a file that a template names is Ansible's to find. `{{ inventory_dir }}` alone is known here."""
     return [
