@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from daq_bench.telemetry_agent.base import plausible
+from daq_bench.candidate_kit import plausible
 from daq_bench.telemetry_agent.base.point import INT64_MAX, FieldValue
 
 PAGE_BYTES = 512

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from daq_bench.telemetry_agent.base import plausible
+from daq_bench.candidate_kit import plausible
 from daq_bench.telemetry_agent.base.point import INT64_MAX, FieldValue
 from daq_bench.telemetry_agent.devices.nvme_pages import COMPOSITE, DATA_UNIT_BYTES
 

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from daq_bench.candidate_kit import plausible
 from daq_bench.rig.on_candidate.reading import disk_counters
 
 TOOL_S_MAX = 120  # ends a hang: a drive answers late while it is written to
@@ -29,15 +30,14 @@ INTEL_ITEM_BYTES, INTEL_NAND, INTEL_HOST, INTEL_UNIT_BYTES = 12, 0xF4, 0xF5, 32 
 HOST_COUNTS_AGREE = 0.02  # greatest difference of a drive's two counts of one thing, which are taken a moment apart and round differently
 ATA_NAND = re.compile(r"(?:NAND|Flash|Total_NAND)_Writes_(32MiB|1GiB|GiB)")
 ATA_UNITS = {"32MiB": 32 * 2**20, "1GiB": 2**30, "GiB": 2**30}
-HEALTH: dict[str, int | None] = {  # the highest that can be; beyond it a drive has stated none
-    "percentage_used": 255,
-    "available_spare": 100,
-    "available_spare_threshold": 100,
-    "media_errors": None,
-    "power_cycles": None,
-    "unsafe_shutdowns": None,
-}
-BLANK_AT = {"available_spare": 255, "percentage_used": 255, "critical_warning": 255}
+HEALTH = (
+    "percentage_used",
+    "available_spare",
+    "available_spare_threshold",
+    "media_errors",
+    "power_cycles",
+    "unsafe_shutdowns",
+)
 
 
 def tool(name: str) -> str | None:
@@ -135,20 +135,16 @@ def count(value: Any, name: str) -> int | None:
 
 
 def health_log(document: dict[str, Any]) -> dict[str, Any]:
-    """smartctl's health log of an NVMe drive; empty where it is a page of zeros or of ones, as the agent has it (plausible.py)."""
+    """smartctl's health log of an NVMe drive; empty where it is a page of zeros or of ones."""
     log = table(document, "nvme_smart_health_information_log")
-    values = [log[key] for key in log if key != "nsid"]
-    zeros = log.get("available_spare") == 0 and not any(
-        any(one) if isinstance(one, list) else str(one) != "0" for one in values
-    )
-    return {} if zeros or all(log.get(key) == ones for key, ones in BLANK_AT.items()) else log
+    return {} if plausible.is_blank_health(log) else log
 
 
 def health(log: dict[str, Any], name: str) -> dict[str, int | None]:
     """The drive's account of its health; null for what it does not state, and for what cannot be."""
     found = {key: count(log.get(key), f"{name}: {key}") for key in HEALTH}
-    most = {key: highest for key, highest in HEALTH.items() if highest is not None}
-    return {key: None if value is None or value > most.get(key, value) else value for key, value in found.items()}
+    most = plausible.HIGHEST
+    return {key: None if one is None or one > most.get(f"{key}_percent", one) else one for key, one in found.items()}
 
 
 def log_page(name: str, number: str) -> bytes:
