@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <numeric>
 #include <thread>
 
 #include "base/clock.h"
@@ -120,7 +121,8 @@ TEST_F(FramedWriterTest, EverySuperchunkIsThereOnce) {
 TEST_F(FramedWriterTest, UnpacedAndWithoutAnythingToSpare) {
   MiniDaqOptions o = options(3, 5);
   o.unpaced = true;
-  o.most_bytes = 60'000'000;
+  o.most_bytes = 60'000'000;  // they end it, however long that takes
+  o.duration_s = 60;
   const MiniDaqResult r = record(o);
   expect_intact(r, target, r.offered);
   EXPECT_GT(r.stored, 10'000u);
@@ -159,6 +161,7 @@ TEST_F(FramedWriterTest, ABlockThatHoldsOneSuperchunk) {
 
 TEST_F(FramedWriterTest, OneWriterMakesAGaplessRecord) {
   MiniDaqOptions o = options(1);
+  o.ring_bytes = 8 << 20;  // holds the whole record: a busy disk loses nothing
   const MiniDaqResult r = record(o);
   expect_intact(r, target, 4000);
   RecordHeader header;
@@ -314,7 +317,9 @@ TEST_F(FramedWriterTest, AnInterruptionLeavesAClosedRecordWithoutHoles) {
   };
   const MiniDaqResult r = run_minidaq(o, plan_minidaq(o), counted, signal);
   EXPECT_EQ(r.status, RunStatus::interrupted) << r.error;
-  EXPECT_EQ(r.stored + r.lost_per_link[0], r.offered);  // nothing is lost here
+  const std::uint64_t lost =
+      std::accumulate(r.lost_per_link.begin(), r.lost_per_link.end(), std::uint64_t{0});
+  EXPECT_EQ(r.stored + lost, r.offered);  // a busy machine may lose, and nothing else may be missing
   const Verified found = verify(directory, target);
   EXPECT_EQ(found.exit_code, 0) << found.json.dump(1);
   EXPECT_EQ(found.json["trailer_status"], "interrupted");
@@ -326,6 +331,7 @@ TEST_F(FramedWriterTest, TwoTargetsWithTwoApplicationsOfTwoWriters) {
   MiniDaqOptions o = options(2, 3);
   o.further_targets = {directory.path("other")};
   o.applications = 2;
+  o.ring_bytes = 8 << 20;  // holds the whole record: a busy disk loses nothing
   const MiniDaqResult r = record(o);
   ASSERT_EQ(r.applications.size(), 4u);
   for (const std::string& file : {target + ".0", target + ".1", directory.path("other.0")})

@@ -163,7 +163,7 @@ TEST_F(SeveralTargets, OneTargetIsOneOfThem) {
 
 TEST_F(SeveralTargets, TwentyFourStandTogether) {
   MiniDaqOptions options = several(24);
-  options.ring_bytes = 2 << 20;
+  options.ring_bytes = 3 << 20;  // holds all 400 superchunks of its link
   options.superchunk_rate_hz = 200;
   options.duration_s = 2;  // a busy machine may bring some of them late
   options.block_bytes = 64 << 10;
