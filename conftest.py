@@ -17,12 +17,12 @@ GENERATED = Path(__file__).parent / "ansible" / "bootstrap" / "generated.sh"
 PROGRESS_VARIABLE = "TEST_PROGRESS"
 TENTH_VARIABLE = "CAMPAIGN_TENTH"  # of .ci/checks.py: each tenth campaign, from this one on
 # A test that takes so long hangs, however busy the machine is: the longest takes a tenth of it on two quiet cores.
-TIMEOUT_S = {"campaign": 7200, "integration": 2400, "virtual": 2400, "influx2": 2400}
+TIMEOUT_S = {"campaign": 7200, "integration": 2400, "virtual": 3300, "influx2": 2400}
 DEFAULT_TIMEOUT_S = 1200  # the first container of a machine is made of packages, in up to 900 s
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tests read the schemas and dashboards of the sources that lie here: git holds none of them."""
+    """Tests read the schemas and dashboards of the sources that lie here: git does not hold them."""
     if not hasattr(config, "workerinput"):  # once, and not in each process of pytest-xdist
         subprocess.run([GENERATED], check=True)
 

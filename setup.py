@@ -1,5 +1,5 @@
 """Puts the files that no Python package holds into a wheel, as they lie in the checkout, below bench_model/shipped: with them everything
-that needs no candidate works from an installed wheel. What only works on the bench itself stays out. pyproject.toml says all the rest."""
+that needs no candidate works from an installed wheel. Parts for the bench alone stay out. pyproject.toml says all the rest."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ DEVELOPERS = (
 
 
 def write_schemas(here):
-    """Those of the documents that have types: git holds none of them (pyproject.toml's build-system has what this needs)."""
+    """Those of the documents that have types: git does not hold them (pyproject.toml's build-system has what this needs)."""
     argv = [sys.executable, "-m", "daq_bench.bench_model.evidence.schemas", "inventory/schemas"]
     path = os.pathsep.join(["inventory", "agents", *sys.path])  # also that of an isolated build
     if subprocess.run(argv, cwd=here, env={**os.environ, "PYTHONPATH": path}, check=False).returncode != 0:

@@ -49,7 +49,7 @@ INFLUX2_ONLY = "only"  # of INFLUX2: nothing else
 NOT_INFLUX2 = "not influx2"
 LINTS = ("docs", "python", "types", "imports", "robot", "ansible", "shell", "native")
 FULL_LINTS = ("collection",)
-# What takes so long hangs, however busy the machine is; a test has a limit of its own before (conftest.py).
+# A step that takes so long hangs, however busy the machine is; a test has a limit of its own before (conftest.py).
 LIMIT_S, CAMPAIGNS_LIMIT_S, CLEANING_UP_S_MAX = 3600.0, 4 * 3600.0, 60.0
 PROGRESS_VARIABLE = "TEST_PROGRESS"  # of conftest.py: the file that says which test runs
 IN_PARALLEL = [
@@ -257,7 +257,7 @@ def run(step: Step, shown: threading.Lock) -> tuple[Took, Count]:
     took = Took(step.name, time.monotonic() - since_s, used.ru_utime + used.ru_stime)
     this = count(step.junit, returncode)
     if hung.is_set():
-        with suppress(ProcessLookupError):  # whom it started
+        with suppress(ProcessLookupError):  # its children
             os.killpg(process.pid, signal.SIGKILL)
         this += Count(failed=1)
         words = f"{step.name} did not end within {step.limit_s:g} s and was ended; {running_tests(progress)}"

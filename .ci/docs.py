@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Checks that the documents agree with the tree: links, make targets, the lists of scenarios and workloads, the length of lines.
+Checks also that all prose, of programs too, is plain English (english.py).
 
 Prints each fault with its file and line; exit status 1 if there is one."""
 
@@ -10,6 +11,8 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+import english
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST_LINE = 140  # characters, below docs/
@@ -92,7 +95,7 @@ def faults() -> Iterator[str]:
 
 
 def main() -> int:
-    found = list(faults())
+    found = [*faults(), *english.faults(ROOT)]
     print("\n".join(found))
     return 1 if found else 0
 

@@ -106,7 +106,7 @@ def mutants(file: str) -> Iterator[Mutant]:
     nodes = list(ast_nodes(get_ast((ROOT / file).read_text(encoding="utf-8"))))
     for name in (*OPERATORS, "SwappedCall"):
         changes = operator(name)
-        # Keywords of the grammar such as `in` of a loop are none of its operators.
+        # Keywords of the grammar, such as `in` of a loop, are not operators.
         positions = [at for node in nodes for at in changes.mutation_positions(node)]
         for occurrence, (begin, _) in enumerate(positions):
             yield Mutant(file, name, occurrence, begin[0])
@@ -218,7 +218,7 @@ class Children:
 
 
 def end_group(pid: int) -> None:
-    """What a test has started and not ended goes with it."""
+    """The processes that a test has started and not ended go with it."""
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
 

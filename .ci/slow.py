@@ -34,7 +34,7 @@ def nodeid(classname: str, name: str, root: Path = ROOT) -> str | None:
 
 
 def measured(folder: Path, root: Path = ROOT) -> dict[str, float]:
-    """CPU seconds of each test; of one with parameters, the most of a case."""
+    """CPU seconds of each test; one with parameters counts as its longest case."""
     found: dict[str, float] = {}
     for file in sorted(folder.glob("*.xml")):
         for case in ElementTree.parse(file).getroot().iter("testcase"):

@@ -146,7 +146,7 @@ def _redfish_inlet(text: str) -> dict[str, Any]:
     resource = str(document.get("@odata.type", "")).lstrip("#").partition(".")[0]
     read = {**redfish_inlet.READERS, "Sensor": redfish_inlet.of_sensor}.get(resource)
     if read is None:
-        raise ValueError(f"its @odata.type is {resource[:40]!r}, and none of Thermal, ThermalMetrics, Sensor")
+        raise ValueError(f"its @odata.type is {resource[:40]!r}, not Thermal, ThermalMetrics or Sensor")
     inlets, faults = read(document)
     return {"inlets": [list(one) for one in inlets], "faults": faults}
 
@@ -265,7 +265,7 @@ def case_of(name: str, kind: str, raw: Path, source: str, licence: str) -> dict[
     if not NAME.fullmatch(name):
         raise ValueError(f"CASE={name!r}: use 3 to 61 small letters, digits and hyphens")
     if kind not in KINDS:
-        raise ValueError(f"KIND={kind!r} is none of {', '.join(KINDS)}")
+        raise ValueError(f"KIND={kind!r} is unknown; give one of {', '.join(KINDS)}")
     for key, value in (("SOURCE", source), ("LICENCE", licence)):
         if not value.strip():
             raise ValueError(f"{key} is empty: say where the text is from and under which licence others may use it")

@@ -22,7 +22,7 @@ SECRET_NAME = re.compile(
     r"contact_?info|\bowner\b|asset_?owner|postal_?address|\bgid\b|\bsku\b|enclosure_?id",
     re.IGNORECASE,
 )
-# BIOS options that are named after such a thing and are none; their values (Auto, Enabled) stand all over the BIOS.
+# BIOS options that are named after such a thing but hold no secret; their values (Auto, Enabled) stand all over the BIOS.
 NO_SECRET_NAME = re.compile(
     r"serial_?(?:console|port|comm|debug|redirection)|asset_?tag_?protection|password_?status|password_?(?:change|clear)",
     re.IGNORECASE,

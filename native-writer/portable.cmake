@@ -1,4 +1,4 @@
-# Target daqwriter_portable: portable/daqwriter, from the same objects as daqwriter, for machines that have glibc and none of
+# Target daqwriter_portable: portable/daqwriter, from the same objects as daqwriter, for machines that have glibc but not
 # the other libraries (docs/adr/0007-portable-daqwriter.md). Debian has no libisal.a, so that ISA-L goes with it as
 # portable/lib/libisal.so.2; where there is a libisal.a it is linked in like the others.
 if(NOT DAQWRITER_SANITIZE STREQUAL "")

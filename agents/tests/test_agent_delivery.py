@@ -134,7 +134,7 @@ CONFLICT = 'unexpected error writing points to database: partial write: field ty
         # InfluxDB 2.0 answers so: retried for ever, nothing behind the line would be delivered
         (500, CONFLICT, Rejected, "field type conflict"),
         (500, "engine: disk full", Retryable, "disk full"),
-        # a set-up that blames the lines: none of them is at fault
+        # a set-up that blames the lines: no line is at fault
         (400, "Client sent an HTTP request to an HTTPS server.", Retryable, "https://"),
         (400, '{"code":"invalid","message":"organization name \\"x\\" not found"}', Retryable, "--org"),
         (400, "<html><body>Bad Request</body></html>", Retryable, "a proxy or web server"),

@@ -202,7 +202,7 @@ def test_the_real_kernels_log(tmp_path: Path) -> None:
     """A drive whose medium went away under it, and a program that writes what looks like a fault."""
     log = KernelLog(1.0)
     before, points = sample(log)
-    assert points == []  # what stood there before the run is none of its events
+    assert points == []  # entries from before the run are not its events
     (tmp_path / "image").write_bytes(b"\0" * 2**20)
     started_ns = time.time_ns()
     losetup = ["losetup", "--find", "--show", "--direct-io=off", str(tmp_path / "image")]

@@ -471,7 +471,7 @@ def test_records_and_power_that_are_cut_off_are_errors(cut: int) -> None:
     "name", ["Fan\\", "\\", "9" * 400 + ",1", "Fan\x00", '5" Bay', "a=b", "Lüfter, 1", "\u202efan", "x" * 4000, " "]
 )
 def test_a_hostile_name_spoils_no_other_sensor(tools: Path, name: str) -> None:
-    """Either a whole point, which reads back as it was, or a fault that shows the line."""
+    """Either a whole point, which reads back unchanged, or a fault that shows the line."""
     line = f"{name},6000,RPM,ok,29.9,Fan Device,Fan\n"
     readings, faults = parse_sensors(line + SDR)
     assert len(readings) + len(faults) == len(parse_sensors(SDR)[0]) + 1

@@ -1,4 +1,4 @@
-"""Other people's processes: their CPU time counts once, their names alone are told, and the bench's own work is none of theirs."""
+"""Other people's processes: their CPU time counts once, their names alone are told, and the bench's own work does not count."""
 
 from __future__ import annotations
 

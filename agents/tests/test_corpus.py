@@ -117,7 +117,7 @@ def test_nor_under_other_names(text: str, gone: str) -> None:
 
 
 def test_a_text_that_is_no_json_is_cleaned_by_its_names_and_forms() -> None:
-    """A time of day is none of these, though it looks alike."""
+    """A time of day is no address, though it looks alike."""
     text = f"Serial Number:    {SERIAL}\nHostname = daq07.example.org\nUp since 10:22:33 at {MAC}, {IP6}, {SERIAL}\n"
     text += "IPMI timestamp: 11:22:33\n"
     clean = redacted(text)
@@ -208,7 +208,7 @@ def test_one_value_becomes_one_word_and_twice_is_once() -> None:
     ("change", "reason"),
     [
         ({"name": "../x"}, r"CASE='\.\./x': use 3 to 61 small letters"),
-        ({"kind": "smart"}, "KIND='smart' is none of smartctl, "),
+        ({"kind": "smart"}, "KIND='smart' is unknown; give one of smartctl, "),
         ({"licence": " "}, "LICENCE is empty: say"),
         ({"source": ""}, "SOURCE is empty: say"),
         ({"kind": "iperf3"}, "it is not taken as iperf3"),
@@ -238,7 +238,7 @@ INTAKE = {
 
 def test_redfish_documents_of_the_inlet_are_a_kind() -> None:
     assert KINDS["redfish-inlet"](json.dumps(INTAKE)) == {"inlets": [["Intake", 24.8]], "faults": []}
-    with pytest.raises(ValueError, match=r"its @odata\.type is 'Power', and none of"):
+    with pytest.raises(ValueError, match=r"its @odata\.type is 'Power', not Thermal"):
         KINDS["redfish-inlet"](json.dumps(INTAKE | {"@odata.type": "#Power.v1_5_0.Power"}))
 
 

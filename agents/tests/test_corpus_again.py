@@ -212,7 +212,7 @@ def numbers_of(cpus: str) -> set[int]:
 
 @pytest.mark.parametrize("case", of_kind("node-tree"))
 def test_places_by_the_kernels_documentation(case: Path) -> None:
-    """ABI/stable/sysfs-devices-system-cpu: CPUs with the same list of siblings are a core; package -1 is none.
+    """ABI/stable/sysfs-devices-system-cpu: CPUs with the same list of siblings are a core; -1 means no package.
 
     ABI/testing/sysfs-bus-pci: local_cpulist is the CPUs near a device; where it has no node, all are, which says nothing of several."""
     files = {path: lines[0] if lines else "" for path, lines in tree_of(raw(case))}

@@ -25,7 +25,7 @@ build() {
   local go log="${CACHE_DIR}/influxd-build.log"
   go="$(need_go "${GO_MINOR_MIN}")"
   say "building InfluxDB ${VERSION} with $("${go}" env GOVERSION), about a minute (log: ${log})"
-  # What a build that was killed has left: the lock says that none runs now.
+  # Remove the files of a killed build: the lock says that no build runs now.
   rm -rf -- "${CACHE_DIR}"/influxd-build.*/
   scratch="$(mktemp -d -- "${CACHE_DIR}/influxd-build.XXXXXX")"
   trap 'rm -rf -- "${scratch}"' EXIT

@@ -14,8 +14,8 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 readonly MAP="${BOOTSTRAP_DIR}/packages.txt"
 readonly LOG="${CACHE_DIR}/packages.log"
 declare -A REPOSITORY=() # of a name, where the map says one
-SYSTEM="" # debian, ubuntu or el; empty: none of them
-WANTED=() # names on this system; where it is none of the three, Debian's
+SYSTEM="" # debian, ubuntu or el; empty: another system
+WANTED=() # names on this system; on any other, Debian's
 
 find_system() {
   local words
@@ -135,7 +135,7 @@ main() {
   fi
   (($# > 0)) || set -- runtime
   read_map "$@"
-  [[ -n "${SYSTEM}" ]] || die "this system is none of Debian, Ubuntu and Enterprise Linux (/etc/os-release)" "$(by_hand)"
+  [[ -n "${SYSTEM}" ]] || die "this system is not Debian, Ubuntu or Enterprise Linux (/etc/os-release)" "$(by_hand)"
   if [[ "${SYSTEM}" == el ]]; then manager=(dnf rpm) install=install_with_dnf; fi
   for program in "${manager[@]}"; do
     type -P "${program}" >/dev/null || die "${program} is not on PATH, so packages can neither be looked up nor installed" \

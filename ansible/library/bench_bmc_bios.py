@@ -9,7 +9,7 @@ short_description: Set, verify or restore a server's BIOS power settings through
 description:
   - Runs on the control node, in the bench's Python environment; needs the package sushy.
   - Finds the vendor's attribute names and values in O(vendors). An option that the BIOS lacks is recorded as C(unsupported) with
-    the name that was looked for. None of this fails the task; a BMC that cannot be entered does.
+    the name that was looked for. The task does not fail for this; a BMC that cannot be entered does.
   - Settings that wait for a reboot are recorded as C(mismatch), unless O(reboot=allowed).
 options:
   mode:

@@ -18,8 +18,8 @@ options:
     required: true
   folder:
     description: >-
-      A folder on the candidate with .rpm files and the C(repodata) that createrepo_c made of them. What of O(packages) it cannot bring is
-      left out; without a folder all of them must be there.
+      A folder on the candidate with .rpm files and the C(repodata) that createrepo_c made of them. The task leaves out
+      O(packages) that it cannot bring; without a folder all of them must be there.
     type: path
 author:
   - The daq-storage-bench authors (!UNKNOWN)

@@ -11,8 +11,8 @@ description:
     C(facts/tuning.json).
   - Values are of the running kernel only. The value a file held is kept in O(state_file) before it is
     first written.
-  - What the machine does not offer is recorded as C(unsupported), what the kernel rejects as C(refused),
-    and what reads back differently as C(mismatch). None of these fails the task.
+  - The module records a setting that the machine lacks as C(unsupported), one that the kernel rejects as C(refused),
+    and one that reads back differently as C(mismatch). The task does not fail for these.
 options:
   mode:
     description: Whether to write what differs, only to read back, or to put remembered values back.

@@ -53,7 +53,7 @@ from ansible.module_utils.bench_smartctl import (
 
 # Bits of smartctl's exit status, as smartctl(8) words them.
 MEANINGS = {
-    4: "some command to the drive failed or a checksum is wrong, so that parts may be missing; of its health that says nothing",
+    4: "some command to the drive failed or a checksum is wrong, so that parts may be missing; this says nothing about its health",
     8: "a problem of the drive: it says itself that it is failing",
     16: "a problem of the drive: an attribute that foretells failure is beyond its threshold",
     32: "an attribute was beyond its threshold in the past",

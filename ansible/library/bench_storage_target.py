@@ -61,7 +61,7 @@ target:
     device: {name: nvme0n1, model: X, serial: Y}
     failed: null
 records:
-  description: The mismatch of a target that has failed, in the form of facts/tuning.json; none of one that answers.
+  description: The mismatch of a target that has failed, in the form of facts/tuning.json; none where the target answers.
   returned: always
   type: list
   elements: dict

@@ -39,7 +39,7 @@ def is_glibc(name: str) -> bool:
 
 
 class Elf:
-    """A 64-bit little-endian ELF file. ValueError when it is none."""
+    """A 64-bit little-endian ELF file. ValueError for any other file."""
 
     def __init__(self, data: bytes) -> None:
         """Find the dynamic section."""

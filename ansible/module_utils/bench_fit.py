@@ -73,7 +73,7 @@ def program_obstacles(needs: "dict[str, Any]", offered: "dict[str, Any]") -> "li
     absent = sorted(set(needs["libraries"]) - set(offered["libraries"]))
     if absent:
         found.append(
-            f"the candidate lacks {', '.join(absent)}. Build it with make native-portable, which needs none of them, and name "
+            f"the candidate lacks {', '.join(absent)}. Build it with make native-portable, which does not need them, and name "
             "build/native-writer/portable/daqwriter with bench_daqwriter_source; the folder lib that the build made stays beside it"
         )
     return found

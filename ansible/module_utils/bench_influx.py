@@ -30,7 +30,7 @@ class InfluxError(Exception):
 
 
 def duration_s(text: str) -> int:
-    """Return an InfluxQL duration (30d, 720h0m0s, INF) in seconds; 0 is for ever. ValueError if it is none."""
+    """Return an InfluxQL duration (30d, 720h0m0s, INF) in seconds; 0 is for ever. ValueError for any other text."""
     if text.upper() in ("INF", "0", "0S"):
         return 0
     parts = re.findall(r"(\d+)([smhdw])", text)

@@ -80,7 +80,7 @@ def read_text(path: str) -> str:
 
 
 def read_value(path: str, bracketed: bool) -> str:
-    """Return the value that ``path`` holds; of a bracketed list, the chosen one."""
+    """Return the value that ``path`` holds, or the chosen one of a bracketed list."""
     if bench_systemd.is_address(path):
         return bench_systemd.read(path)
     text = read_text(path)

@@ -128,7 +128,7 @@ def test_settings_wait_for_a_reboot_come_into_force_and_go_back(server: Server, 
     assert server.state_file.exists()
     assert not server.control(vendor).restore(NEVER).changed
     bmc.power.reset()
-    if bmc.vendor == "hpe":  # its profile takes attributes along and puts none of them back: that needs another reboot
+    if bmc.vendor == "hpe":  # its profile takes attributes along and does not put them back: that needs another reboot
         again = server.control(vendor).restore(NEVER)
         assert again.changed and again.waiting and server.state_file.exists()
         bmc.power.reset()

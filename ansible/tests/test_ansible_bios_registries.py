@@ -94,7 +94,7 @@ class RegistryFirmware:
         return False
 
     def forget_registry(self) -> None:
-        """What is held is worked out at each question."""
+        """The module works out at each question what is held."""
 
     def clear_pending(self, jobs: Mapping[str, str]) -> bool:
         """HPE and Supermicro have no such action."""

@@ -1,4 +1,4 @@
-"""The role bios' table of vendors against firmware as it was seen: names, values, fallbacks, and what a profile holds."""
+"""The role bios' table of vendors against observed firmware: names, values, fallbacks, and what a profile holds."""
 
 from __future__ import annotations
 

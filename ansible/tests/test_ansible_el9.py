@@ -232,7 +232,7 @@ UNITS = {
 
 
 def test_tuned_is_stopped_while_the_bench_tunes_and_started_again(el9: El9) -> None:
-    """By a real systemd. What is started at boot stays so, and what did not run does not run afterwards."""
+    """By a real systemd. Units that start at boot still do, and units that did not run do not run afterwards."""
     for name, text in UNITS.items():
         unit = f"[Service]\n{text}\n[Install]\nWantedBy=multi-user.target\n"
         (el9.host.root / f"etc/systemd/system/{name}.service").write_text(unit)

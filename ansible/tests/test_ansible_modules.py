@@ -156,7 +156,7 @@ def test_smart_health_bits_come_with_data() -> None:
 def test_smart_s_exit_status_is_said_in_smartctl_s_own_meaning() -> None:
     """A failed command or an old entry of a log is no problem of the drive; what it says of itself is."""
     for status, words in (
-        (4, "of its health that says nothing"),
+        (4, "this says nothing about its health"),
         (64, "its log of errors has entries"),
         (8, "a problem"),
     ):

@@ -352,7 +352,7 @@ def test_a_drive_is_placed_with_its_interrupts_and_its_nodes_cpus(tmp_path: Path
 
 
 def test_where_one_node_is_left_only_its_own_cpus_are_near(tmp_path: Path) -> None:
-    """Node 0 offline, as a Dell R630 showed it: of a drive at node 1 its CPUs, of one at node 0 none, of one without a node all."""
+    """Node 0 offline, as a Dell R630 showed it: a drive at node 1 keeps its CPUs, one at node 0 none, one without a node all."""
     pci_tree(tmp_path, [(GEN4, "4", GEN4, "4")])
     nodes = tmp_path / "devices/system/node"
     (nodes / "node0/cpulist").unlink()

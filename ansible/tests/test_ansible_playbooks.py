@@ -18,7 +18,7 @@ def governors(bench: Bench) -> list[str]:
 
 
 def test_a_machine_that_cannot_be_a_candidate_is_refused_before_its_firmware_is_asked(bench: Bench) -> None:
-    """What its BIOS would be set to, and a reboot for it, come after that: nothing is there of the bench."""
+    """BIOS settings, and a reboot for them, come after that: nothing is there of the bench."""
     foreign = bytearray(Path("/bin/sh").resolve().read_bytes())
     foreign[18:20] = (21).to_bytes(2, "little")  # e_machine: ppc64le
     (bench.sources / "daqwriter").write_bytes(foreign)
@@ -192,7 +192,7 @@ def test_an_inventory_without_candidates_is_refused(bench: Bench) -> None:
     bench.inventory = lambda: empty  # type: ignore[method-assign]
     run = bench.run("provision.yml")
     assert run.code != 0
-    assert "none of the selected hosts (localhost) is in the inventory's group `candidates`" in run.text
+    assert "the selected hosts (localhost) are not in the inventory's group `candidates`" in run.text
 
 
 def test_a_host_that_is_no_candidate_is_refused(bench: Bench) -> None:
@@ -204,7 +204,7 @@ def test_a_host_that_is_no_candidate_is_refused(bench: Bench) -> None:
     bench.inventory = lambda: mixed  # type: ignore[method-assign]
     run = bench.run("provision.yml", "--limit=other")
     assert run.code != 0
-    assert "none of the selected hosts (other)" in run.text
+    assert "the selected hosts (other) are not in" in run.text
 
 
 def test_a_target_directory_that_is_not_there_is_refused_by_name(bench: Bench) -> None:

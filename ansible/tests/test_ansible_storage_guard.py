@@ -298,7 +298,7 @@ def identify(lbafs: list[tuple[int, int, int]], flbas: int = 0, oacs: int = 2, s
 
 
 def test_lba_formats_without_metadata_can_be_chosen_the_fastest_first() -> None:
-    """An unused entry is none; the format in use stays where it fits."""
+    """An unused entry is no format; the format in use stays where it fits."""
     found = identify([(9, 0, 2), (9, 8, 0), (12, 0, 1), (0, 0, 0), (12, 0, 0)])
     assert (found.lba_choices(), found.can_format) == ((512, 4096), True)
     assert (found.format_for(4096), found.format_for(512), found.format_for(0)) == (4, 0, 0)

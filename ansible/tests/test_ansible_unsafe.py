@@ -1,4 +1,4 @@
-"""Text from inventories, tools and BMCs is data: templates in it that would run a command run none, and arrive as they were."""
+"""Text from inventories, tools and BMCs is data: templates in it that would run a command run none, and arrive unchanged."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def plants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Planted:
 
 @pytest.fixture
 def planted(plants: Planted) -> Iterator[Planted]:
-    """Give a test templates; whatever it does with them, none of them may have been expanded."""
+    """Give a test templates; whatever it does with them, it may not have expanded any."""
     yield plants
     assert plants.made() == []
 
@@ -75,7 +75,7 @@ def written(text: str) -> str:
 
 
 def names(planted: Planted, output: str) -> set[str]:
-    """Return the fields whose template stands in Ansible's output as it was planted."""
+    """Return the fields whose template stands unchanged in Ansible's output."""
     shown = written(output)
     return {dotted(field.path) for field in planted.fields if written(planted.text(planted.name(field))) in shown}
 
@@ -194,7 +194,7 @@ def fake(folder: Path, name: str, output: Any) -> None:
 def test_ansible_expands_nothing_that_tools_and_kernel_answer(
     bench: Bench, planted: Planted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The texts stand in the evidence as they were."""
+    """The texts stand unchanged in the evidence."""
     tools = bench.root / "bin"
     tools.mkdir()
     row = {key: planted.text(f"lsblk-{key}") for key in ("serial", "model", "rev", "wwn")}

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.virtual
 
 REFERENCE, NAND = "VCXP0001", ["VCNA0001", "VCNA0002", "VCNA0003"]
 STATE, DIRECTORY = "/var/lib/daq-storage-bench-test", "/srv/daq-bench-test/target"
-MODULE_S_MAX = 300
+MODULE_S_MAX = 900
 
 
 class Guest:

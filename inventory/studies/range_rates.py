@@ -182,7 +182,7 @@ def tables(runs: int) -> Iterator[str]:
             found = [rates(counter) for statistic in STATISTICS for counter in seen[statistic]]
             cells = [f"{one.wrong_pass:.1f} ({one.upper:.1f})" for one in found]
             yield f"| {shape.name} | {below:g} | {' | '.join(cells)} |"
-    yield "\n**Bad repetitions that none of six shows**, (1 - share)^6: no rule on six values can be better.\n"
+    yield "\n**Bad repetitions that six do not show**, (1 - share)^6: no rule on six values can be better.\n"
     yield "| share of bad repetitions, % | 1 | 5 | 10 | 20 | 30 | 39 | 50 |\n|---|---|---|---|---|---|---|---|"
     shares: Sequence[float] = (0.01, 0.05, 0.10, 0.20, 0.30, 0.39, 0.50)
     yield "| none among six, % | " + " | ".join(f"{100 * math.pow(1 - one, REPETITIONS):.1f}" for one in shares) + " |"

@@ -36,7 +36,7 @@ def record(begin_s: float, length_s: int, bytes_per_s: int) -> list[str]:
 
 
 def machine(first_s: int, last_s: int) -> list[str]:
-    """Once a second: CPU, two drives and one that is none of the target's, a temperature, the BMC's power."""
+    """Once a second: CPU, two drives and one outside the target, a temperature, the BMC's power."""
     lines = []
     for second in range(first_s, last_s):
         now = at(second + 0.5)

@@ -113,7 +113,7 @@ def test_a_rare_deviation_counts_by_skewness_over_the_root_of_n(peak: float, ref
 
 @pytest.mark.parametrize(("seed", "samples_needed"), [(24, 149), (16, None)])
 def test_a_series_needs_fifteen_independent_samples(seed: int, samples_needed: int | None) -> None:
-    """Of 120 samples of AR(1) with 0.5: blocks and frequencies would do in both, the mean's variance in one."""
+    """With 120 samples of AR(1) with 0.5, blocks and frequencies would do in both, the mean's variance in one."""
     noise = np.random.default_rng(seed).standard_normal(320)
     series = np.zeros(320)
     for at in range(1, 320):

@@ -108,7 +108,7 @@ def test_a_set_on_the_references_drive_is_refused(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"sets": ["nand-raid0", "reference"]}, r"sets\[1\]: is the reference itself"),
-        ({"judged_set": "nand-raid1"}, "judged_set: 'nand-raid1' is none of the sets"),
+        ({"judged_set": "nand-raid1"}, "judged_set: 'nand-raid1' is not one of the sets"),
         ({"rounds": 3}, "rounds: 3 rounds do not balance the order. Write an even number"),
         ({"reference": "nand-raid1"}, "the reference has 2 drives"),
         (

@@ -74,7 +74,7 @@ def test_a_profile_beside_comes_before_a_shipped_one(write: Write) -> None:
     [
         ({"a": variant("a", "a")}, "extends", "'a' is this file itself"),
         ({"a": variant("a", "b"), "b": variant("b", "a")}, "extends", "closes a circle: a -> b -> a"),
-        ({"a": variant("a", "nemo")}, "extends", r"there is no profile 'nemo'.*None of the \d+ known names is near"),
+        ({"a": variant("a", "nemo")}, "extends", r"there is no profile 'nemo'.*No name is near among the \d+ known ones"),
         ({"a": variant("a", "../dune-snb")}, "extends", r"'\.\./dune-snb' is no id.*by its id: no path"),
         ({"a": variant("a", "/etc/passwd")}, "extends", "is no id"),
         ({"a": variant("a", "dune-snb.yml")}, "extends", "is no id"),

@@ -360,12 +360,12 @@ def test_rows_are_read_some_at_a_time_and_none_is_left_out(
 ) -> None:
     monkeypatch.setattr(night_columns, "ROWS_AT_ONCE", rows)
     found = [*read_all([runs])[0], LeftOut("broken", "its seal does not fit")] * 2
-    assert night_columns.nights_of(night_columns.table_of(found, ["as it was"] * len(found)), runs) == found
+    assert night_columns.nights_of(night_columns.table_of(found, ["unchanged"] * len(found)), runs) == found
 
 
 def test_the_index_keeps_the_mark_of_a_simulated_run(runs: Path) -> None:
     marked = replace(read_all([runs])[0][0], simulated=True)
-    assert history_index.nights_of(history_index.table_of([marked], ["as it was"]), runs) == [marked]
+    assert history_index.nights_of(history_index.table_of([marked], ["unchanged"]), runs) == [marked]
 
 
 def test_an_index_that_is_forgotten_is_made_of_the_bundles(runs: Path, judged: list[str]) -> None:

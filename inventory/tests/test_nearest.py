@@ -25,7 +25,7 @@ SCENARIOS = ["dune-snb", "snb-100s", "snb-100s-nominal", "snb-120s", "read-scan"
         ("xyzzy", ["one", "two"], "Known: one, two"),
         ("", ["one", "two"], "Known: one, two"),
         ("xyzzy", [], "There are none"),
-        ("xyzzy", SCENARIOS, "None of the 15 known names is near; `daq-bench list scenarios` lists them"),
+        ("xyzzy", SCENARIOS, "No name is near among the 15 known ones; `daq-bench list scenarios` lists them"),
     ],
 )
 def test_the_nearest_three_are_offered(name: str, known: list[str], said: str) -> None:

@@ -150,7 +150,7 @@ def test_an_unknown_candidate_and_an_absent_file_are_answered_with_what_there_is
         load_candidate(INVENTORY / "lab.yml", "nemo")
     with pytest.raises(
         ProfileError,
-        match=r"there is no such file\. None of the \d+ known names is near; `daq-bench list \w+` lists them",
+        match=r"there is no such file\. No name is near among the \d+ known ones; `daq-bench list \w+` lists them",
     ):
         load_scenario(INVENTORY / "scenarios" / "nemo.yml")
 
@@ -266,7 +266,7 @@ HOSTILE = {
     "short deep brackets": ("seed: 1\ndeep: " + "[" * 5000, 2, "nested more than"),
     "many anchors": ("".join(f"a{n}: &n{n} 1\n" for n in range(5000)), 33, "more than 32 anchors"),
     "no such truth": ("a: !!bool x", 1, "is not valid YAML"),
-    "a tag that is none": ("a: !!int abc", 1, "invalid literal"),
+    "an invalid tag": ("a: !!int abc", 1, "invalid literal"),
     "an infinite key": (".inf: 1", 1, "no finite number"),
 }
 

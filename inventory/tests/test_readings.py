@@ -1,4 +1,4 @@
-"""What no drive that runs can state is believed by no reader of a bundle, whoever wrote it there."""
+"""No reader of a bundle believes what no running drive can state, whoever wrote it there."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def told(
 
 
 def _field(degrees: float | None) -> str:
-    """Line protocol has no null: a reading that was none leaves its field out."""
+    """Line protocol has no null: a missing reading leaves its field out."""
     return "" if degrees is None else f"temperature_degc={degrees},"
 
 

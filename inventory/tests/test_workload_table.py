@@ -75,7 +75,7 @@ def test_a_room_without_a_model_stops_at_import(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_the_contract_of_independence_names_every_workload() -> None:
-    """A folder is found by the wildcard; of the others a workload that comes later would be left out."""
+    """A folder is found by the wildcard; other folders would miss a workload that comes later."""
     contracts = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]

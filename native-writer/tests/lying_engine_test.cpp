@@ -1,5 +1,5 @@
 // The loads over an engine that is stuck or lies: each way ends in a failure that names it, or in right data;
-// never in a hang, and never in a "complete" that is none.
+// never in a hang, and never in a false "complete".
 #include <cerrno>
 #include <deque>
 #include <set>

@@ -201,7 +201,7 @@ TEST_F(ReportingTest, AFileThatIsMountedGetsTheResultInPlace) {
   EXPECT_TRUE(content(json).empty());
 }
 
-// What was held before the load is what is written to, whatever has its name since.
+// The writer writes to what it held before the load, whatever has its name since.
 TEST_F(ReportingTest, ResultsFollowNoNameThatIsPlantedDuringTheRun) {
   const std::string folder = directory.path("folder"), moved = directory.path("moved");
   const std::string precious = directory.path("precious"), lines = directory.path("lines");

@@ -664,7 +664,7 @@ TEST_F(SeveralDrives, ALoopOverTheSameFileOrOverAnotherTargetIsRefused) {
   const std::string twin = add(directory.path("backing-L1"), "L4").path();
   expect_refused_and_untouched(joined({path(0), twin}), "shows the data of --target " + path(0));
   expect_refused_and_untouched(joined({twin, name(0), path(0)}), "shows the data of --target " + twin);
-  // The file below a target is not a new file, by none of its names.
+  // The file below a target is not a new file, by any of its names.
   fs::create_hard_link(directory.path("backing-L2"), directory.path("hard"));
   for (const char* backing : {"backing-L2", "hard"}) {
     expect_refused_and_untouched(joined({path(1), directory.path(backing)}), "never overwritten");

@@ -163,7 +163,7 @@ TEST_F(StreamsTest, SharesAndSizesAreAsAsked) {
   const double events = json["totals"]["offered_events"];
   EXPECT_NEAR(events, 50'000, 500);  // the mean size
   for (std::size_t i = 0; i < options.run.shares.size(); ++i) {
-    // Five standard deviations of a binomial; of the bytes a little more.
+    // Five standard deviations of a binomial; a little more for the bytes.
     const double share = options.run.shares[i];
     const double tolerance = 5 * std::sqrt(share * (1 - share) / events);
     EXPECT_NEAR(json["streams"][i]["offered_events"].get<double>() / events, share, tolerance);

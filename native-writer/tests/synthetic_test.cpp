@@ -1,4 +1,4 @@
-// Synthetic writes: every block where and as often as it was asked for, on the real disk; and what is said
+// Synthetic writes: every block where and as often as asked for, on the real disk; and what is said
 // when the kernel does not do its part, by an engine that misbehaves.
 #include "write/synthetic.h"
 

@@ -392,7 +392,7 @@ TEST_F(VerifyTest, WhatIsNoRecordIsRefused) {
   EXPECT_THROW(verify(), Refusal);
 }
 
-// Of the record that its writer told of.
+// Sought: the record that its writer told of.
 class SoughtTest : public VerifyTest {
  protected:
   void SetUp() override {

@@ -91,7 +91,7 @@ def _requirement(index: int, knobs: Knobs) -> dict[str, Any]:
         text += " " + LONG + " and a long explanation of what is meant" * 6
     if knobs.non_latin:
         text += " " + NON_LATIN
-    # The worst repetition decides, as in the shipped profile; of an equality with 0 that is the largest value.
+    # The worst repetition decides, as in the shipped profile; for an equality with 0 that is the largest value.
     most = row["comparison"] == "at_most" or (row["comparison"], row["bound"]) == ("equal", 0)
     given = {"severity": "mandatory", "statistic": "max" if most else "min", "source": "section 5 of the paper"}
     return {**given, **row, "id": f"SNB-{index + 1:02d}", "text": text}

@@ -40,7 +40,7 @@ FORGERIES: dict[str, Callable[[dict[str, Any]], object]] = {
     "no rows": lambda d: d.update(requirements=[]),
     "not a list": lambda d: d.update(requirements={}),
     "null": lambda d: d.update(requirements=None),
-    "a number that is none": lambda d: d["requirements"][0].update(margin=float("nan")),
+    "an invalid number": lambda d: d["requirements"][0].update(margin=float("nan")),
 }
 
 
@@ -54,7 +54,7 @@ def test_a_forged_verdict_is_refused_with_the_reason(
     forged(roots[0], FORGERIES[name])
     assert main([command, *map(str, roots), "-o", str(tmp_path / "out")]) != 0
     said = capsys.readouterr().err
-    if name == "a number that is none":  # is no JSON, before it is a contradiction
+    if name == "an invalid number":  # is no JSON, before it is a contradiction
         assert "not JSON: NaN is no number" in said
     else:
         assert (

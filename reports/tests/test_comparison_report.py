@@ -121,7 +121,7 @@ def test_who_misses_a_mandatory_requirement_cannot_be_chosen(runs_of: Roots) -> 
 def test_nothing_that_counts_gives_a_document_without_a_ranking(runs_of: Roots) -> None:
     roots = runs_of(Run("a", outcome="INADMISSIBLE"), Run("b", outcome="ERROR"))
     assert compared(roots)["decision"]["kind"] == "nobody may be chosen"
-    assert "None of them may be chosen on this evidence" in plain(html_of(roots))
+    assert "This evidence allows no choice" in plain(html_of(roots))
 
 
 def test_runs_that_do_not_count_stand_side_by_side_unranked_and_marked_on_every_page(runs_of: Roots) -> None:
@@ -136,7 +136,7 @@ def test_runs_that_do_not_count_stand_side_by_side_unranked_and_marked_on_every_
     assert rates == [1.2, 1.1]
     text = plain(html_of(roots))
     assert "1.200 GB/s" in text and "1.100 GB/s" in text and "this run only (n = 1)" in text
-    assert "Nothing is ranked by them" in text and "0.1 of the load" in text
+    assert "They rank nothing" in text and "0.1 of the load" in text
     paper = paper_of(found, "make compare", compare(Asked(roots))[1][-1].moment)
     assert document_of(paper, {}).running_right.endswith("REHEARSAL, UNRANKED")
     assert paper.summary.name == "matrix"

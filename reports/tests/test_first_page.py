@@ -349,4 +349,4 @@ def test_the_report_prints_the_command_that_runs_a_measurement_of_fio_by_hand(bu
         f"sh {here}/fio-8388608-repetition-1.sh",
         f"sh '{here}/layout-$(id).sh'",
     )
-    assert "of each kind one; 5 measurements" in part.lead
+    assert "one of each kind; 5 measurements" in part.lead

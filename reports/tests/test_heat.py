@@ -1,4 +1,4 @@
-"""Heat maps: the numbers are read back as they were given, an empty cell is no number, and a bin is the mean of what lies in it."""
+"""Heat maps: the numbers are read back unchanged, an empty cell is no number, and a bin is the mean of what lies in it."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def test_of_the_repetitions_of_a_size_the_one_in_the_middle_is_drawn(bundle_with
     section = made(bundle_with, points=points)
     figure = figures(section)["hot-store-sizes"]
     assert "The fastest put is 200" in figure.see and "n = 2 sizes" in figure.caption
-    assert "of 4 repetitions the one in the middle" in figure.caption
+    assert "the middle one of 4 repetitions" in figure.caption
     assert "does not count as evidence: 1000 B (repetition 4) (" in figure.caption
     table = next(part for part in section.parts if isinstance(part, Table) and part.name == "hot-store-sizes-table")
     assert [row[1] for row in table.rows] == ["1", "1", "2", "2", "3", "3", "4", "4"] and table.marked == {6}

@@ -270,7 +270,7 @@ def test_drives_that_were_asked_different_things_make_no_lot(runs_of: Roots) -> 
         ({"model": "NONE"}, "no run has a drive of model 'NONE'. Known: OTHER"),
         (
             {"model": "OTHER", "requirement": "X-1"},
-            "--requirement: 'X-1' is none of the runs' requirements. Known: TND-01",
+            "--requirement: 'X-1' is not one of the runs' requirements. Known: TND-01",
         ),
         ({"model": "OTHER", "lot_size": 0}, "--lot-size: 0 is less than the 1 drives of these runs"),
         ({"model": "OTHER", "stripe": 1}, "--stripe: 1 is too few"),
@@ -310,7 +310,7 @@ def test_sixty_four_drives_are_set_and_checked(
 def test_of_a_folder_those_runs_are_chosen_that_did_the_same_on_the_model(
     runs_of: Roots, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Other models, another scenario, an altered run: none of them is in the lot, and none keeps it from being made."""
+    """Other models, another scenario, an altered run: they are not in the lot, and do not keep it from being made."""
     own = runs_of(*(of_drive(number, 10.0 + number / 10) for number in range(3)))
     runs_of(of_drive(7, 9.0, changes={"model": "Other"}), of_drive(0, 9.0, scenario="old"))
     altered = runs_of(of_drive(9, 9.0))[0]

@@ -59,13 +59,13 @@ def test_each_repetition_has_a_panel_and_busy_is_outlined_where_it_was(bundle_wi
 def test_every_repetition_has_its_curve_and_the_odd_one_is_named(bundle_with: Maker) -> None:
     figure = figures(bundle_with(repetitions=4, telemetry=False), odd)[ECDF]
     assert {one.series for one in figure.data} == {f"repetition {number}" for number in range(1, 5)}
-    assert "repetition 2, end at" in figure.see and "only percentiles are known" in figure.caption
+    assert "repetition 2, end at" in figure.see and "Only percentiles are known" in figure.caption
 
 
 def test_of_very_many_those_with_the_highest_backlog_are_shown(bundle_with: Maker) -> None:
     found = figures(bundle_with(repetitions=MOST_PANELS + 2, telemetry=False), odd)
     panels = {one.panel for one in found[BACKLOGS].data}
     assert len(panels) == MOST_PANELS and any(panel.startswith("2: ") for panel in panels)
-    assert f"Of {MOST_PANELS + 2} repetitions" in found[BACKLOGS].caption
+    assert f"highest backlog of {MOST_PANELS + 2} repetitions" in found[BACKLOGS].caption
     named = {one.series for one in found[ECDF].data if one.series}
     assert "repetition 2" in named and len(found[ECDF].data) == MOST_PANELS + 2

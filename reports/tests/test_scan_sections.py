@@ -288,7 +288,7 @@ def test_a_single_repetition_is_the_scans_own_point_and_said_to_decide_nothing(b
 def test_where_no_repetition_counts_the_figure_says_so(bundle_with: Maker) -> None:
     bundle = load(with_repetitions(bundle_with(), *(repetition(number, 2**23, None) for number in (1, 2, 3))))
     figure, table = block_figure(bundle), large_blocks_table(bundle)
-    assert figure is not None and "none of these repetitions counts" in figure.caption
+    assert figure is not None and "these repetitions do not count" in figure.caption
     assert table is not None and table.rows[0][2:5] == ("0 of 3", NONE, NONE)
 
 

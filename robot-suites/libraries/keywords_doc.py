@@ -1,4 +1,4 @@
-"""Writes libdoc's page of every keyword library: `keywords_doc.py FOLDER`; of the shipped suites' library one for each workload."""
+"""Writes libdoc's page of every keyword library: `keywords_doc.py FOLDER`; the shipped suites' library gets one for each workload."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_one_machine_has_one_clock() -> None:
 
 
 def test_a_survey_that_took_long_is_followed_by_questions_for_the_clock_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 10.2 s, which say nothing below 5.1 s, the shortest question is left: the one of 2.5 s, then that of 0.4 s."""
+    """10.2 s say nothing below 5.1 s; the shortest question of them is left: the one of 2.5 s, then that of 0.4 s."""
     moments = iter([1000.0, 1010.2, 1011.0, 1013.5, 1014.0, 1017.0, 1020.0, 1020.4])
     answers = iter(["1012.5\n", "1015.5\n", "1020.3\n"])
     run = lambda argv, timeout_s: Completed(tuple(argv), 0, next(answers), "")  # noqa: E731

@@ -135,7 +135,7 @@ def test_the_table_of_hazards_counts_wrong_passes_false_alarms_and_what_was_left
 
 
 def test_the_shipped_page_takes_the_tables_of_both_levels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each leaves the other's, and the trials', as they are; a page without its marks stays as it was."""
+    """Each leaves the other's, and the trials', as they are; a page without its marks stays unchanged."""
     page = tmp_path / "crash-trials.md"
     page.write_bytes(document.DOCUMENT.read_bytes())
     monkeypatch.setattr(document, "DOCUMENT", page)

@@ -385,7 +385,7 @@ def observed(server: LocalInflux, tmp_path_factory: pytest.TempPathFactory) -> I
     finally:
         assert agent.stop() == 0
         shutil.rmtree(folder)
-    bundle.event("phase", "restore", "putting the machine back as it was", step=1, steps=1)
+    bundle.event("phase", "restore", "undoing every change to the machine", step=1, steps=1)
     bundle.save_run(state="finished", finished_utc=now_utc())
     bundle.write("verdict.json", VERDICT)
     bundle.event("verdict", "judge", "PASS", reasons=[])
@@ -451,7 +451,7 @@ def test_moments_and_spans_of_every_kind_arrive(observed: Observed) -> None:
     events = [(event.kind, event.text) for event in bundle.events()]
     assert sorted(moments) == sorted(events)
     live = server.rows(f"SELECT text FROM bench_event WHERE run = '{bundle.id}' AND host = 'here'")
-    late = [text for kind, text in events if kind == "verdict" or text.startswith("putting the machine back")]
+    late = [text for kind, text in events if kind == "verdict" or text.startswith("undoing every change")]
     assert len(live) == len(rows) - len(late) - len(late[:1]) - 1  # their spans too: of restore, and of what it ended
     assert {kind for kind, _ in spans} >= {"phase", "hazard"}
     assert [text for kind, text in spans if kind == "phase"] == [text for kind, text in events if kind == "phase"]

@@ -149,7 +149,7 @@ def newest(folder: Path, one: LightCandidate) -> Path | None:
 
 
 def in_its_burst(folder: Path, one: LightCandidate) -> bool:
-    """Says whether it records, having been told with whom."""
+    """Says whether it records, once it knows the other candidates."""
     told = document(newest(folder, one), "facts/together.json")
     return bool(told) and any(" minidaq " in words for words in inside(one.container.pid).values())
 

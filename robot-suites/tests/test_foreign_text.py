@@ -41,7 +41,7 @@ def held(parser: Parser, text: Any) -> None:
     """Read, or refused in a few words, in bounded time."""
     began = time.process_time()
     try:
-        assert finite(parser.read(text)), "it gives a number that is none"
+        assert finite(parser.read(text)), "it gives a number that is not finite"
     except parser.errors as error:
         assert len(str(error)) < ERROR_CHARACTERS_MAX, f"{len(str(error))} characters"
     assert time.process_time() - began < CPU_S_MAX

@@ -178,7 +178,7 @@ def test_a_bundle_that_somebody_altered_in_the_store_is_found(runs: Path, store:
 
 
 def test_of_two_nodes_at_the_same_run_one_waits(runs: Path, store: Store, tmp_path: Path) -> None:
-    """As when both began at once: the other's claim is there, and none of its files."""
+    """As when both began at once: the other's claim is there, but no file of it."""
     assert store.claim(NightPlan(0).run_id, "another node-b") == "another node-b"
     found = gathered(runs, store)
     assert ends(found) == [REFUSED, COPIED]

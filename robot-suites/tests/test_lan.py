@@ -357,7 +357,7 @@ def test_netprobe_survives_strangers_and_ends_with_its_last_peer() -> None:
         first = subprocess.run(measure, capture_output=True, text=True, timeout=30, check=True)
         host, _, number = at.rpartition(":")
         with socket.create_connection((host, int(number))) as stranger:
-            stranger.sendall(b"GET / HTTP/1.1\r\nHost: none of yours\r\n\r\n")
+            stranger.sendall(b"GET / HTTP/1.1\r\nHost: not yours\r\n\r\n")
             assert stranger.recv(100) == b""
         build = [
             str(LAYOUT.netprobe),

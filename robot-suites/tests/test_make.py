@@ -1,4 +1,4 @@
-"""What make does with variables: a slip of the pen stops it before anything happens, and a value is text.
+"""How make treats variables: a slip of the pen stops it before anything happens, and a value is text.
 
 The Makefile runs as in a checkout where nothing is set up yet, with programs of ours in the place of the set-up and of the bench."""
 

@@ -70,7 +70,7 @@ def test_the_nearest_tests_come_first(mutants: ModuleType) -> None:
 
 
 def test_a_mutant_is_killed_and_its_row_kept(tmp_path: Path) -> None:
-    """Of the acceptance plans of a lot; the second run finds its row and runs nothing."""
+    """Mutates the acceptance plans of a lot; the second run finds its row and runs nothing."""
     asked = [
         sys.executable,
         CI / "mutants.py",

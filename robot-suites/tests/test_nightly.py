@@ -78,7 +78,7 @@ def test_without_a_plan_this_machine_runs(tmp_path: Path) -> None:
     ("new", "message"),
     [
         ("scenaro: dune-snb", "unknown key 'scenaro'. Did you mean scenario?"),
-        ("scenario: nemo", "there is no such file. None of the"),
+        ("scenario: nemo", "there is no such file. No name is near among the"),
         ("scenario: dune-snb, scale: 7", "7 is greater than the maximum of 1.2"),
         (
             "scenario: dune-snb}\n        - {candidate: this-machine, scenario: dune-snb",

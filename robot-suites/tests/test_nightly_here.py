@@ -43,7 +43,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with an inventory of two candidates, both this machine: `sound`, and `wanting`, of whom the impossible is asked."""
+    """A folder with an inventory of two candidates, both this machine: `sound`, and `wanting`, which must do the impossible."""
     folder, disk = tmp_path_factory.mktemp("nights"), LAYOUT.build / "tests" / "nights"
     scenario = load_scenario(LAYOUT.inventory / "scenarios" / "dune-snb.yml").document
     scenario |= {"id": "short", "scale": 0.05, "duration_s": 3}

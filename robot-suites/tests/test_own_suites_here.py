@@ -43,7 +43,7 @@ class Place:
         return self.folder / "runs"
 
     def suite(self, text: str, name: str = "my.robot") -> Path:
-        """The suite with the places of these tests in `Provision Candidate`, which is otherwise as it was written."""
+        """The suite with the places of these tests in `Provision Candidate`, which is otherwise unchanged."""
         more = f"Provision Candidate    runs={self.runs}    directory={self.disk}"
         file = self.folder / "suites" / name
         file.parent.mkdir(exist_ok=True)

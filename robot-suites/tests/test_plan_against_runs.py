@@ -1,4 +1,4 @@
-"""What a plan says will be written, against what a loop device beneath the target counts while the run really writes."""
+"""Compares what a plan says will be written with what a loop device beneath the target counts while the run really writes."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def finished(server: LocalInflux, tmp_path_factory: pytest.TempPathFactory) -> I
     argv = command(folder, disk, url, "--scale", "0.05", "--duration", "3", block_scan=True)
     done = subprocess.run(argv, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert settings_now() == before, "the machine is not as it was before the run"
+    assert settings_now() == before, "the run changed the machine"
     assert list(disk.iterdir()) == [], "scratch files were left behind"
     yield newest(folder), url, done.stdout
     shutil.rmtree(disk)
@@ -429,7 +429,7 @@ def test_a_run_that_breaks_in_provisioning_is_an_error_with_its_cause_everywhere
         (["--duration", "86400"], "is too small: the record of"),
         (["--duration", "1000000"], "it must be above 0 and at most 86400"),
         (["--target", "/dev/shm/daq-bench-test"], "does not lead to a drive (tmpfs)"),
-        (["--scenario", "nemo"], "there is no such file. None of the "),
+        (["--scenario", "nemo"], "there is no such file. No name is near among the "),
         (["--candidate", "nemo"], "has no candidate 'nemo'. Known: this-machine"),
     ],
 )

@@ -170,7 +170,7 @@ def test_no_scan_of_a_run_overwrites_what_another_one_kept(disk: Path) -> None:
 
 
 def test_a_fio_that_is_killed_writes_no_more(disk: Path) -> None:
-    """A job that is a process has a session of its own: it wrote on for as long as it was told to, in the next run too."""
+    """A job that is a process has a session of its own: it wrote on for the time that it was given, in the next run too."""
     values: dict[str, str | int] = {"BLOCK_BYTES": MIB, "SIZE_BYTES": 4 * MIB, "IO_DEPTH": 4, "RUNTIME": "30s"}
     values |= {"RAMP_TIME": "0s", "WINDOW_MS": 250}
     site = scan_site(disk)
@@ -289,7 +289,7 @@ def test_latency_under_load(disk: Path) -> None:
             "file_size: 16777216 B hold no block of 33554432 B. Make it 33554432 B or more",
         ),
         ("block-scan", {"tools": ["fio"]}, "yields: block_scan.daqwriter_large_block_throughput needs daqwriter"),
-        ("block-scan", {"block_sizes": [4096, MIB]}, "confirm: none of the block_sizes is 8 MiB or more"),
+        ("block-scan", {"block_sizes": [4096, MIB]}, "confirm: no entry of block_sizes is 8 MiB or more"),
         ("thread-scan", {"file_size": 8 * MIB}, "8388608 B shared out among 10 threads hold no block of 4194304 B"),
         ("thread-scan", {"threads": [10, 1]}, "threads: is not ascending"),
         ("minidaq-scan", {"ring_size": 8 * MIB}, "hold fewer than four requests of 64 MiB"),

@@ -78,7 +78,7 @@ def test_one_flipped_bit_in_any_file_is_noticed(bundle: Path, pattern: tuple[Pat
     flip(bundle / name)
     try:
         found = problems(bundle, pattern)
-    except BenchError as error:  # a manifest that is none any more
+    except BenchError as error:  # an invalid manifest
         found = [str(error)]
     assert any(Path(name).name.removesuffix(".sig") in one for one in found), found
 

@@ -1,4 +1,4 @@
-"""Signatures on a bundle, by the real ssh-keygen: who signed, who is trusted, and what is none."""
+"""Signatures on a bundle, by the real ssh-keygen: who signed, who is trusted, and what is no signature."""
 
 from __future__ import annotations
 

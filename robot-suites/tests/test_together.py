@@ -1,4 +1,4 @@
-"""Bursts that begin together: who waits for whom, that nobody waits for ever, and how far apart they were by their own records."""
+"""Bursts that begin together: who waits for which other, that nobody waits for ever, and how far apart they were by their own records."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def seen(virtual_machine: VirtualCandidate, tmp_path_factory: pytest.TempPathFac
 def _copy(machine: VirtualCandidate, program: Path) -> None:
     at = machine.instance
     argv = ssh.command(at.ssh, at.ports.ssh, "cat > /root/agent.pyz")
-    subprocess.run(argv, input=program.read_bytes(), check=True, timeout=60)
+    subprocess.run(argv, input=program.read_bytes(), check=True, timeout=300)
 
 
 def test_every_collector_works_or_says_why_not(seen: Seen) -> None:

@@ -51,7 +51,7 @@ def write_s(machine: VirtualCandidate, serial: str, megabytes: int) -> float:
     return float(match[1])
 
 
-def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 20) -> None:
+def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 120) -> None:
     deadline = time.monotonic() + timeout_s
     while not holds():
         assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"

@@ -53,7 +53,7 @@ def machine(virtual_machine: VirtualCandidate, inventory: Path) -> Iterator[SshM
         at = virtual_machine.instance
         copy = ssh.command(at.ssh, at.ports.ssh, f"cat > {DAQWRITER} && chmod +x {DAQWRITER}")
         with LAYOUT.portable_daqwriter.open("rb") as program:
-            subprocess.run(copy, stdin=program, check=True, timeout=120)
+            subprocess.run(copy, stdin=program, check=True, timeout=600)
         yield found
         found.remove(DAQWRITER)
 

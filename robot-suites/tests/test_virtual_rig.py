@@ -89,7 +89,7 @@ def running(virtual_machine: VirtualCandidate, seconds: int) -> bool:
 
 
 def wait_for(virtual_machine: VirtualCandidate, seconds: int, there: bool) -> None:
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 120
     while running(virtual_machine, seconds) is not there:
         assert time.monotonic() < deadline, f"`sleep {seconds}` is {'not ' if there else ''}running"
         time.sleep(0.2)
@@ -197,7 +197,7 @@ def rig(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "daq_bench.rig", *words],
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=3000,
         check=False,
         env={**os.environ, **environment},
     )

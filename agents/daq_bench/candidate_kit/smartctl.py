@@ -42,7 +42,7 @@ def _finite(text: str) -> float | None:
 
 
 def table(document: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """An object of the answer; empty where it is none."""
+    """An object of the answer; empty for another type."""
     value = document.get(key)
     return value if isinstance(value, dict) else {}
 

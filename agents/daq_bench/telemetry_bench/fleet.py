@@ -215,7 +215,7 @@ def run(fleet: Fleet) -> dict[str, Any]:
 
 
 def await_ready(account: Account, pids: set[int]) -> int:
-    """Waits until all agents could begin, so that none of them begins late; returns how many have failed already."""
+    """Waits until all agents could begin, so that no agent begins late; returns how many have failed already."""
     until_s, failed = time.monotonic() + READY_S_MAX, 0
     while not failed and any(slot["memory_bytes"] == 0 for slot in account.slots()):
         if time.monotonic() > until_s:

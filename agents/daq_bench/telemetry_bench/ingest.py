@@ -161,7 +161,7 @@ def conditions(settings: Settings) -> dict[str, Any]:
         "missing": "points collected by the agents less points counted in InfluxDB by query, after delivery has ended",
         "outage": f"influxd stands still (SIGSTOP) for {OUTAGE_S:g} s at the highest sustained rate",
         "caught_up": "from its return until the backlog is no larger than at its largest before the outage",
-        "disk": "index, blocks and log, after everything was stored in blocks; of all rates. Series are short: an upper bound",
+        "disk": "index, blocks and log, after everything was stored in blocks, for all rates. Series are short: an upper bound",
     }
 
 

@@ -61,7 +61,7 @@ void take_record(const Record& record, std::map<std::uint64_t, AckState>& events
 void read_log(const fs::path& path, Acks& acks) {
   const auto refuse = [&](const std::string& what) {
     throw daqwriter::Refusal("--ack-log " + path.string() + ": " + what +
-                             ": what was acknowledged is not known; use the log as it was written");
+                             ": what was acknowledged is not known; use the log as written");
   };
   std::ifstream file(path, std::ios::binary);
   std::string header(kHeader.size(), '\0');

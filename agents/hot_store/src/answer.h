@@ -21,7 +21,7 @@ enum class Answer {
   locked,      // the event is locked, and no token was given
   lease_lost,  // the event no longer has this token: its lease ran out, or the
                // event was completed
-  changed,     // not as it was expected to be: another one was quicker
+  changed,     // not the expected value: another one was quicker
   full,        // no room; the caller has to wait: the readout is BUSY
   unconfirmed  // done on one node; fewer nodes than were asked for confirmed
                // it

@@ -70,7 +70,7 @@ class KeySchema {
  private:
   std::vector<SubKey> sub_keys_;
   std::vector<std::size_t> order_;  // of encoding: the primary key, then the
-                                    // others as they were named
+                                    // others under their given names
   std::size_t encoded_bytes_ = 0;
 };
 

@@ -81,7 +81,7 @@ LmdbEnv::LmdbEnv(std::unique_ptr<LevelFolder> folder, std::uint64_t capacity, Du
   }
 }
 
-// What one process does not synchronise, no other one makes durable: the mark is the mode of all who have the
+// No process makes durable what another one does not synchronise: the mark is the mode of all who have the
 // store open.
 void LmdbEnv::refuse_another_durability() const {
   const bool marked = folder_->is_marked_not_synced();

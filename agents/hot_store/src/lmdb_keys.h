@@ -89,7 +89,7 @@ inline int put_record(MDB_txn* txn, MDB_dbi table, View key, View head, View val
   return 0;
 }
 
-// Takes the record as it was put out of the table's content at `key`. Throws Damage.
+// Takes the record, unchanged, out of the table's content at `key`. Throws Damage.
 inline View record_of(View key, View stored) {
   const std::size_t bytes = stored.size() < kSumBytes ? 0 : stored.size() - kSumBytes;
   const View record = stored.substr(0, bytes);

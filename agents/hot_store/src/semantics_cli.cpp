@@ -103,7 +103,8 @@ daqwriter::ParsedCommand add_semantics(CLI::App& parent) {
   app->add_option("--events", options->checks.events, "Events that they share")->capture_default_str();
   app->add_option("--lease", options->checks.lease_s, "Lease that is left to run out, seconds")
       ->capture_default_str();
-  app->add_option("--seed", options->checks.seed, "Of the random keys and values")->capture_default_str();
+  app->add_option("--seed", options->checks.seed, "Seed of the random keys and values")
+      ->capture_default_str();
   app->add_option("--json", options->json_path, "Result file; - is standard output");
   return {app,
           [options](const std::atomic<int>& stop_signal) { return run_semantics(*options, stop_signal); }};

@@ -149,7 +149,7 @@ void add_store(CLI::App& app, StoreOptions& o, const std::vector<std::string>& f
                         "-9 only (a crash of the machine may then lose or damage the whole store, which is "
                         "not opened for changes again), or the machine's crash too");
   app.add_option("--endpoint", o.endpoints,
-                 "redis: HOST:PORT or unix:PATH; of a cluster one or more HOST:PORT")
+                 "redis: HOST:PORT or unix:PATH; one or more HOST:PORT of a cluster")
       ->delimiter(',');
   app.add_option("--level2-endpoint", o.level2_endpoints, "redis: the server or cluster of level 2")
       ->delimiter(',');

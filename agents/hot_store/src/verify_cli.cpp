@@ -1,6 +1,6 @@
 // Promise: `hotstore verify` compares a store with its clients' logs of
 // acknowledgements: nothing acknowledged is lost, nothing removed comes back,
-// every value is as it was put. Form of the result:
+// every value is unchanged. Form of the result:
 // inventory/schemas/hotstore-verify.schema.json.
 #include <cstdio>
 #include <memory>

@@ -253,7 +253,7 @@ class Control:
         return firmware
 
     def _left(self, first: Mapping[str, str], firmware: Firmware) -> list[str]:
-        """Return the attributes that are not as they were."""
+        """Return the attributes that have changed."""
         return [n for n, v in first.items() if n in firmware.current and text_of(firmware.current[n]) != v]
 
     def _detour(self, run: Run, first: Mapping[str, str], firmware: Firmware, terms: Terms) -> dict[str, str]:

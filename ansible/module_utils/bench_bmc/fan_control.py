@@ -118,7 +118,7 @@ class Fans:
         self.state.save()
 
     def forget(self) -> None:
-        """Drop the state: the fans are as they were."""
+        """Drop the state: the fans are in their first mode again."""
         self.state.values = {}
         self.state.save()
 

@@ -207,7 +207,7 @@ class Construction:
                 " after it: the drive did not do what it said, and its data is still there"
             )
         if not left:
-            return f"; of {looked} marks written before it none reads any more"
+            return f"; 0 of {looked} marks written before it still read"
         return f"; {left} of {looked} marks written before it still read: the discard took nothing or not all away"
 
     def format(self, drive: Drive) -> None:

@@ -88,7 +88,7 @@ def parse_lsblk(output: str) -> list[Device]:
 
 
 def parse_wipefs(output: str) -> list[dict[str, Any]]:
-    """Return the signatures that wipefs lists; of a device without any some versions print nothing. StorageError for anything else."""
+    """Return the signatures that wipefs lists; some versions print nothing for a device without any. StorageError for anything else."""
     try:
         found = json.loads(output)["signatures"] if output.strip() else []
         if not all(isinstance(one["type"], str) and "uuid" in one for one in found):

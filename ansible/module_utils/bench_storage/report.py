@@ -52,7 +52,7 @@ def purge_record(layout: Layout, stack: Stack, state: dict[str, Any] | None, jus
     asked = layout.purge != "none"
     status, detail = "unchanged", done
     if just_built and asked:
-        status, detail = "applied", f"{done}. What was on the drives before is gone"
+        status, detail = "applied", f"{done}. The drives' former content is gone"
     elif not asked:
         detail = "nothing asked; only signatures were erased when it was built" if state else ""
     elif state is None:

@@ -1,6 +1,6 @@
 """Reads a run bundle: `from daq_bench.bundle import Bundle` (docs/reading-a-bundle.md).
 
-Nothing of the bundle is executed or followed: a link, a pipe or a document that is none raises BenchError with file and field."""
+Nothing of the bundle is executed or followed: a link, a pipe or an invalid document raises BenchError with file and field."""
 
 from __future__ import annotations
 

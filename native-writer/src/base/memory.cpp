@@ -75,8 +75,8 @@ std::optional<std::uint64_t> number_in(const fs::path& file) {
   return in >> number ? std::optional(number) : std::nullopt;
 }
 
-// What a group may still take before the kernel ends one of its processes: the page cache goes first. Nothing
-// without a limit.
+// Memory that a group may still take before the kernel ends one of its processes: the page cache goes first.
+// Nothing without a limit.
 std::optional<std::uint64_t> left_in_cgroup(const fs::path& group, const CgroupFiles& files) {
   const auto limit = number_in(group / files.limit);
   const auto used = number_in(group / files.used);

@@ -40,7 +40,7 @@ void give_signals_back() {
 TargetPlan claimed(const GuardAsked& asked) {
   TargetPlan plan = plan_target(asked.target, asked.consent);
   if (plan.kind != TargetKind::raw_device)
-    throw Refusal("--target " + asked.target + ": guard claims whole drives, and this is none");
+    throw Refusal("--target " + asked.target + ": guard claims whole drives, and this is no whole drive");
   if (asked.consent.allow_serial.text() != asked.consent.destroy_serial.text())
     throw Refusal(
         asked.target + ": refused: " + asked.command.front() +

@@ -67,7 +67,7 @@ void add_minidaq_options(CLI::App& app, MiniDaqAsked& t) {
   add_stall_limit(app, o.stall_limit_s);
   app.add_option("--record-id", t.record_id, "32 hexadecimal digits; random when not given");
   add_cpus(app, "--writer-cpu", o.writer_cpus,
-           "CPU of the writer thread; of several writers or applications in turn, e.g. 2,4; default: near "
+           "CPU of the writer thread; for several writers or applications in turn, e.g. 2,4; default: near "
            "the drive");
   add_cpus(app, "--source-cpu", o.source_cpus,
            "CPU of the source thread; default: near the drive, another one");

@@ -41,7 +41,7 @@ void add_streams_options(CLI::App& app, StreamsAsked& t) {
   add_size(app, bounds::kBlockSize, o.block_bytes, "Bytes per write; a multiple of 4KiB");
   add_number(app, bounds::kStreamDepth, o.io_depth, "Most writes in flight of each stream");
   add_engine(app, o.engine);
-  add_preallocate(app, o.preallocate, "Of each file: fallocate it before");
+  add_preallocate(app, o.preallocate, "Fallocate each file before");
   std::vector<std::pair<std::string, AdlerVariant>> variants;
   for (const std::string_view name : kAdlerVariantNames)
     variants.emplace_back(name, parse_adler_variant(name));

@@ -44,7 +44,7 @@ void add_write_options(CLI::App& app, WriteAsked& t) {
   if (!o.reads)
     add_choice<bool>(app, "--data", o.zeros, {{"incompressible", false}, {"zeros", true}},
                      "Content of the blocks");
-  if (!o.reads) add_preallocate(app, o.preallocate, "Of a file: fallocate it before");
+  if (!o.reads) add_preallocate(app, o.preallocate, "Fallocate a file before");
   add_engine(app, o.engine);
   add_cpus(app, "--cpus", o.cpus,
            "CPUs of the threads in turn, e.g. 2,3; default: any of the drive's NUMA node");

@@ -69,7 +69,7 @@ struct TrailerOnDisk {
   std::uint32_t crc;  // CRC-32 of the 4096 bytes with this field zero
   RecordId record_id;
   std::uint64_t superchunks;
-  std::uint64_t extent;  // bytes of superchunks; of a framed record, blocks
+  std::uint64_t extent;  // bytes of superchunks; blocks in a framed record
   std::uint16_t status;
   std::uint16_t links;       // unbound: 0
   std::uint32_t header_crc;  // unbound: the number of links

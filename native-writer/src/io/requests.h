@@ -1,5 +1,5 @@
-// Promise: one thread's requests to one target, from the asking until all of each is done or given up. What
-// is refused or cut short is asked for again, for a bounded time; any other error, an engine that stays
+// Promise: one thread's requests to one target, from the asking until all of each is done or given up. A
+// request that is refused or cut short is repeated, for a bounded time; any other error, an engine that stays
 // silent and an answer to a request that nobody made end them, with offset and errno. An answer that belongs
 // to no request is told apart from a right one, also when it comes late and its slot is in use again.
 #pragma once

@@ -1,5 +1,5 @@
 // Promise: the Fragment Receiver and the Data Writer (the paper's Algorithm 1 with rotating buffers) of one
-// application, in one thread; of several writers each has links of its own. A continuous record takes what
+// application, in one thread; each of several writers has links of its own. A continuous record takes what
 // has arrived from the links in turn; triggered requests, which have one writer, are taken one after the
 // other, each link's fragment behind that of the link before. Two data paths: copy (checksum and copy into
 // aligned blocks) and zero-copy (aligned chunks are written from the ring itself; only what is left at the

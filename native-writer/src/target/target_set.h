@@ -30,7 +30,7 @@ class TargetSet {
   explicit TargetSet(Consent consent, const CallLimits& limits = {}, SystemPaths paths = {});
 
   // As plan_target(), within the limits; throws Refusal also when an earlier one is the same file or shows
-  // the same drive's data. `record_of`: the target as it was named, when `path` is one of its records.
+  // the same drive's data. `record_of`: the target as named, when `path` is one of its records.
   TargetPlan plan(const std::string& path, const std::string& record_of = "");
 
  private:

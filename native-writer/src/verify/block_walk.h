@@ -23,7 +23,7 @@ class BlockWalk {
   // Nothing follows.
   void finish();
 
-  // Tells what is wrong with a block that looks like the record's trailer and is none.
+  // Tells what is wrong with a block that looks like the record's trailer but is not.
   const std::string& no_trailer() const { return no_trailer_; }
 
  private:

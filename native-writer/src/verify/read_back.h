@@ -43,7 +43,7 @@ struct Outcome {
 
   // Something besides superchunks and events is wrong.
   void add(FaultKind kind, std::uint64_t offset, const std::string& detail, const std::string& file = "");
-  // What was sought is not there: all that the writer said it stored is missing, as `why` says.
+  // The sought record is not there: all that the writer said it stored is missing, as `why` says.
   void add_lost(const Sought& sought, std::uint64_t offset, const std::string& why,
                 const std::string& file = "");
   void fail(const VerifyRun& run, const std::string& why, int errno_of_target = 0);

@@ -27,7 +27,7 @@ using Json = nlohmann::ordered_json;
 struct RecordOutcome : Outcome {
   RecordHeader record;
   std::optional<RecordTrailer> trailer;
-  std::string no_trailer;             // why what looks like one is none
+  std::string no_trailer;             // why a look-alike is no trailer
   std::optional<RecordHeader> other;  // the record that stands where another one was sought
 };
 
@@ -118,7 +118,7 @@ class Source {
   bool regular_ = false;
 };
 
-// A trailer of this record at exactly that offset; of what looks like one, `why` says what is wrong.
+// A trailer of this record at exactly that offset; `why` says what is wrong with a look-alike.
 std::optional<RecordTrailer> trailer_at(Source& source, const RecordHeader& record, std::uint64_t offset,
                                         std::string& why) {
   const auto block = source.block(offset);

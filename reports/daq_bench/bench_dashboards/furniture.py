@@ -114,7 +114,7 @@ class Annotation:
     name: str
     colour: Colour
     query: Query
-    kinds: tuple[str, ...] = ()  # of the events; where a run had none of them, there is nothing to draw
+    kinds: tuple[str, ...] = ()  # of the events; where a run had no such event, there is nothing to draw
     enabled: bool = True
 
     def json(self) -> Json:

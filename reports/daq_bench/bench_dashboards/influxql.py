@@ -67,7 +67,7 @@ class Expression:
 
 
 def value(name: str) -> Expression:
-    """A field as it was stored."""
+    """A field as stored."""
     return Expression(quoted(name), frozenset({name}))
 
 

@@ -12,7 +12,7 @@ from enum import Enum
 
 from daq_bench.bench_model.base.errors import BenchError
 
-SPECIAL = re.compile(r"[\\^$*+?.()|\[\]{}/]")  # the characters that Grafana escapes; a hyphen is none of them
+SPECIAL = re.compile(r"[\\^$*+?.()|\[\]{}/]")  # the characters that Grafana escapes; not a hyphen
 VARIABLE = re.compile(r"\$\{(\w+):regex\}")
 DATA_POINTS_MAX = 1000  # about a panel's width in pixels
 

@@ -52,7 +52,7 @@ LOWEST = -1e15  # below every number that is shown
 class Thresholds:
     """`base` below the first step; each step from its value on. `missing`: of a value that is not there.
 
-    Grafana gives a missing value the colour of its first step. That step is therefore none of a number's."""
+    Grafana gives a missing value the colour of its first step. No number therefore has that step."""
 
     base: Colour
     steps: tuple[tuple[float, Colour], ...] = ()

@@ -28,7 +28,7 @@ DATA_SOURCE: Json = {"type": "influxdb", "uid": "${datasource}"}
 class Target:
     """One query of a panel. `alias` names its series: `$tag_device` is a tag's value, `$col` the column's name.
 
-    `needs`: fields ("measurement.field") that only some hardware, or some loads, have. Where none of them was collected the
+    `needs`: fields ("measurement.field") that only some hardware, or some loads, have. Where no such field was collected the
     query stays empty, and nowhere else."""
 
     query: Query

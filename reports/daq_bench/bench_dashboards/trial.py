@@ -54,7 +54,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Tried:
-    """One query as it was sent, and how many rows came. `needs`: fields without which it may stay empty; `kinds`: events."""
+    """One query as sent, and how many rows came. `needs`: fields without which it may stay empty; `kinds`: events."""
 
     place: str
     text: str

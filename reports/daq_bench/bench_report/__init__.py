@@ -1,1 +1,1 @@
-"""Turns a run bundle into its report. Reads run bundles and never a host; of our own it imports bench_model only."""
+"""Turns a run bundle into its report. Reads run bundles and never a host; it imports only bench_model of our own."""

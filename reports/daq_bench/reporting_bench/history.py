@@ -80,7 +80,7 @@ def conditions(settings: Settings) -> dict[str, Any]:
         "bundles": f"synthetic, {RUNS_OF_ONE} runs of each candidate, 200 lines of telemetry, a profile of the shipped requirements",
         "earlier": "the runs of one candidate, as a night reads them for each run that has ended",
         "lot_rows": "what a lot needs of each bundle is read into the index: the first lot over the folder, without the document",
-        "lot": "HTML, PDF and JSON of all runs, which are on drives of one model; none of them counts as evidence",
+        "lot": "HTML, PDF and JSON of all runs, which are on drives of one model; no run counts as evidence",
         "trend": "HTML, PDF and JSON of one candidate among all",
     }
 

@@ -49,7 +49,7 @@ def site(runs: Path) -> int:
 
 
 def lot_rows(runs: Path) -> int:
-    """Finds the index that `rebuild` made, and none of the lot's."""
+    """Finds the index that `rebuild` made, not the lot's."""
     from daq_bench.bench_report.lot.choice import bundles_of
     from daq_bench.bench_report.lot.told import tell
 

@@ -71,7 +71,7 @@ def make_trials(seeds: range, folder: Path) -> None:
 
 
 def chosen(hazards: tuple[Hazard[P], ...], only: str | None) -> list[Hazard[P]]:
-    """Those of the names. Raises BenchError for one that is none."""
+    """The hazards of these names. Raises BenchError for an unknown name."""
     names = only.split(",") if only is not None else [one.kind for one in hazards]
     if unknown := set(names) - {one.kind for one in hazards}:
         known = ", ".join(one.kind for one in hazards)
@@ -90,7 +90,7 @@ def strike_light(hazards: list[Hazard[Place]], seeds: range, folder: Path, *, wr
 
 
 def strike_server(hazards: list[Hazard[Emulated]], seeds: range, folder: Path, *, write: bool) -> int:
-    """All hazards on one virtual candidate, each of which must leave it as it was."""
+    """All hazards on one virtual candidate, each of which must leave it unchanged."""
     file = folder / "hazards-virtual.jsonl"
     if to_do(hazards, seeds, file):
         with emulated(folder / "virtual") as place:

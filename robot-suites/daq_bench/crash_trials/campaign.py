@@ -178,7 +178,7 @@ def keep(file: Path, row: DataclassInstance) -> None:
 
 
 def _whole_lines(file: Path) -> list[str]:
-    """A line that was cut off is none."""
+    """All lines but one that was cut off."""
     return file.read_text(encoding="utf-8").split("\n")[:-1] if file.exists() else []
 
 

@@ -1,4 +1,4 @@
-"""The tables of docs/crash-trials.md: trials by process killed and phase; of each level the hazards and how their runs ended."""
+"""The tables of docs/crash-trials.md: trials by process killed and phase; the hazards of each level and how their runs ended."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def hazard_table(hazards: Sequence[Hazard[Any]], rows: Sequence[Struck]) -> str:
     told = [
         f"{len(rows)} runs. Another outcome than the right one: {_at_most(sum(row.outcome not in row.right for row in rows), len(rows))}."
     ]
-    if any(PASS in one.right for one in hazards):  # else none of them can pass, and not to have passed says nothing
+    if any(PASS in one.right for one in hazards):  # else no trial can pass, and not to have passed says nothing
         told.append(f"Wrong PASS: {_at_most(sum(row.wrong_pass for row in bad), len(bad), ' that must not pass')}.")
     told.append(
         f"False alarm: {_at_most(sum(bool(row.objections) for row in good), len(good), ' in which nothing harms the candidate')}."

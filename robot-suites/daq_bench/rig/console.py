@@ -22,7 +22,7 @@ def main() -> int:
 
 
 def commands() -> int:
-    """Runs one command. What a shell asks for while somebody types does not wait for the modules of all commands."""
+    """Runs one command. Completion, while somebody types, does not wait for the modules of all commands."""
     words = sys.argv[1:]
     if words == ["--version"]:
         print(version())

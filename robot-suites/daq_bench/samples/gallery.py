@@ -18,7 +18,7 @@ from daq_bench.samples.servers import MARK
 
 PAGE = REPOSITORY / "docs" / "samples.md"
 PICTURES = REPOSITORY / "docs" / "images" / "samples"
-WIDTH_PX, QUALITY, BYTES_MAX = 560, 62, 400_000  # of a picture; of all of them
+WIDTH_PX, QUALITY, BYTES_MAX = 560, 62, 400_000  # of a picture, of a picture, of all pictures
 SCREEN_PX = (1280, 1700)
 TOOL_S_MAX = 180.0
 HEAD = f"""# What you will get
@@ -73,7 +73,7 @@ def write(samples: Sequence[Sample], tools: Tools, pictures: Path = PICTURES, pa
 
 def text_of(samples: Sequence[Sample]) -> str:
     parts = [
-        f"## {one.title}\n\nOf {one.of}.\n\n![{one.title}: its first page](images/samples/{one.name}.webp)\n"
+        f"## {one.title}\n\nSource: {one.of}.\n\n![{one.title}: its first page](images/samples/{one.name}.webp)\n"
         for one in samples
     ]
     return "\n".join([HEAD, *parts])

@@ -135,7 +135,7 @@ def _begin_worker() -> None:
     gc.set_threshold(100_000, 20, 20)
 
 
-@cache  # of the sources as they were when the campaign began
+@cache  # of the sources at the campaign's begin
 def fingerprint() -> str:
     """SHA-256 of the sources on which a row depends."""
     found = hashlib.sha256()

@@ -23,8 +23,8 @@ This page is for who asks how often the bench itself errs. `make self-qualify` w
 `build/self-qualification/`. Change nothing here by hand. The [thermal soak](self-qualification-thermal.md) and the
 [servers that are sold](self-qualification-market.md) have pages of their own.
 
-A seed draws a server (its drives' pace against the demand, cache, garbage collection, heat, buffer) and the hazards that befall it, none
-of which the bench is told. A physical model writes what daqwriter, fio, smartctl, nvme, ipmitool and the telemetry agent would have
+A seed draws a server (its drives' pace against the demand, cache, garbage collection, heat, buffer) and the hazards that befall it; the
+bench is not told. A physical model writes what daqwriter, fio, smartctl, nvme, ipmitool and the telemetry agent would have
 written; from their texts on everything is the bench's own code: the workload, its journal, telemetry's account, all derived documents,
 the judge. The truth of a run follows from what was injected and what it did to the model (`robot-suites/daq_bench/simulation/truth.py`),
 never from the verdict's code. Hazards are drawn from harmless to severe, so that PASS is right for some of them.

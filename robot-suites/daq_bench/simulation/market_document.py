@@ -39,9 +39,9 @@ All that [self-qualification](self-qualification.md) lists, and besides:
 
 - While the target is preconditioned, the modelled telemetry agent samples every 4 s and not every second, which saves hours of CPU.
 - The read-back runs at 14 GB/s on every server. Preconditioning's blocks of 128 KiB cost the drive no more than larger ones.
-- Of md RAID: a stripe as fast as its slowest member, parity's rate, no discard on RAID 5 and 6. No resynchronisation, no bitmap, no chunk;
+- Md RAID: a stripe as fast as its slowest member, parity's rate, no discard on RAID 5 and 6. No resynchronisation, no bitmap, no chunk;
   no drive is pulled from a set that would go on without it.
-- Of a drive: a dynamic cache, folding, collecting that saws, heat and two steps of throttling. No rare stalls of seconds but as hazards, no
+- A drive: a dynamic cache, folding, collecting that saws, heat and two steps of throttling. No rare stalls of seconds but as hazards, no
   wear-out, no volatile cache, no dual-port paths, no power states.
 - Other processes are the hazard `other_load`, which writes; they take no CPU time, and no telemetry of processes names them.
 - Hard disks and SATA are not drawn: a single one has a thirtieth of the demand.
@@ -52,7 +52,7 @@ All that [self-qualification](self-qualification.md) lists, and besides:
 
 Drives with a dynamic cache become too hot in it: their watts are taken at the rate behind the cache, and not at the one in it. It showed
 on drives that are slow behind it (P1, P3, T500), and fail for that as well: one P3 became hotter than the agent believes a sensor to be, so
-that its run was INADMISSIBLE and not the FAIL that was due. Found while the runs were counted, and left as it was.
+that its run was INADMISSIBLE and not the FAIL that was due. Found while the runs were counted, and left unchanged.
 
 ## The seeds that erred, looked at
 
@@ -60,7 +60,7 @@ that its run was INADMISSIBLE and not the FAIL that was due. Found while the run
   without readings is no evidence. No real drive reads so.
 - 1114 and 1172 (cause not named) fail by SNB-01 or SNB-02, as is due. The model's worst confirmation of block sizes wrote 0.03 % and 0.01 %
   less than the demand; SNB-07 was rightly undecided there, but the list of causes wants it named. Its edge of 5 % (`UNDECIDED` in truth.py)
-  is applied only where SNB-07 is the one harm. The list was left as it was, since its results had been seen.
+  is applied only where SNB-07 is the one harm. The list was left unchanged, since its results had been seen.
 
 ## What was changed after results were seen
 
@@ -74,8 +74,8 @@ What they showed:
   lost a part of a block, so that less was written than was due of the whole. Mended in the bench, with a test;
 - of the model: the agent's pauses about preconditioning exceeded its own limit of a gap, and a run whose file system turned out too small
   had no agent to end. Both mended;
-- of the drawing: no drive is pulled any more from a set with redundancy, since the model would have stopped where a real set goes on. None
-  of these seeds had drawn it.
+- of the drawing: no drive is pulled any more from a set with redundancy, since the model would have stopped where a real set goes on. No
+  seed of these had drawn it.
 
 Nothing of the population, of the truth or of the bench has changed between the first run that is counted here and the last.
 """
@@ -193,7 +193,7 @@ def _catalogue() -> str:
     heads = ("model", "cells", "TB", "PCIe", "GB/s", "W", "source")
     return (
         'Rates are those of sequential writing by the source; "~": none is known, and the rate is drawn from\n75 to 120 % of it '
-        "instead of 95 to 103 %. What else is drawn, and from where, stands in\n"
+        "instead of 95 to 103 %. All other drawn values, and their sources, stand in\n"
         "`robot-suites/daq_bench/simulation/physics/market.py`. The demand is 9.243 GB/s.\n\n"
         + table(heads, map(_line, CATALOGUE))
     )

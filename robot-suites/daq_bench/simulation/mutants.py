@@ -1,4 +1,4 @@
-"""The bench with one criterion dropped or shifted, judging runs that must not pass: a mutant that lets none of them pass was not seen.
+"""The bench with one criterion dropped or shifted, judging runs that must not pass: a mutant that lets no run pass was not seen.
 
 A dropped criterion need not be seen alone: several of them object to the same harm, on purpose. Then the ones that hold in its place are
 named, and taken away too: the criterion must then decide alone, and its loss must show."""

@@ -51,7 +51,7 @@ UNDECIDED = 0.05  # so near below the bound nobody need be certain
 RING_SHARE = 0.8  # of the rings' room, from which on the dataflow is BUSY
 RINGS_BYTES = 10 * 512 * 2**20
 SYMPTOM = r"SNB-0[1-5]|TH-04|a record would have lost"
-# The words that must be said of each cause, by anybody whom the report quotes.
+# The words that must be said of each cause, by every source that the report quotes.
 NAMED: dict[str, str] = {
     "swapped_drive": r"serial|no drive SIM",
     "counterfeit_serial": r"model of SIM",
@@ -98,7 +98,7 @@ HEATING = ("hot_sensor_stuck", "throttle_once", "throttle_recurring", "throttle_
 
 @dataclass(frozen=True)
 class Truth:
-    """`outcomes`: those that are right. `causes`: of each entry the harm and the pattern by which it must be named."""
+    """`outcomes`: those that are right. `causes`: the harm of each entry and the pattern that must name it."""
 
     outcomes: frozenset[str]
     causes: tuple[tuple[str, str], ...] = ()
@@ -138,7 +138,7 @@ def truth_of(server: Server) -> Truth:
 
 
 def _room(server: Server) -> frozenset[str]:
-    """The outcomes of a target that cannot hold a record; none where it can. What a file system keeps for itself shows once it is made."""
+    """The outcomes of a target that cannot hold a record; none where it can. Only a finished file system shows its own share."""
     spec, record = server.spec, RECORD_BYTES * server.scale
     if spec.capacity_bytes < record + (0 if spec.raw else KEPT_FREE_BYTES):
         return frozenset({REFUSED})

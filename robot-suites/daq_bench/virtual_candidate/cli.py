@@ -176,7 +176,7 @@ def _hazard_action(args: argparse.Namespace, hazards: Hazards) -> list[Callable[
 
 
 def _known(args: argparse.Namespace) -> Instance:
-    """The instance of that name as it was started, or as it would be."""
+    """The instance of that name as started, or as it would be."""
     wanted = Instance(base=args.base.resolve(), name=_name(args.name))
     return instance.load(wanted.directory) or wanted
 

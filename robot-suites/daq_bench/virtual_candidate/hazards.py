@@ -109,7 +109,7 @@ class Hazards:
         drive, own = self.instance.drive(serial), {one.serial for one in self.instance.drives}
         if another is not None and (another in own or not re.fullmatch(r"[A-Z0-9]{1,20}", another)):
             raise BenchError(
-                f"{another!r} is no serial of another drive. Give one of capitals and digits, at most 20, that is none of "
+                f"{another!r} is no serial of another drive. Give one of capitals and digits, at most 20, other than "
                 f"{', '.join(sorted(own))}"
             )
         with faults.changing(self._directory) as in_force:

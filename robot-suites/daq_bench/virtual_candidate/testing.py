@@ -95,7 +95,7 @@ def running_candidate(drive_bytes: int, suffix: str = "", wired_to: str | None =
 
 @pytest.fixture(scope="session")
 def virtual_machine() -> Iterator[VirtualCandidate]:
-    """A virtual candidate that is up, shared by the session's tests: each of them leaves it as it was."""
+    """A virtual candidate that is up, shared by the session's tests: each of them leaves it unchanged."""
     with running_candidate(10**9) as candidate:
         yield candidate
 

@@ -97,7 +97,7 @@ def disk_counters(line: str) -> DiskCounters:
 
 
 def drive_counters(name: str, lines: Mapping[str, str]) -> DiskCounters:
-    """A drive's counters; of a multipath NVMe drive whose paths tell of far more bytes than its head, the sums of its paths'.
+    """A drive's counters, or the sums of its paths' where a multipath NVMe drive's paths tell of far more bytes than its head.
 
     Kernels count at the head from 6.x on, and older ones of distributions at the paths alone (sysstat/sysstat#341), where the head may
     have a few requests (those that it held while it had no path)."""

@@ -73,7 +73,7 @@ def counts(line: str, cpus: int) -> list[str]:
 
 
 def grown(now: Table, before: Table, vector: str) -> dict[str, int] | None:
-    """Interrupts since the reading before by CPU; None of a vector that came or went, or whose counts began again."""
+    """Interrupts since the reading before by CPU; None for a vector that came or went, or whose counts began again."""
     line, line_before = now.lines.get(vector), before.lines.get(vector)
     if line == line_before:  # also of a vector without a handler, which has no line
         return {}

@@ -176,7 +176,7 @@ class Ipmi:
         return done.text
 
     def _read_log(self, command: list[str]) -> str:
-        """The entries that were added since the last time; of those from before the first time, none."""
+        """The entries that were added since the last time, without those from before the first time."""
         now_s = time.monotonic()
         if now_s - self._log_asked_s < LOG_PERIOD_S:
             return ""
@@ -238,7 +238,7 @@ def _sensor_points(reading: Reading) -> Iterator[Point]:
 
 
 def _event_points(reading: Reading) -> Iterator[Point]:
-    """At their age by the BMC's own clock; where that is none that fits, at the reading's time. A nanosecond apart, so that none hides
+    """At their age by the BMC's own clock; where no age fits, at the reading's time. A nanosecond apart, so that none hides
     another."""
     now_s = bmc_seconds(reading.texts.get(LOG_NOW, ""))
     since_s = float(reading.texts.get(LOG_SINCE, "0"))

@@ -45,7 +45,7 @@ def check_record(line: str) -> Point:
     point = parse_line(line)
     declared = KNOWN_FIELDS.get(point.measurement)
     if declared is None:
-        raise PointError(f"measurement {point.measurement!r} is none of {', '.join(MEASUREMENTS)}")
+        raise PointError(f"measurement {point.measurement!r} is not one of {', '.join(MEASUREMENTS)}")
     for field, value in point.fields.items():
         expected = declared.get(field)
         if expected is None:
@@ -58,7 +58,7 @@ def check_record(line: str) -> Point:
 class Workload:
     """Collector of the measurements `daqwriter` and `bench_event`.
 
-    Of the first records, `spooled` many (None: any number) up to the time `after_ns` are in the spool already. Both are
+    The spool holds the first `spooled` records (None: any number) up to the time `after_ns` already. Both are
     asked, for a clock that was set back gives new records old times, and a file that was replaced begins anew."""
 
     name = "workload"

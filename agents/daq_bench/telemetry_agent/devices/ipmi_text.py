@@ -78,7 +78,7 @@ class PowerReading(NamedTuple):
 
 
 def parse_sensors(text: str) -> tuple[list[SensorReading], list[str]]:
-    """The sensors that have a reading, and a sentence for every line that is none of the known forms."""
+    """The sensors that have a reading, and a sentence for every line in an unknown form."""
     found, faults = [], []
     seen: Counter[tuple[str, str]] = Counter()
     for line in text.splitlines():
@@ -102,7 +102,7 @@ def parse_sensors(text: str) -> tuple[list[SensorReading], list[str]]:
 
 
 def _temperature_fault(match: re.Match[str]) -> str:
-    """Why this is no temperature; "" where it may be one, and for what is none: a margin in kelvin to a limit, which may be 0."""
+    """Why this is no temperature; "" where it may be one, and for a margin in kelvin to a limit, which may be 0."""
     if match["unit"] != "degrees C" or is_margin(match["name"], float(match["value"])):
         return ""
     try:
@@ -202,7 +202,7 @@ def parse_log(text: str) -> tuple[list[LogEntry], list[str]]:
 def bmc_seconds(text: str) -> float | None:
     """A time as ipmitool's versions print it, in seconds of the BMC's own clock; None for no such time.
 
-    05/27/2026 or 05/27/26 with the time of day; of a BMC that nobody told the time "S+ 00:30:20", and "Pre-Init 0000001820" of an entry.
+    05/27/2026 or 05/27/26 with the time of day; a BMC that nobody told the time says "S+ 00:30:20", and its entries "Pre-Init 0000001820".
     Only a difference of two means something: the zone is whatever ipmitool took."""
     said = text.strip()
     stamp, since = STAMP.match(said), SINCE_START.fullmatch(said)

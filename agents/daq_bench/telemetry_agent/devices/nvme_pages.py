@@ -169,7 +169,7 @@ def endurance_fields(page: bytes) -> dict[str, FieldValue]:
 
 
 def thermal_limits(value: int) -> dict[str, FieldValue]:
-    """The temperatures that the host has set (feature 10h): fields by name; 0 K is none."""
+    """The temperatures that the host has set (feature 10h): fields by name; 0 K means not set."""
     found = {"thermal_management_1_degc": value >> 16 & 0xFFFF, "thermal_management_2_degc": value & 0xFFFF}
     return {name: limit for name, kelvin in found.items() if (limit := _limit(kelvin)) is not None}
 

@@ -2,7 +2,7 @@
 
 The older tree is `Thermal` (Temperatures, by PhysicalContext), the newer one `ThermalMetrics` (TemperatureSummaryCelsius, and readings
 by PhysicalContext). `EnvironmentMetrics` has a TemperatureCelsius of the resource as a whole: it counts only where the sensor that it
-names measures the air that comes in. A reading is a number in degrees Celsius; text, null and what no such air has are none, and named.
+names measures the air that comes in. A reading is a number in degrees Celsius; text, null and impossible values are rejected, and named.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class Session:
         except http.client.HTTPException as error:
             raise OSError(f"{path}: no sound HTTP: {type(error).__name__}") from None
         except OSError as error:
-            # What is said goes into bundles, which vendors get: a certificate's fault names the address.
+            # The message goes into bundles, which vendors get: a certificate's fault names the address.
             raise OSError(f"{path}: {str(error).replace(self._connection.host, '(withheld)')}") from None
         if status != http.HTTPStatus.OK:
             raise OSError(f"{path}: HTTP status {status}")

@@ -3,7 +3,7 @@
 Promise: only what has one meaning for every maker. ATA attributes count where number and name agree, data units where
 the name that smartctl's drive database gives states the unit (Host_Writes_32MiB), which wins over one that is counted in
 sectors. A value of the wrong kind or size, and one that no drive in use can have (0 degrees C), costs that value alone and
-is named in `faults`. A controller's volume is no drive: its answer is none.
+is named in `faults`. A controller's volume is no drive: its answer gives no fields.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def identity(document: Mapping[str, Any]) -> dict[str, str]:
 
 
 def health_fields(document: Mapping[str, Any], faults: list[str] | None = None) -> dict[str, FieldValue]:
-    """Fields of one drive; only those that it reports. A value that is none is left out and named in `faults`."""
+    """Fields of one drive; only those that it reports. An invalid value is left out and named in `faults`."""
     fields: dict[str, FieldValue] = {}
     faults = [] if faults is None else faults
     with _Sound(faults):
@@ -302,7 +302,7 @@ def _in_sectors(sectors: int, name: str, sector_bytes: int, hours: object, shown
     count = whole_number(sectors, name, sector_bytes)
     if count and isinstance(hours, int) and hours >= USED_H and count / hours < USED_BYTES_PER_H:
         raise ValueError(
-            f"{name} is {sectors}: {count} bytes in {hours} hours, so that its unit is none of {sector_bytes} B"
+            f"{name} is {sectors}: {count} bytes in {hours} hours, so that its unit is not {sector_bytes} B"
         )
     if count and not shown:
         raise ValueError(

@@ -68,7 +68,7 @@ class Lane:
     def part(self) -> Lane | None:
         """Called every second or so: a lane for all the others, not yet started, when the same reading is under way for the second time.
 
-        What hangs keeps this lane, and goes on in it should it come back. Two looks, since a machine that stood still makes all hang."""
+        A hanging one keeps this lane, and goes on in it should it come back. Two looks, since a machine that stood still makes all hang."""
         with self._lock:
             hanging, before = self._reading, self._watched
             self._watched = hanging

@@ -17,7 +17,7 @@ THINNING_GAP_NS = 60_000_000_000  # thinnings for one reason that lie closer tog
 
 
 def measurement_of(line: bytes) -> str:
-    """The measurement of a line. Ours hold no comma or space; of any other the part before an escaped one."""
+    """The measurement of a line. Ours hold no comma or space; any other is cut before an escaped one."""
     return line.split(b" ", 1)[0].split(b",", 1)[0].decode("utf-8", "replace")
 
 

@@ -1,4 +1,4 @@
-"""What somebody meant who wrote a name that does not exist: the nearest three, or all where none is near and they are few.
+"""The name that somebody meant who wrote one that does not exist: the nearest three, or all where none is near and they are few.
 
 Also a program, for make, which knows the names of its variables and targets: `nearest.py NAME ENDING KNOWN...`. Keeps to Python 3.9,
 because it runs before anything is installed."""
@@ -27,7 +27,7 @@ def nearest(name: str, known: Iterable[str], listing: str = "", ending: str = ""
     if len(names) <= FEW:
         return f"Known: {', '.join(f'{one}{ending}' for one in names)}"
     where = f"`{listing}` lists them" if listing else f"they begin with {', '.join(sorted(names)[:MOST])}"
-    return f"None of the {len(names)} known names is near; {where}"
+    return f"No name is near among the {len(names)} known ones; {where}"
 
 
 def _near(name: str, names: list[str]) -> list[str]:

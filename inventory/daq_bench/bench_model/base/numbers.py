@@ -7,5 +7,5 @@ from typing import Any, TypeGuard
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """True for a finite number; a truth value is none."""
+    """True for a finite number; False for a truth value."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -60,7 +60,7 @@ def points(bundle: Path, run: dict[str, Any]) -> list[AlignedPoint]:
 
 
 def loads_of(bundle: Path, run: dict[str, Any], tracks: Tracks) -> list[Load]:
-    """The longest sustained loads in the order of time; of a run without one, the time of its workloads."""
+    """The longest sustained loads in the order of time; for a run without one, the time of its workloads."""
     found = [
         Load(_name(window), _begin_s(window, tracks), window.end_s)
         for window in load_windows.of_bundle(bundle, run, tracks)

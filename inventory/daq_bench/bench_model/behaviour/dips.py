@@ -10,7 +10,7 @@ The rule, on the segments that change_points finds in the logarithm of the rate 
    rate as the noise is above it.
 3. A dip that recurs at regular distances is a pattern of the series (a flush, a garbage collection): reported as such, once, where
    it costs less than `DEPTH_MIN` of the bytes. One that costs more is no rhythm that a load can live with: its dips are *recurring* dips.
-4. What rules 1 to 3 let pass is held against the best level that was sustained for `REFERENCE_S` in the load, in the same load at
+4. A load that rules 1 to 3 let pass is held against the best level that was sustained for `REFERENCE_S` in the load, in the same load at
    another time of the run, or that was offered: a level lower by `CREEP_MIN` is a *creep* (*from the start*, where it begins with
    the load), and a loss of `LOSS_MIN` of all bytes that no dip accounts for is a *cumulated* loss.
 A drift of less than `CREEP_MIN` follows rule 1 and is no dip; a level that never comes back is one that has not ended."""
@@ -222,7 +222,7 @@ def _recent_level(accepted: Sequence[Segment], step_s: float) -> float:
 def _outlier(logarithm: Values, span: tuple[int, int]) -> bool:
     """Says whether a short low is no further from the usual rate than heavy-tailed noise reaches above it.
 
-    What follows it at once is left out: it may be catching up."""
+    The samples that follow at once are left out: they may be catching up."""
     start, end = span
     if end - start > SHORT_SAMPLES:
         return False

@@ -66,7 +66,7 @@ def from_points(points: Iterable[Point], drives: list[str]) -> DriveTemperature:
 
 
 def _with_limits(point: Point) -> Point:
-    """Without a limit that is none, as older agents wrote it: 0, or below."""
+    """Without an invalid limit, as older agents wrote it: 0, or below."""
     none = [name for name in LIMITS if name in point.fields and _no_limit(float(point.fields[name]))]
     if not none:
         return point
@@ -79,7 +79,7 @@ def _no_limit(value: float) -> bool:
 
 
 def _is_reading(point: Point) -> bool:
-    """What is no number is told of; 0, 273 K and the like are what a drive states that has not measured."""
+    """True for a plausible reading, not for 0, 273 K and the like; true also for no number, which is reported."""
     value = float(point.fields["temperature_degc"])
     return not math.isfinite(value) or plausible.is_running_degrees(value)
 

@@ -22,7 +22,7 @@ from daq_bench.bench_model.documents.derived import Others, OthersOfWindow
 NAME = "results/others.json"
 ALL = "(all others)"
 OF_DEVICE = "block_device {} written_bytes"  # what load_windows calls the device's own counter
-SAMPLES_MIN = 3  # [P] a mean of fewer is none
+SAMPLES_MIN = 3  # [P] fewer give no mean
 SILENCE_S_MAX = 10.0  # [P] five of the agent's periods: more of a load than that was watched by nobody
 NAMES_SHOWN = 3
 NAMED_FROM = 0.01  # of all CPUs

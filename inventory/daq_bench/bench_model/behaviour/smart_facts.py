@@ -75,7 +75,7 @@ def compared(before: dict[str, Any] | None, after: dict[str, Any] | None) -> Hea
 
 
 def _counters(before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple[str, str, Any, Any]]:
-    """(name, words, value before, value after); of a counter that stands in one of the two only, the other value is None."""
+    """(name, words, value before, value after); where only one of the two has a counter, the other value is None."""
     logs = [_table(document.get("nvme_smart_health_information_log")) for document in (before, after)]
     for key, (name, words) in NVME.items():
         if any(key in log for log in logs):

@@ -1,6 +1,6 @@
 """Tells where the candidate stood while it was watched: the air at its inlet by its BMC, and its altitude as the inventory declares it.
 
-A pure function of the bundle. Thin air cools less, so that temperatures of two sites compare only with both known. What nobody states is
+A pure function of the bundle. Thin air cools less, so that temperatures of two sites compare only with both known. An unstated value is
 null, with the reason. Where IPMI and Redfish contradict each other, neither is believed: the account says so, and shows both."""
 
 from __future__ import annotations

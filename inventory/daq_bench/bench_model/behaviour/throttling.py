@@ -2,7 +2,7 @@
 
 A drop of the rate is a dip and no more. It is throttling when a drive under the load says so itself while it lasts: by a temperature
 at or above its own warning limit (WCTEMP), by the temperature bit of its critical warning, or by a counter or a status of its thermal
-management. One such signal: confidence medium; two or more: high. What the BMC sees in the drive's bay is no signal of the drive.
+management. One such signal: confidence medium; two or more: high. The BMC's view of the drive's bay is no signal of the drive.
 
 The same signals under a load whose rate shows no dip are an episode, too (kind *drive*), and the contradiction is said; so is a counter
 that grew anywhere between the readings of the drive's health before and after the run. None is stated as a number only where every

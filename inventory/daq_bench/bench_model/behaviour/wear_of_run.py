@@ -2,7 +2,7 @@
 
 A pure function of the bundle. A drive counts its wear in whole percent and does not say how it rounds, so that a rate is an interval; a
 short run bounds it from above only: it meets a bound by its upper end, misses it by its lower end, and is null with the reason between.
-What a drive does not say, or what contradicts itself, is null with the reason, never zero."""
+A value that a drive does not state, or that contradicts itself, is null with the reason, never zero."""
 
 from __future__ import annotations
 

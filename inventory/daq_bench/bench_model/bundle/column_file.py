@@ -103,7 +103,7 @@ def _stored(bundle: Path) -> Columns | None:
 
 
 def read_file(file: Path) -> tuple[dict[str, Any], Columns]:
-    """The source that the file names, with the file's version, and its columns. Raises BenchError for a file that is none."""
+    """The source that the file names, with the file's version, and its columns. Raises BenchError for another kind of file."""
     try:
         with open_file(file.parent, file.name, FILE_BYTES_MAX) as stream, np.load(_stored_only(stream)) as arrays:
             index = parse_json(arrays[INDEX].tobytes(), str(file))

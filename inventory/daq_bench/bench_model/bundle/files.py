@@ -110,7 +110,7 @@ def _parts(where: Path, name: str) -> list[str]:
 
 
 def _handle(bundle: Path, parts: list[str]) -> int:
-    """Folder by folder from the bundle on, none of them a link. The last is looked at first: to open a device is an act by itself."""
+    """Folder by folder from the bundle on; refuses links. The last is looked at first: to open a device is an act by itself."""
     at = os.open(bundle, DIRECTORY)
     try:
         for part in parts[:-1]:
@@ -246,7 +246,7 @@ def strict(text: str, *, doubled_keys: bool = False) -> Any:
             parse_int=_integer,
             object_pairs_hook=dict if doubled_keys else _object,
         )
-        if SURROGATE.search(text):  # half a character can be written so, and is none
+        if SURROGATE.search(text):  # half a character can be written so, and is invalid
             json.dumps(found, ensure_ascii=False).encode("utf-8")
     except (RecursionError, MemoryError) as error:
         raise ValueError(f"it needs too much to be read ({type(error).__name__})") from None

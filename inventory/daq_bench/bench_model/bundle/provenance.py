@@ -16,7 +16,7 @@ from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle.files import SPOOL_BYTES_MAX, open_file, plain_file, read_bytes, survey
 from daq_bench.bench_model.bundle.telemetry_files import SUMMARY_FILE
 
-NAMESPACE = "daq-storage-bench"  # a signature for anything else, such as a git commit, is none for a bundle
+NAMESPACE = "daq-storage-bench"  # a signature for anything else, such as a git commit, does not sign a bundle
 MANIFEST, REPORTS_MANIFEST = "MANIFEST.sha256", "REPORTS.sha256"
 SIGNATURE_SUFFIX = ".sig"
 REPORT_DATA = "report-data.json"
@@ -82,7 +82,7 @@ def read_manifest(file: Path) -> dict[str, str]:
 
 
 def altered_documents(bundle: Path) -> list[str]:
-    """Files that reports on several runs rest on, and that are missing, differ from the manifest or are not in it; none of a bundle that
+    """Files that reports on several runs rest on, and that are missing, differ from the manifest or are not in it; empty for a bundle that
     was not sealed.
 
     The spools and the tools' raw output, which may have gigabytes, are left to `daq-bench check-bundle`. Raises BenchError for a damaged

@@ -14,7 +14,7 @@ class HottestSensor(Closed, frozen=True):
 
 
 class DriveTemperature(Closed, frozen=True):
-    """results/drive_temperature.json, of the target's drives together. What is not known is None, and `reasons` says why, by metric."""
+    """results/drive_temperature.json, of the target's drives together. An unknown value is None, and `reasons` says why, by metric."""
 
     schema_version: Literal[1]
     samples: Count

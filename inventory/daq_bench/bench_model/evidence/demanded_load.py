@@ -203,7 +203,7 @@ def _later(schema: Mapping[str, Any]) -> Callable[[Any, Any], bool]:
 
 
 def _comparable(name: str, value: Any) -> Any:
-    """Sizes in bytes, also in lists and objects; UNKNOWN for what is none, or no number."""
+    """Sizes in bytes, also in lists and objects; UNKNOWN for a value that is no size, or no number."""
     try:
         return in_bytes(name, value)
     except (ValueError, OverflowError):
@@ -211,7 +211,7 @@ def _comparable(name: str, value: Any) -> Any:
 
 
 def in_bytes(name: str, value: Any) -> Any:
-    """`value` of the parameter `name`, each size in it in bytes. Raises ValueError for a number that is none."""
+    """`value` of the parameter `name`, each size in it in bytes. Raises ValueError for an invalid number."""
     if isinstance(value, dict):
         return {key: in_bytes(key, one) for key, one in value.items()}
     if isinstance(value, list):

@@ -172,7 +172,7 @@ def _companions(path: str | None, holed: Any, count: int) -> list[Any]:
 
 
 def _numbers(found: Any, metric: ResultMetric, requirement: Requirement) -> tuple[float, ...]:
-    """A list of numbers in the requirement's unit; empty where one of them is none."""
+    """A list of numbers in the requirement's unit; empty where one of them is not a number."""
     if not isinstance(found, list) or not all(is_number(one) for one in found):
         return ()
     return tuple(convert(float(one), metric.unit, requirement.unit) for one in found)

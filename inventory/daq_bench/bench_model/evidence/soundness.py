@@ -29,7 +29,7 @@ SENSORS, ACCOUNT = "results/sensor_coverage.json", "results/telemetry_account.js
 @dataclass(frozen=True)
 class Sound:
     """The evidence of one run as types. A document that the run never wrote, or that is not what its writer leaves, is None; `malformed`
-    has the complaint about each of the latter. `results`: of workloads, those that are sound. `raw`: all of it, as it was read."""
+    has the complaint about each of the latter. `results`: of workloads, those that are sound. `raw`: all of it, as read."""
 
     run: Run
     identity: Identity | None

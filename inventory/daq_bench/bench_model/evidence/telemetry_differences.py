@@ -35,7 +35,7 @@ class Row:
     differences: list[Difference] = field(default_factory=list)
 
     def name(self, step: Step, name: Name, points: int, reason: str) -> None:
-        """A difference of `points`; 0 is none."""
+        """A difference of `points`, if not 0."""
         if points:
             self.differences.append(Difference(step, name, points, reason))
 

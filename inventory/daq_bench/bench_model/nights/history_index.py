@@ -1,9 +1,9 @@
-"""The index over a folder of bundles: `<runs>/.history/<key>.parquet`, so that thousands of runs are not judged again for each page. What
-another reader needs of each bundle (`Kind`) stands beside it in a file of its own, under the same rules.
+"""The index over a folder of bundles: `<runs>/.history/<key>.parquet`, so that thousands of runs are not judged again for each page. Each
+further reader's extract of the bundles (`Kind`) has a file of its own beside it, under the same rules.
 
-It is a cache and no evidence. A row counts only for a bundle whose files are as they were when this very bench judged it
+It is a cache and no evidence. A row counts only for a bundle whose files are unchanged since this very bench judged it
 (`bundle_state`); every other bundle is read and judged. The file counts only with the seal beside it, an HMAC by a key that the user's
-own state folder holds: whoever can write into the runs cannot forge it. What is damaged, cut short or another's is not looked at, and
+own state folder holds: whoever can write into the runs cannot forge it. A damaged, cut short or foreign index is not looked at, and
 replaced. Without pyarrow, without a key or in a folder that cannot be written, every bundle is read each time: slower, and the same."""
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def _memory(deviations: Values) -> float:
 
 @cache
 def _variance_of_mean(window: int, memory: float) -> float:
-    """Of `window` neighbours of a first-order autoregressive process of variance 1."""
+    """Variance of the mean of `window` neighbours of a first-order autoregressive process of variance 1."""
     return (1 + 2 * sum((1 - lag / window) * memory**lag for lag in range(1, window))) / window
 
 
@@ -178,5 +178,5 @@ def _rank_chance(earlier: int, window: int, beaten: int) -> float:
 
 @cache
 def _quantile(chance: float, freedom: int) -> float:
-    """Of Student's t, and the normal one for no degrees of freedom: the spread is assumed then, not estimated."""
+    """The quantile of Student's t, and the normal one for no degrees of freedom: the spread is assumed then, not estimated."""
     return float(scipy.stats.t.isf(chance, freedom) if freedom else scipy.stats.norm.isf(chance))

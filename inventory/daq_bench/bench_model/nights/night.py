@@ -1,4 +1,4 @@
-"""One finished run, as far as nights are compared by it: run.json, facts, the BMC's temperatures, and its verdict, judged again."""
+"""One finished run, as nights are compared: run.json, facts, the BMC's temperatures, and its verdict, judged again."""
 
 from __future__ import annotations
 

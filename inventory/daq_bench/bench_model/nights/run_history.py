@@ -33,7 +33,7 @@ class History:
 
 
 def bundles_in(paths: Iterable[Path]) -> list[Path]:
-    """Each path that is a bundle, and the sub-folders of each that is none, but for hidden ones (the index, copies under way).
+    """Each path that is a bundle, and the sub-folders of each other path, but for hidden ones (the index, copies under way).
 
     Raises BenchError for what is no folder."""
     found: list[Path] = []
@@ -109,7 +109,7 @@ def without_duplicates(nights: Sequence[Night]) -> tuple[list[Night], list[LeftO
 def _with_sound_clock(nights: Sequence[Night]) -> tuple[list[Night], list[LeftOut]]:
     """Runs in the order of their start, without those whose clock contradicts itself, their folder or another run.
 
-    Of two runs that contradict each other nobody knows which is wrong: both are left out."""
+    Nobody knows which of two runs that contradict each other is wrong: both are left out."""
     reasons = {night.id: reason for night in nights if (reason := _own_clock(night))}
     believed = [night for night in nights if night.id not in reasons]
     for position in _contradicted(believed):

@@ -99,7 +99,7 @@ def _track(row: Judgement, nights: Sequence[Night]) -> Track:
     found = steps(series.values, errors, seed)
     warm = _warmth(series.values, chosen)
     adjusted: list[float] = []
-    if warm and warm.depends:  # a run that does not know its temperature stays as it was measured
+    if warm and warm.depends:  # a run that does not know its temperature stays as measured
         known = [night.temperatures.get(warm.sensor, warm.reference) for night in chosen]
         adjusted = warm.adjusted(series.values, known)
     after = steps(adjusted, errors, seed) if adjusted else []

@@ -13,7 +13,7 @@ import scipy
 
 FEWEST = 10  # [P] runs
 RANGE_DEGC = 2.0  # [P] between the 10th and the 90th percentile: with less there is nothing to see
-CONFIDENCE = 0.99  # as strict as the steps: adjusting for a dependence that is none adds noise
+CONFIDENCE = 0.99  # as strict as the steps: adjusting without a dependence adds noise
 
 
 @dataclass(frozen=True)

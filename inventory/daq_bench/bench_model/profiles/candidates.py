@@ -94,7 +94,7 @@ class Candidate:
         return [target.name for target in self.targets if not target.comparison_only]
 
     def aimed_at(self, target: str) -> Candidate:
-        """This candidate with another of its targets chosen. Raises BenchError when it has none of that name."""
+        """This candidate with another of its targets chosen. Raises BenchError when it has no target of that name."""
         for one in self.targets:
             if one.name == target:
                 return replace(self, target=one)

@@ -135,7 +135,7 @@ def _check_names(scenario: Scenario, candidate: Candidate) -> None:
         )
     if parameters["judged_set"] not in parameters["sets"]:
         raise source.error(
-            (*at, "judged_set"), f"{parameters['judged_set']!r} is none of the sets", "Name the set that is on offer"
+            (*at, "judged_set"), f"{parameters['judged_set']!r} is not one of the sets", "Name the set that is on offer"
         )
     if parameters["rounds"] % 2:
         raise source.error(
@@ -164,7 +164,7 @@ def _check_hazard(scenario: Scenario, candidate: Candidate, index: int, hazard: 
             at, f"{candidate.name} is no virtual candidate: faults are caused on emulated hardware only", "Remove it"
         )
     if hazard["set"] not in parameters["sets"]:
-        raise source.error((*at, "set"), f"{hazard['set']!r} is none of the sets", "Name one of them")
+        raise source.error((*at, "set"), f"{hazard['set']!r} is not one of the sets", "Name one of them")
     if int(str(hazard["round"])) > parameters["rounds"]:
         raise source.error((*at, "round"), f"there are {parameters['rounds']} rounds", "Name one of them")
     by_name = {target.name: target for target in candidate.targets}

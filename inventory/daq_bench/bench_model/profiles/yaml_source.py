@@ -68,7 +68,7 @@ class _Composer(Composer):
 
 
 class _Constructor(RoundTripConstructor):
-    """Names the line of a value that looks like a date or a number and is none."""
+    """Names the line of a value that looks like a date or a number but is text."""
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:
         try:
@@ -196,7 +196,7 @@ def _brackets_open(line: str) -> int:
 
 
 def _strange(node: Any, path: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...], str]]:
-    """Says where a document holds a number that is none, or text that shows as something else."""
+    """Says where a document holds an invalid number, or text that shows as something else."""
     if isinstance(node, dict):
         for key, value in node.items():
             yield from _strange(key, (*path, key))

@@ -39,7 +39,7 @@ DIGITS = 9  # significant digits of an interval's half-widths
 
 @dataclass(frozen=True)
 class SeriesInterval:
-    """`interval` of the mean of one series, or None and `reason`. Lengths in samples of the series as it was given."""
+    """`interval` of the mean of one series, or None and `reason`. Lengths in samples of the given series."""
 
     interval: tuple[float, float] | None
     samples: int

@@ -1,6 +1,6 @@
 """Decodes an HdrHistogram from its V2 interchange encoding (base64, deflated or plain).
 
-Promise: counts come back exactly as they were recorded; anything malformed raises ValueError saying what.
+Promise: counts come back exactly as recorded; anything malformed raises ValueError saying what.
 The layout is HdrHistogram's public V2 encoding: a 40-byte big-endian header, then counts as zig-zag LEB128
 integers of at most nine bytes, where a negative number stands for a run of empty slots.
 """

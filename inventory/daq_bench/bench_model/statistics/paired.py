@@ -159,7 +159,7 @@ def signed_ranks(logs: Sequence[float]) -> float | None:
 
 
 def outliers(logs: Sequence[float]) -> list[bool]:
-    """Says which values lie far from the others; none of fewer than four, which have no others to speak of."""
+    """Says which values lie far from the others; empty for fewer than four, which are too few to tell."""
     if len(logs) < ROUNDS_STRATIFIED_MIN:
         return [False] * len(logs)
     middle = median(logs)

@@ -19,7 +19,7 @@ OFFERED = (COST, POWER, DENSITY, ENDURANCE)  # criteria besides requirements
 
 @dataclass(frozen=True)
 class Price:
-    """`contender`: of all of it as it was measured. `drive_model`: of each such drive. One of them is empty."""
+    """`contender`: of all of it as measured. `drive_model`: of each such drive. One of them is empty."""
 
     amount: float
     source: str

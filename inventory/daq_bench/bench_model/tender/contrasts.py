@@ -33,7 +33,7 @@ from daq_bench.bench_model.statistics.paired import Pair, compare
 ALPHA = 0.05
 POWER = 0.8  # [P] with which the runs that are asked for shall decide
 RUNS_MAX = 1000  # beyond, nobody would wait
-MODES_N_MIN = 5  # of 4 values 17 % of normal samples show such a gap, of 5 6 %, of 6 2 %
+MODES_N_MIN = 5  # such a gap shows in 17 % of normal samples of 4 values, in 6 % of 5, in 2 % of 6
 MODES_GAP = 3.0  # [P]
 MODES_SPAN_MIN = 0.01  # [P] on logarithms 1 %: less is no other mode of a machine
 RATIO, DIFFERENCE = "ratio", "difference"

@@ -30,9 +30,9 @@ BARRED = "barred"
 
 
 def ranking(question: Question, contenders: Sequence[Contender], unlike: Sequence[Difference]) -> Document:
-    """One requirement: every contender's value and place, and every pair; of values that are not alike, the values only.
+    """One requirement: every contender's value and place, and every pair; values only where they are not alike.
 
-    What is asked for exactly is met or missed: nothing is nearer to it, and no place is given."""
+    An exact demand is met or missed: nothing is nearer to it, and no place is given."""
     shown = {one.name: one.series.get(question.id) for one in contenders}
     present = [one for one in contenders if (series := one.series.get(question.id)) is not None and series.known]
     if unlike or not question.may_be_scored:
@@ -135,9 +135,9 @@ def contrast_document(first: str, second: str, judged: Judged, larger_is_better:
 def pareto(
     contenders: Sequence[Contender], questions: Sequence[Question], speed: str | None, unlike: Sequence[Difference]
 ) -> Document | None:
-    """Price (or, without prices, W per GB/s) against throughput, with who is dominated by whom among those that may be chosen.
+    """Price (or, without prices, W per GB/s) against throughput, with which contender dominates which among those that may be chosen.
 
-    None where fewer than two have both, where none of them may be chosen, or where the throughput cannot be compared."""
+    None where fewer than two have both, where no contender may be chosen, or where the throughput cannot be compared."""
     question = next((one for one in questions if one.id == speed), None)
     if question is None or any(one.bars(question.id) for one in unlike):
         return None

@@ -2,7 +2,7 @@
 
 The score is the weighted product of the criteria (Bridgman, Dimensional Analysis, 1922; Tofallis, INFORMS Trans. Education 14
 (2014) 109): on logarithms a weighted sum. It depends on no unit and on no reference value, and leaving out a loser never
-changes who is ahead of whom, which weighted sums of normalised values cannot promise. Each criterion must be above zero.
+changes their order, which weighted sums of normalised values cannot promise. Each criterion must be above zero.
 
 - *Break-even price*: the price at which a contender and a rival score alike; exact, since the score is linear in its logarithm.
 - *Share of the weights*: in which share of all possible weights (the simplex, uniformly) each contender is ahead: the
@@ -27,7 +27,7 @@ DIGITS = 9  # of a share, so that another processor's last digit does not show
 
 @dataclass(frozen=True)
 class Criterion:
-    """`weight` as it was asked for, not yet normalised. `price`: this criterion is the price."""
+    """`weight` as asked for, not yet normalised. `price`: this criterion is the price."""
 
     key: str
     larger_is_better: bool

@@ -90,7 +90,7 @@ def conclude(verdict: Verdict) -> Conclusion:
 
 
 def _cause(verdict: Verdict, mandatory: Sequence[Judgement], missed: Sequence[str]) -> str:
-    """Returns the target failure of a FAIL. Of an INADMISSIBLE, invalid evidence comes before what only limits it."""
+    """Returns the target failure of a FAIL. In an INADMISSIBLE, invalid evidence comes before what only limits it."""
     rows = {sentence(one) for one in mandatory}
     others = [text for text in verdict.reasons if text not in rows]
     if verdict.outcome == "PASS":

@@ -220,7 +220,7 @@ def _given(known: Estimate, metric: ResultMetric, measured: Measured) -> Estimat
 
 
 def _own_interval(value: float, metric: ResultMetric, measured: Measured, place: int) -> Interval:
-    """The interval that the workload gave; one that is missing, or does not hold its value, is none."""
+    """The interval that the workload gave; None where it is missing, or does not hold its value."""
     interval = measured.intervals[place] if measured.intervals else None
     if interval is None:
         raise _NoIntervalError(f"{metric.file} does not give an interval of every value")
@@ -309,7 +309,7 @@ def _only(n: int) -> str:
 
 
 def _spread(values: Sequence[float], series: Sequence[Sequence[float]]) -> Spread:
-    """Over the repetitions; of a single one over its samples, where it has some."""
+    """Over the repetitions, or over the samples of a single one, where it has some."""
     of_samples = len(values) == 1 and any(series)
     data = series[0] if of_samples else values
     return Spread(

@@ -109,7 +109,7 @@ def judged_again(bundle: Path) -> Again:
 
 
 def standing_of(bundle: Path) -> Standing:
-    """Says whether others may rest on this run: sealed, its documents as they were sealed, and its verdict what follows from them."""
+    """Says whether others may rest on this run: sealed, its documents unchanged since, and its verdict what follows from them."""
     leave_out = f"See daq-bench check-bundle {bundle}, and leave the run out"
     if not (bundle / MANIFEST).is_file():
         reason = f"is not sealed: it has no {MANIFEST}, so that nothing vouches for what it says"

@@ -147,7 +147,7 @@ def limited_by(search: MinidaqSearch) -> Limit:
 
 
 def inhibits_of(run: dict[str, Any]) -> int:
-    """Vetoed decisions, BUSY episodes and lost superchunks of one record: what a stable system has none of."""
+    """Vetoed decisions, BUSY episodes and lost superchunks of one record; a stable system has none."""
     return int(run["vetoed"] + run["busy_count"] + run["lost"])
 
 

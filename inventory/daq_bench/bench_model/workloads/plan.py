@@ -43,7 +43,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Plan:
-    """One workload as it was to run. `parameters`: its own, sizes in bytes."""
+    """One workload as planned. `parameters`: its own, sizes in bytes."""
 
     workload: str
     parameters: Document
@@ -115,7 +115,7 @@ CHOSEN_BY_THE_BENCH = "auto"  # by the hardware that is there: a result names it
 
 
 def as_asked(plan: Plan, document: Document) -> Iterator[Problem]:
-    """A result that repeats a parameter repeats it as it was asked for."""
+    """A result that repeats a parameter repeats it as asked for."""
     for name, asked in plan.parameters.items():
         said = document.get(STATED_AS.get(name, name), asked)
         scalar = all(isinstance(one, int | float | str) for one in (asked, said)) and asked != CHOSEN_BY_THE_BENCH
@@ -124,7 +124,7 @@ def as_asked(plan: Plan, document: Document) -> Iterator[Problem]:
 
 
 def _scaled(name: str, asked: Any, plan: Plan) -> Any:
-    """A rate may stand in a result as it was at the run's scale."""
+    """A rate may stand in a result at the run's scale."""
     return float(asked) * plan.scale if name == "superchunk_rate_hz" else asked
 
 
@@ -184,7 +184,7 @@ def confirmed(what: str, entries: Iterable[tuple[str, Document]]) -> Iterator[Pr
 
 
 def follows(what: str, said: Any, made: Any) -> Iterator[Problem]:
-    """A figure that was made from rows is what those rows give again; of documents the first place that is not is named."""
+    """A figure that was made from rows is what those rows give again; the first place where a document is not is named."""
     for at, one, other in islice(differences(said, made), 1):
         where = f"{what}: {at}" if at else what
         yield (

@@ -1,7 +1,7 @@
-"""What preconditioning has to cover before a record counts as one on a used drive (ADR 36). Pure.
+"""The span that preconditioning must cover before a record counts as one on a used drive (ADR 36). Pure.
 
 SNIA SSS PTS 2.0.2 writes twice over all that a drive lets its user address (its *user capacity*), and tests within the *ActiveRange*: the
-addresses that may carry data. Of a raw drive both are the whole drive; of a file system the ActiveRange is what it lets one write. Every
+addresses that may carry data. On a raw drive both are the whole drive; on a file system the ActiveRange is what it lets one write. Every
 address of it is written once, in order, and a quarter of it again: so all addresses carry data, and the spare cells are used up."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Room:
 
     @property
     def writable_bytes(self) -> int:
-        """The ActiveRange: all of a raw drive; of a file system the free room less the reserve."""
+        """The ActiveRange: all of a raw drive, or a file system's free room less the reserve."""
         if self.raw:
             return self.capacity_bytes or self.free_bytes
         return int(self.free_bytes * (1 - RESERVE_SHARE))
@@ -78,7 +78,7 @@ def falls_short(share: float | None, capacity_bytes: int | None) -> str | None:
 
 
 def shortfall(parameters: Mapping[str, Any], room: Room, record_bytes: int) -> str | None:
-    """What will be missing, told before anything is written, together with the remedy; None where nothing is."""
+    """Tells before anything is written what will be missing, with the remedy; None where nothing is."""
     if PRECONDITIONED not in (parameters.get("conditions") or []):
         return None
     asked = parameters.get("precondition_size")

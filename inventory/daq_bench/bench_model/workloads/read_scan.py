@@ -19,7 +19,7 @@ AGREEING = 0.02  # [P] share by which a tool's own rate may differ from its byte
 LATE_S = 0.01  # fio's allowance for a row of its log that comes early or late
 BYTES_OFF = 0.1  # [P] share of the bytes that rounded rates may leave out
 RULE = (
-    "Of the first tool: the point with the highest rate of sequential reads, and the one with the most random reads of the smallest "
+    "Two points of the first tool, with the highest rate of sequential reads and with the most random reads of the smallest "
     "block per second, are measured again as often as the scenario repeats, and judged by these repetitions alone, since the highest of "
     "many is lucky; latency is the 99.9th percentile at the smallest depth with the fewest jobs"
 )

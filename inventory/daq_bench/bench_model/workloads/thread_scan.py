@@ -19,7 +19,7 @@ from daq_bench.bench_model.workloads.plan import Plan, Problem, column, counting
 RATIO_BLOCK_BYTES, FEW_THREADS, MANY_THREADS = 32 * KIB, 1, 10
 CPU_BLOCK_BYTES = 4 * MIB
 RULE = (
-    "Of each block size: the plateau starts at the smallest number of threads from which on every larger admissible number "
+    "The plateau of each block size starts at the smallest number of threads from which on every larger admissible number "
     f"reaches at least {PLATEAU_SHARE:.0%} of that block size's maximum; its throughput is the median of these points. The scan's "
     "plateau is the highest of them. The saturating block size is the smallest one with which some number of threads reaches at "
     f"least {PLATEAU_SHARE:.0%} of the highest point of all"

@@ -143,7 +143,7 @@ class Record(Closed, frozen=True):
 
 
 class Transfer(Point, frozen=True):
-    """`attempts`: more than one: its tools did not come to a connection at first; `window`: of the candidate; of namespaces: of all nodes;
+    """`attempts`: more than one: its tools did not come to a connection at first; `window`: of the candidate (namespaces: of all nodes);
     `peers`: the same stretch at each further host"""
 
     flows: Annotated[list[Flow], Meta(min_length=1)]

@@ -133,7 +133,7 @@ def of_result(asked: Parameters, repetitions: int, found: Lan) -> list[Point]:
 
 
 def _trials(asked: Trials, settings: Sequence[str], topology: Any, bandwidth: str, latency: str) -> Iterator[Point]:
-    """Each setting alone, and all together; of each pair both sides, untuned first in odd pairs. All experiments of a pair follow one
+    """Each setting alone, and all together; both sides of each pair, untuned first in odd pairs. All experiments of a pair follow one
     another: a drift meets all alike."""
     for pair in range(1, asked.pairs + 1) if settings else ():
         sides = SIDES if pair % 2 else SIDES[::-1]

@@ -55,7 +55,7 @@ class Findings:
 
 
 def scenarios() -> list[str]:
-    """Every scenario of the inventory whose workloads have good evidence here; of another one, its workload's own test brings that."""
+    """Every scenario of the inventory whose workloads have good evidence here; its workload's own test brings that of another one."""
     files = sorted((INVENTORY / "scenarios").glob("*.yml"))
     return [file.stem for file in files if load_scenario(file).workloads.keys() <= EVIDENCE.keys()]
 

@@ -38,7 +38,7 @@ class Mutant:
     apply: Callable[[Document], None]
 
 
-# Free text, names, and values that only a report shows: a verdict reads none of them. Indices are `[]`; `*` stands for any text.
+# Free text, names, and values that only a report shows: a verdict does not read them. Indices are `[]`; `*` stands for any text.
 NOTHING_RESTS_ON: tuple[str, ...] = (
     "*:schema_version",
     # Titles, names and sources, which a report prints; the metrics that a workload may yield, which the requirements ask for by name.
@@ -207,7 +207,7 @@ def _of_rows(value: Sequence[Any]) -> Iterator[tuple[str, Change]]:
 
 
 def of_values(evidence: Evidence) -> Iterator[Mutant]:
-    """Every change to every value of every document; of a list's rows the first and the last."""
+    """Every change to every value of every document, but only in the first and the last row of a list."""
     for file, document in evidence.documents():
         yield (
             Mutant("document missing", file, "", lambda _: None)
@@ -221,7 +221,7 @@ def of_values(evidence: Evidence) -> Iterator[Mutant]:
 
 
 def paths(node: Any, at: Path = ()) -> Iterator[Path]:
-    """The path of every value below `node`; of lists only the first and the last entry are entered."""
+    """The path of every value below `node`, but only in the first and the last entry of a list."""
     entries: Sequence[tuple[str | int, Any]] = ()
     if isinstance(node, dict):
         entries = list(node.items())

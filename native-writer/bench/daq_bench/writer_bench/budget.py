@@ -26,7 +26,7 @@ CROSSINGS = {"copy": 4, "zero-copy": 3}
 CORE_BUSY = 0.8  # share of a core that may be planned: the rest is for interrupts, telemetry and uneven arrival
 MEMORY_BUSY = 0.7  # of a memory channel's peak, which no mix of reads and writes reaches
 DDR5_CHANNEL_BYTES_PER_S = 38.4 * GB  # DDR5-4800: 4.8e9 transfers/s of 8 B (JEDEC JESD79-5)
-# PCI Express 4.0: 16e9 transfers/s, 128 of 130 bits are data (PCIe Base Specification 4.0, 4.2.2); of these some 85 % are payload
+# PCI Express 4.0: 16e9 transfers/s, 128 of 130 bits are data (PCIe Base Specification 4.0, 4.2.2); some 85 % of these are payload
 # with packets of 256 B and their acknowledgements.
 PCIE4_LANE_BYTES_PER_S = 16e9 * 128 / 130 / 8 * 0.85
 

@@ -51,7 +51,7 @@ def _header() -> tuple[Row, ...]:
     phase = Query("bench_event", (last("text"),), (*HERE, equals("kind", "phase")))
     left = Query("daqwriter", ((last("total_s") - last("elapsed_s")).named("left"),), HERE)
     used = Query("daqwriter", ((last("backlog_bytes") / last("buffer_bytes")).named("used"),), HERE)
-    # Of the range that is shown, so that the last run's losses are not taken for this one's: nothing old is green, or red.
+    # Only the range that is shown, so that the last run's losses are not taken for this one's: nothing old is green, or red.
     lost = Query("daqwriter", (highest("lost_superchunks").named("lost"),), HERE, ("run",))
     filled = Query("daqwriter", ((value("backlog_bytes") / value("buffer_bytes")).named("used"),), HERE, ("run",))
     most = Query(filled, (highest("used").named("used"),), by=("run",))

@@ -41,7 +41,7 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
     number = len(found["contenders"]) + len(found["not_ranked"])
     shown = unranked.mark(found)
     side = (
-        (Section("unranked", "What runs that do not count measured", tuple(unranked.side_by_side(found))),)
+        (Section("unranked", "Measurements of runs that do not count", tuple(unranked.side_by_side(found))),)
         if shown
         else ()
     )
@@ -90,7 +90,7 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
 
 
 def _told_once(*sections: Section) -> tuple[Section, ...]:
-    """The sections that say something. What is missing stands in one list, before how it was computed."""
+    """The sections that say something. The missing ones stand in one list, before how it was computed."""
     kept, missing = list[Section](), dict[str, None]()
     for one in sections:
         missing.update(dict.fromkeys(part.text for part in one.parts if isinstance(part, Lacking)))

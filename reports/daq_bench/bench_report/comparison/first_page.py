@@ -116,7 +116,7 @@ def _price(found: Document, name: str) -> str:
 
 
 def _asked(found: Document) -> list[Document]:
-    """The requirements; of a comparison without any run that counts those that were asked, with the bound of their run."""
+    """The requirements; without any run that counts those that were asked, with the bound of their run."""
     if found["requirements"]:
         return list(found["requirements"])
     rows = {row["id"]: row for one in found.get("unranked", []) for row in one["rows"]}

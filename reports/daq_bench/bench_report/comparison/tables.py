@@ -255,7 +255,7 @@ def figures(found: Document) -> Table:
     return Table(
         ("Contender", "Drives", "Price", "W per GB/s", "Rack units", "GB/s per U", "Endurance, PB"), "ttnnnnn", tuple(rows),
         "Beside speed. "
-        f"Power and throughput are measured, with their 95{THIN}% intervals; of a single value (n = 1) nobody knows one. Price, rack units "
+        f"Power and throughput are measured, with their 95{THIN}% intervals; a single value (n = 1) has none. Price, rack units "
         "and endurance are declared or published.",
         "figures",
     )  # fmt: skip

@@ -87,9 +87,9 @@ def mark(found: Document) -> str:
 
 def side_by_side(found: Document) -> Iterator[Part]:
     yield (
-        "These runs do not count as evidence, or did not pass the door of check-bundle. Their values stand side by side as they were "
-        "measured. Nothing is ranked by them: a "
-        "difference between two of them may be chance, and none of it says which candidate to buy. Each cell says whether the numbers of "
+        "These runs do not count as evidence, or did not pass the door of check-bundle. Their values stand side by side as "
+        "measured. They rank nothing: a "
+        "difference between two of them may be chance, and does not say which candidate to buy. Each cell says whether the numbers of "
         "that run met the bound that was asked of it."
     )
     shown = found["unranked"]

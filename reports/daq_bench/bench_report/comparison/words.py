@@ -59,7 +59,7 @@ def meaning(found: Document) -> str:
     decision = found["decision"]
     kind, best = decision["kind"], decision["best"]
     if kind == NOBODY:
-        return f"Choose none of them yet. None of them may be chosen on this evidence: {_why_nobody(found)}."
+        return f"Choose no candidate yet. This evidence allows no choice: {_why_nobody(found)}."
     if kind == ONLY:
         return f"Only {_tagged(found, best)} may be chosen. Every other one is barred or has no evidence that counts."
     if kind == NO_AWARD:
@@ -104,7 +104,7 @@ def _choices(found: Document) -> str:
 
 
 def trade_off(found: Document) -> str:
-    """What the faster of the two fastest that may be chosen gives and costs; empty where that is not known."""
+    """Speed and cost of the faster of the two fastest that may be chosen; empty where they are unknown."""
     speed = next((one for one in found["requirements"] if one["id"] == found["speed"]), None)
     if speed is None or speed["not_compared"]:
         return "The tables show what was measured and what each meets."
@@ -211,7 +211,7 @@ def _near(found: Document) -> Iterator[str]:
 
 
 def _saved(found: Document) -> tuple[str, str, str] | None:
-    """Of those that are not told apart the cheapest, the one after it, and the difference; None unless all have a price in one currency."""
+    """The cheapest of those that are not told apart, the one after it, and the difference; None unless all have a price in one currency."""
     decision = found["decision"]
     near = [decision["best"], *(one["name"] for one in decision["near"])]
     costs = {

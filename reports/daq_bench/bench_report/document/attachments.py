@@ -18,7 +18,7 @@ from daq_bench.bench_report.document.table import LINE, Table
 
 REQUIREMENTS, FIGURES_CSV = "requirements.csv", "figure-data.csv"
 DESCRIPTIONS = {
-    "verdict.json": "The verdict as it was judged",
+    "verdict.json": "The verdict",
     REQUIREMENTS: "The requirement table",
     FIGURES_CSV: "Every plotted number of every figure except rasters, one row for each point",
 }

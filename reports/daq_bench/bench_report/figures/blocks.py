@@ -204,7 +204,7 @@ def _repetitions_text(scan: BlockScan) -> str:
     times = str(each[0]) if len(each) == 1 else f"{each[0]} to {each[-1]}"
     text = f"With {scan.tool}, blocks of {', '.join(binary_size(size) for size in sizes)} were measured again {times} times each, in turns"
     if not rates:
-        return f"{text}; none of these repetitions counts."
+        return f"{text}; these repetitions do not count."
     missing = len(scan.measured_again) - len(rates)
     text += f" (crosses, n = {len(rates)}, {in_gib_per_s(min(rates))} to {in_gib_per_s(max(rates))}"
     text += f"; {missing} more do not count)" if missing else ")"

@@ -52,7 +52,7 @@ class Odd:
 
 
 def drives_figure(bundle: Bundle) -> Figure | None:
-    """None for a single drive, and where the telemetry has none of the set's."""
+    """None for a single drive, and where the telemetry lacks the set's drives."""
     host = bundle.host
     if host is None or bundle.run.target is None:
         return None
@@ -179,7 +179,7 @@ def _figure(grids: dict[str, Grid], odd: Mapping[str, Odd | None], asked: int) -
     )
     missing = asked - len(grids["rate"].drives)
     if missing:
-        caption += f" Of {missing} more drives the telemetry has no rate."
+        caption += f" The telemetry has no rate of {missing} more drives."
     return Figure(NAME, title, caption, alt, svg, _see(odd))
 
 

@@ -221,7 +221,7 @@ def _caption(bundle: Bundle, host: HostSeries, length_s: float) -> str:
         name, (_, values) = max(host.disk_write_bytes_per_s.items(), key=lambda item: float(np.max(item[1][1])))
         parts.append(f"{shortened(name)} took up to {in_gb_per_s(float(np.max(values)))} in one sample.")
         if len(host.disk_write_bytes_per_s) > MOST_LINES:
-            parts.append(f"Of {len(host.disk_write_bytes_per_s)} drives the {MOST_LINES} busiest are drawn.")
+            parts.append(f"The {MOST_LINES} busiest of {len(host.disk_write_bytes_per_s)} drives are drawn.")
     if host.temperature_celsius:
         name, (_, values) = max(host.temperature_celsius.items(), key=lambda item: float(np.max(item[1][1])))
         parts.append(f"Highest temperature {np.max(values):.1f} \u00b0C ({shortened(name)}).")

@@ -199,7 +199,7 @@ def _interval(series: Series) -> float:
 
 
 def punctuality(minidaq: Minidaq) -> Iterator[str]:
-    """Yields sentences on how well the source kept to its times, as it was measured."""
+    """Yields sentences on how well the source measurably kept to its times."""
     offered = minidaq.superchunks.offered
     late, worst = minidaq.source.late_superchunks, minidaq.source.worst_lateness_us
     if not offered:
@@ -211,7 +211,7 @@ def punctuality(minidaq: Minidaq) -> Iterator[str]:
         said = f"{counted} superchunks" if share == counted else f"{share} of the superchunks ({counted})"
         yield f"The source was late{limit} with {said}{most}."
     else:
-        yield f"The source was late{limit} with none of {count(offered)} superchunks."
+        yield f"The source was late{limit} with 0 of {count(offered)} superchunks."
 
 
 def _highest(series: Series, minidaq: Minidaq | None) -> tuple[float, float, bool]:

@@ -64,7 +64,7 @@ def lot(asked: Asked) -> tuple[Document, list[Told]]:
     judged = asked.requirement or speed_of(questions)
     if asked.requirement and asked.requirement not in {one.id for one in questions}:
         raise BundleError(
-            "--requirement", f"{asked.requirement!r} is none of the runs' requirements",
+            "--requirement", f"{asked.requirement!r} is not one of the runs' requirements",
             nearest(asked.requirement, (one.id for one in questions)),
         )  # fmt: skip
     tested = [drive for drive in drives if drive.outcome in (PASSED, FAILED)]

@@ -14,7 +14,9 @@ STEM = "lot"
 
 def add_parser(commands: argparse._SubParsersAction[Parser]) -> None:
     parser = commands.add_parser("lot", help="what runs on drives of one model say about the lot that they came from")
-    text = "run bundles, each on one drive or comparing single drives; of a folder of bundles those of the model"
+    text = (
+        "run bundles, each on one drive or comparing single drives; or a folder of bundles, to take those of the model"
+    )
     parser.add_argument("bundles", type=Path, nargs="+", metavar="RUN", help=text)
     parser.add_argument("--lot-size", type=int, metavar="N", help="drives in the lot, the tested ones included")
     text = "drives in a stripe; all tested ones when left out"

@@ -208,7 +208,7 @@ def _figure(found: Document, one: Document) -> Figure:
         "A drive that lies apart from a steady slope, or a step in it, is what the next sections look for."
     )
     if not isinstance(one["bound"], str) and not _near(one):
-        caption += f" What is asked, {quantity(one['bound'], one['unit'], trim=True)} at full scale, lies off the axis."
+        caption += f" The demand, {quantity(one['bound'], one['unit'], trim=True)} at full scale, lies off the axis."
     return lot_figure(
         "lot",
         f"{one['id']}: {one['text']}",

@@ -160,7 +160,7 @@ def cluster_sentence(one: Document) -> str:
 def _untested(found: Document) -> Iterator[str]:
     accepted = found["acceptance"]
     if accepted and accepted["unresolved"]:
-        yield f"Taken for failing in all shares, for none of their runs counts: {_some(accepted['unresolved'])}."
+        yield f"Counted as failing in all shares, since they have no run that counts: {_some(accepted['unresolved'])}."
     untested = [drive["serial"] for drive in found["drives"] if drive["outcome"] == "not tested"]
     if untested:
         yield f"Not tested in a run of its own that counts: {_some(untested)}."

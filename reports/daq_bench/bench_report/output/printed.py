@@ -1,7 +1,7 @@
 """The HTML as it is printed: without what only a screen shows, its figures as images.
 
-Promise: the pages look as if the whole HTML had been set. WeasyPrint reads and styles each element that it is given; of a report's
-thousands three in four lie within figures, where no style of the page reaches, or are never shown on paper.
+Promise: the pages look as if the whole HTML had been set. WeasyPrint reads and styles each element that it is given; three in
+four of a report's thousands lie within figures, where no style of the page reaches, or are never shown on paper.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ RULE = (
     "Order of the findings: the bench broke or nothing was judged; a target that failed; evidence that does not count; faults of the "
     "hardware; "
     "requirements missed, then undecided, then not measured, mandatory before advisory, the worst relative margin first; the smallest "
-    "relative margin among those met; conditions that cast doubt on the measurement; the other margins. What was scaled down is said in a "
+    "relative margin among those met; conditions that cast doubt on the measurement; the other margins. Scaled-down sizes stand in a "
     "box of its own on the first page."
 )
 

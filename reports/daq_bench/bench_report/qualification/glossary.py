@@ -5,12 +5,12 @@ from __future__ import annotations
 TERMS: tuple[tuple[str, str], ...] = (
     ("GB, GiB", "1 GB = 10\u2079 bytes; 1 GiB = 2\u00b3\u2070 bytes = 1.074 GB. Network and record rates are given in GB/s, the block-size "
      "scan in GiB/s as in the paper it is compared with. No figure mixes the two."),
-    ("Nominal, real demand", "10 GB/s is the name of one readout unit's load. What its links really deliver is links \u00d7 rate "
+    ("Nominal, real demand", "10 GB/s is the name of one readout unit's load. Its links really deliver links \u00d7 rate "
      "\u00d7 size of a superchunk; requirements refer to that."),
     ("Scale", "The share of one readout unit's real demand that the run offered. It multiplies bounds on rates, and no others."),
     ("Superchunk", "A link's unit of data: twelve detector frames in one piece, offered at a fixed pace, lost or stored as a whole."),
     ("Offered, stored", "Offered: handed over by the paced source. Stored: its write was completed by the kernel with O_DIRECT."),
-    ("Backlog", "What has arrived and is not stored yet: in ring buffers and blocks being written, whose size is its capacity."),
+    ("Backlog", "Data that arrived but is not stored yet: in ring buffers and blocks being written, whose size is its capacity."),
     ("Transient buffer needed", "The most that arrivals ran ahead of durable data at any time in the record: the memory that a server must "
      "set aside to survive this record without loss."),
     ("BUSY", "Asserted when the fullest ring buffer passes 80 % and released at 50 %. A continuous record cannot be slowed, so BUSY is an "
@@ -20,7 +20,7 @@ TERMS: tuple[tuple[str, str], ...] = (
      "and every checksum, identity and position is tested."),
     ("Plateau", "The block sizes from which on a larger block brings no more throughput; the exact rule stands under the figure."),
     ("Knee", "The first offered rate at which a latency curve leaves its low part; the exact rule stands beside the figure."),
-    ("Inhibit", "A trigger decision that was vetoed, a BUSY episode, or a lost superchunk: what a stable rate has none of."),
+    ("Inhibit", "A trigger decision that was vetoed, a BUSY episode, or a lost superchunk; a stable rate has none."),
     ("Published", "A figure that somebody else stated of a device, with its conditions and source: drawn as a reference, never judged."),
     ("Fresh, preconditioned", "Fresh: purged, all blocks free. Preconditioned: then written twice over in 128 KiB blocks, "
      "which slows flash."),

@@ -203,7 +203,7 @@ def _reproduce(bundle: Bundle) -> Section:
     hands, count = view.by_hand(bundle)
     if hands:
         several = (
-            f" (of each kind one; {count} measurements in results/raw/ have such a script)"
+            f" (one of each kind; {count} measurements in results/raw/ have such a script)"
             if count > len(hands)
             else ""
         )

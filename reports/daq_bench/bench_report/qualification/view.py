@@ -186,7 +186,7 @@ def contents_pairs(bundle: Bundle) -> list[Pair]:
         Pair("Telemetry", "every point in telemetry/points.lp, the writer's records in telemetry/workload.lp"),
         Pair("Facts", "tuning and drive health in facts/"),
         Pair("Checksums", "of every file in MANIFEST.sha256"),
-        Pair("Scenario", "as it was used, in run.json"),
+        Pair("Scenario", "the one used, in run.json"),
         *seed,
     ]
 

@@ -34,7 +34,7 @@ def dips_section(bundle: Bundle) -> Section | None:
     short = [window.reason for window in windows if window.reason]
     if short:
         said = sorted(set(short))
-        parts.append(f"Of {len(windows)} loads {len(short)} could not be analysed: {'; '.join(said[:MOST_REASONS])}.")
+        parts.append(f"{len(short)} of {len(windows)} loads could not be analysed: {'; '.join(said[:MOST_REASONS])}.")
     if not windows:
         parts.append(Lacking("no workload wrote at a steady pace for long enough, or its telemetry is not there."))
     return Section("dips", "Dips and their causes", tuple(parts))

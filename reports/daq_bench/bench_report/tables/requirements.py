@@ -157,9 +157,7 @@ def notes(bundle: Bundle) -> tuple[str, ...]:
             "This run only: the interval, or the range, knows nothing of how runs scatter; no confidence level is claimed for it."
         )
     if any(_is_exact(row.interval_method or "") for row in judged):
-        said.append(
-            "This run only, without an interval: what was recorded, as it was; the next run may give another value."
-        )
+        said.append("Exact for this run, without an interval; the next run may give another value.")
     if any(row.decision == "undecided" for row in judged):
         said.append("Undecided: the numbers lie too near the bound, or are too few, for a verdict either way.")
     return tuple(said)
@@ -292,7 +290,7 @@ def _without_level(judged: Judgement) -> str:
 
 
 def _what_repetitions_hold(number: int) -> str:
-    """What so many good repetitions leave open: the share of bad ones that none of them would show."""
+    """What so many good repetitions leave open: the share of bad ones that they would not show."""
     unseen = 1 - 0.05 ** (1 / number)
     return (
         f"n = {number} repetitions bound their median. Where 5 % of a candidate's repetitions are bad, none is among {number} with a "

@@ -66,7 +66,7 @@ def tuning_left_alone(bundle: Bundle) -> str | None:
     names = list(dict.fromkeys(one.id for one in bundle.tuning or () if _left_alone(one, bundle)))
     if not names:
         return None
-    return f"Left as they were, since nothing was asked of them ({len(names)}): {', '.join(names)}. Their values are in facts/tuning.json."
+    return f"Left unchanged, since nothing was asked of them ({len(names)}): {', '.join(names)}. Their values are in facts/tuning.json."
 
 
 def _status_text(setting: Setting, changed: bool) -> str:

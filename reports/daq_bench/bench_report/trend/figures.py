@@ -28,7 +28,7 @@ from daq_bench.bench_report.document.canvas import (
 )
 
 HEIGHT_MM, HEIGHT_ADJUSTED_MM = 56.0, 92.0
-MOST_MARKS = 24  # most changes in one figure; of more, only those at a step are drawn
+MOST_MARKS = 24  # most changes in one figure; beyond, only those at a step are drawn
 DATES = 6
 ROOM = 0.1  # share of the axis above the data, for the letters
 SIGNS = {"at_least": "\N{GREATER-THAN OR EQUAL TO}", "at_most": "\N{LESS-THAN OR EQUAL TO}", "equal": "="}
@@ -121,7 +121,7 @@ def _levels(axes: Axes, track: Track, values: Sequence[float], steps: Sequence[S
 
 
 def _drift_line(axes: Axes, track: Track, history: History, values: Sequence[float], where: np.ndarray) -> None:
-    """Draws the drift through the runs of the present level, as it was fitted over time."""
+    """Draws the drift through the runs of the present level, as fitted over time."""
     if track.drift is None or (track.adjusted and values is not track.adjusted):
         return
     chosen = slice(len(values) - track.drift.n, None)

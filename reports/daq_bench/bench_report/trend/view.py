@@ -210,7 +210,7 @@ def _degrees(night: Night, sensor: str) -> str:
 
 
 def _left_out(trend: Trend) -> list[Table]:
-    """Returns what is left out, one row each; of many with one reason, as the runs of other candidates, one row for all."""
+    """Returns what is left out, one row each, or one row for many with one reason, as the runs of other candidates."""
     alike = Counter(one.reason for one in trend.history.left_out)
     rows = [(one.name, one.reason) for one in trend.history.left_out if alike[one.reason] <= MOST_ALIKE]
     rows += [(f"{number} runs or folders", f"each {reason}") for reason, number in alike.items() if number > MOST_ALIKE]

@@ -83,7 +83,7 @@ def warmth_sentences(track: Track, trend: Trend) -> list[str]:
     unit = f"{track.row.unit} per K" if track.row.unit not in BARE_UNITS else "per K"
     low, high = (significant(end, 3) for end in warm.interval)
     lacking = len(track.values) - warm.n
-    without = f" {lacking} runs do not know theirs and stay as they were measured." if lacking and warm.depends else ""
+    without = f" {lacking} runs do not know theirs and stay as measured." if lacking and warm.depends else ""
     sure = percent(100 * warm.confidence)
     found = f"{significant(warm.slope, 3)} {unit} of the {warm.sensor} ({sure}: {low} to {high}, n = {warm.n} runs)"
     if not warm.depends:

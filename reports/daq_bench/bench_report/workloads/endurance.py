@@ -69,7 +69,7 @@ def _words(document: Endurance) -> str:
         f"the bytes at random places, the rest sequentially and at the same time."
     )
     if earlier:
-        text += f" Of what is spent, {decimal_size(earlier)} were written by earlier runs of this experiment."
+        text += f" Earlier runs of this experiment wrote {decimal_size(earlier)} of what is spent."
     overrun = document.overrun_bytes
     if overrun:
         text += f" The budget is exceeded by {decimal_size(overrun)}."

@@ -51,7 +51,7 @@ def _words(document: Interference) -> str:
     measures = "; ".join(f"{one.name}: {one.measure}" for one in document.activities)
     return (
         f"Each activity ran for {duration(document.seconds)} alone and beside each other one, in pairs whose order "
-        f"alternates; the burst at {decimal_rate(document.burst_bytes_per_s)}. A slowdown of 1 is none. Measured by: "
+        f"alternates; the burst at {decimal_rate(document.burst_bytes_per_s)}. A slowdown of 1 means no effect. Measured by: "
         f"{measures}. Disturbers began {duration(document.lead_s)} before and ended after their victim, and a run in "
         "which one of them is not proven to have worked throughout does not count."
     )
@@ -66,7 +66,7 @@ def _matrix(document: Interference) -> Figure | None:
     victims = list(dict.fromkeys(victim for victim, _ in cells))
     order = [*(one.name for one in document.activities), ALL]
     disturbers = sorted({other for _, other in cells}, key=order.index)
-    name, title = "interference", "Who suffers from whom"
+    name, title = "interference", "Which load slows which down"
     grid = np.full((len(victims), len(disturbers)), math.nan)
     for (victim, other), mean in known.items():
         grid[victims.index(victim), disturbers.index(other)] = mean

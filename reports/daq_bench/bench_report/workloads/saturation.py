@@ -225,7 +225,7 @@ CLIFFS: Columns[tuple[Row, Cliff]] = (
     Column("Pass", lambda one: one[0].number, count),
     Column("Written before it", lambda one: one[1].at_bytes, decimal_size),
     Column("95 % interval", lambda one: span(one[1].interval_bytes, decimal_size), kind="n"),
-    Column("Of the capacity", lambda one: one[1].share_of_capacity, share),
+    Column("Share of the capacity", lambda one: one[1].share_of_capacity, share),
     Column("After", lambda one: one[1].at_s, duration),
     Column("Rate before", lambda one: one[1].before_bytes_per_s, three_of_rate),
     Column("Rate after", lambda one: one[1].after_bytes_per_s, three_of_rate),

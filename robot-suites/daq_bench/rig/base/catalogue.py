@@ -30,7 +30,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """What is wrong in one profile hides no other: it is said on stderr, and the exit status is 2."""
+    """A fault in one profile hides no other: it goes to stderr, and the exit status is 2."""
     if options.candidate and options.kind != "targets":
         raise BenchError(f"--candidate chooses among targets. Write: list targets --candidate {options.candidate}")
     inventory = options.inventory or INVENTORY / "lab.yml"

@@ -1,4 +1,4 @@
-"""What others have written, as a terminal and a log may have it: a candidate, a drive and a tool choose their words themselves."""
+"""Other people's text, made safe for a terminal and a log: a candidate, a drive and a tool choose their words themselves."""
 
 from __future__ import annotations
 

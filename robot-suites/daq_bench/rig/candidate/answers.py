@@ -18,7 +18,7 @@ from daq_bench.rig.base.output import PIPE_BYTES
 # Before and behind the command's own words stands a mark that its login shell cannot know.
 AROUND = 'printf %s "$0"; printf %s "$0" >&2; "$@"; s=$?; printf %s "$0"; printf %s "$0" >&2; exit $s'
 BEGIN = 'printf "%s\\n" "$0"; exec "$@"'
-# The size comes first, and no more is sent: a pipe, a device and a link are none of our tools' files.
+# The size comes first, and no more is sent: our tools' files are no pipes, devices or links.
 FETCH = (
     'if [ -h "$1" ] || [ ! -f "$1" ]; then printf "%s%s\\n" "$0" "it is not there, or no plain file"; exit 1; fi; '
     'size=$(stat -c %s -- "$1") && printf "%s%s\\n" "$0" "$size" && exec head -c "$size" -- "$1"'
@@ -85,7 +85,7 @@ class Answer:
         return found.decode("utf-8", "replace")
 
     def number_after(self, mark: str) -> int:
-        """Returns the number that the line behind `mark` is. Raises AnswerError, in the line's words where it is none."""
+        """Returns the number that the line behind `mark` is. Raises AnswerError, in the line's words, for any other line."""
         said = self.line_after(mark)
         if not (said.isascii() and said.isdigit() and len(said) < 20):
             raise AnswerError(said[:200] or "it has no size")

@@ -1,4 +1,4 @@
-"""What a run bundle, which goes to vendors, may say of the way to a candidate and to its BMC: nothing but that there is one.
+"""A run bundle goes to vendors. It may say of the way to a candidate and to its BMC nothing but that there is one.
 
 The way itself stays in the inventory: Ansible and the rig take it from there, also while a run goes on."""
 

@@ -1,4 +1,4 @@
-"""The facilities of a run besides its machine: further targets, peers, fans, hazards. Extracting a result again needs none of them."""
+"""The facilities of a run besides its machine: further targets, peers, fans, hazards. Extracting a result again does not need them."""
 
 from __future__ import annotations
 

@@ -304,7 +304,7 @@ def read_journal(raw: Path, workload: str) -> list[Line] | None:
     where = f"results/raw/{name}"
     lines = [parse_json(line, f"{where}:{number}") for number, line in enumerate(text.splitlines(), start=1)]
     if any(not _is_line(line) for line in lines) or not lines or lines[0]["do"] != "begin":
-        raise BenchError(f"{where}: cannot be read (a line is none of a journal, or it has no beginning)")
+        raise BenchError(f"{where}: cannot be read (a line is no journal entry, or the journal has no beginning)")
     return lines
 
 

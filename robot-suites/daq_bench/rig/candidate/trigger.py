@@ -21,7 +21,7 @@ LINE_BYTES_MAX = 1 << 16
 
 
 def await_trigger(bundle: Bundle, candidate: str) -> None:
-    """Returns when the burst shall begin. Writes into the bundle with whom and without whom. Raises BenchError when the meeting is gone."""
+    """Returns when the burst shall begin. Writes into the bundle who takes part. Raises BenchError when the meeting is gone."""
     address = os.environ.get(VARIABLE)
     if not address:
         return

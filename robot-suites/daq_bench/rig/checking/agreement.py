@@ -56,7 +56,7 @@ def _host(bundle: Path, run: Run) -> Iterator[str]:
     facts = find_document(bundle, HOST) or {}
     for key in OF_THE_HOST:
         stated = getattr(run.candidate, key)
-        # Of a processor that names none (ARM) provisioning's facts say null, and the survey at the run's start says "unknown".
+        # For a processor without a name (ARM) provisioning's facts say null, and the survey at the run's start says "unknown".
         unnamed = key == "cpu_model" and facts.get(key) is None and stated == "unknown"
         if key in facts and facts[key] != stated and not unnamed:
             yield f"{HOST}: {key} is {facts[key]!r}, but run.json: candidate.{key} is {stated!r}"

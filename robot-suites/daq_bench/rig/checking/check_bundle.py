@@ -122,7 +122,7 @@ def check_seals(bundle: Bundle, allowed_signers: Path | None = None) -> Check:
         if unsealed := unsealed_reports(bundle.path):
             check.problems.append(f"{REPORTS_MANIFEST}: missing, so that nothing seals {', '.join(unsealed)}")
     else:
-        check.part("reports", "as they were rendered", [change.text for change in changes])
+        check.part("reports", "as rendered", [change.text for change in changes])
         _check_signature(check, bundle, REPORTS_MANIFEST, "signature", allowed_signers)
     return check
 

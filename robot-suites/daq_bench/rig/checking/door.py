@@ -1,6 +1,6 @@
 """The door through which readers of several runs take them: what `make check-bundle` says of each, without the reports' numbers.
 
-Promise: nothing of it comes from a bundle's own claims. What follows from the evidence alone is kept (`history_index`) until a file of the
+Promise: nothing of it comes from a bundle's own claims. `history_index` keeps what follows from the evidence alone until a file of the
 bundle or the bench's code changes; signatures and profiles until the reader's trust, the manifest or its signature does."""
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ Kinds = dict[str, type]
 
 def write_tables(bundle: Path, out: Path, form: str = "csv", door: Admission | None = None) -> list[str]:
     """`door`: what the door of check-bundle found, for `about.json`. Writes the tables of
-    `bundle` into the new folder `out`; returns their files. Raises BenchError where the bundle is none or damaged,
+    `bundle` into the new folder `out`; returns their files. Raises BenchError where the bundle is invalid or damaged,
     where `out` holds anything or lies in the bundle, and for parquet without pyarrow."""
     _require_free(bundle, out)
     require_sound(bundle)
@@ -123,7 +123,7 @@ def _units(bundle: Path) -> dict[str, dict[str, str]]:
 
 
 def _write_csv(bundle: Path, folder: Path) -> dict[str, Kinds]:
-    """Writes all tables; returns the kinds of their columns, by file. What is not named there is text."""
+    """Writes all tables; returns the kinds of their columns, by file. Columns that are not named are text."""
     _table(folder / "requirements.csv", JUDGEMENT, _judgements(bundle))
     _table(folder / "events.csv", EVENT, _events(bundle))
     _table(folder / "results.csv", RESULT, _numbers(bundle))
@@ -145,7 +145,7 @@ def _table(file: Path, heads: Iterable[str], rows: Iterable[Row]) -> None:
 
 def _cell(cell: Cell) -> Cell:
     """None is an empty cell; a number stands with all its digits; a control character is written as an escape. A text that a spreadsheet
-    would take for a formula begins with an apostrophe; a text that is a number does not: -5 and +5 are none."""
+    would take for a formula begins with an apostrophe; a text that is a number does not: -5 and +5 are no formulas."""
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, float):

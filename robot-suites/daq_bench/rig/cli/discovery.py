@@ -51,7 +51,7 @@ def _add_discover(command: argparse.ArgumentParser) -> None:
 
 
 def bmc_block(options: argparse.Namespace) -> dict[str, Any]:
-    """`bench_candidate.bmc` as the options say. Raises BenchError for an address or user that is none."""
+    """`bench_candidate.bmc` as the options say. Raises BenchError for an invalid address or user."""
     if not options.bmc:
         return {}
     user, _, address = options.bmc.rpartition("@")

@@ -23,7 +23,7 @@ from daq_bench.rig.run.suites import suite_files
 
 
 def add_profiles(command: argparse.ArgumentParser) -> None:
-    """The arguments by which a command is told whom it is about, and by which profiles."""
+    """The arguments that tell a command the candidate and the profiles."""
     command.add_argument("--candidate", default="this-machine", help="host of the inventory (this-machine)")
     command.add_argument(
         "--scenario", help="id in inventory/scenarios, or a YAML file (the candidate's, else dune-snb)"

@@ -79,7 +79,7 @@ def checked(text: str, name: str) -> str:
 
 
 def connection_variables(request: Request) -> dict[str, Any]:
-    """Ansible's variables of the entry. Raises BenchError for a host, user, key or option that is none."""
+    """Ansible's variables of the entry. Raises BenchError for an invalid host, user, key or option."""
     if not request.host.strip():
         raise BenchError("HOST is missing: name the server, HOST=user@server, or HOST=local for this machine")
     if request.host == LOCAL:

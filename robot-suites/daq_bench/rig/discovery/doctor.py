@@ -244,7 +244,7 @@ def management(layout: Layout, name: str, entry: Mapping[str, Any]) -> Iterator[
 
 
 def in_short(findings: Sequence[Finding]) -> list[str]:
-    """What is missing, each with its remedy, below one line for each machine that counts what is well."""
+    """Each missing thing with its remedy, below one line for each machine that counts what is well."""
     lines = []
     for where in dict.fromkeys(one.where for one in findings):
         here = [one for one in findings if one.where == where]

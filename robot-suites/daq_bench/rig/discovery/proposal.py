@@ -203,7 +203,7 @@ def _drive_target(number: int, drive: FoundDrive, asked_for_only: bool) -> Itera
     choices = ", ".join(map(str, drive.facts.get("lba_choices", []))) or "no other that is known"
     yield 9, f"# lba_bytes: now {drive.facts.get('lba_bytes')}, it can be formatted to: {choices}"
     if drive.facts.get("abilities_fault"):
-        yield 9, _comment(f"What else it can do is not known: {drive.facts['abilities_fault']}")
+        yield 9, _comment(f"Its other abilities are not known: {drive.facts['abilities_fault']}")
     yield 9, "filesystem: xfs"
 
 
@@ -274,6 +274,6 @@ def _obstacles(found: Found) -> Iterator[tuple[int, str]]:
         said.append(f"no PCIe link is told for {', '.join(unplaced)}: pcie_link: full cannot be held against it")
     if found.host["numa_nodes"] > 1 and any(drive.numa_node is None for drive in found.drives):
         said.append("it has several NUMA nodes, and not every drive tells its own: placement by node cannot be checked")
-    yield 6, "# What the bench cannot do there:"
+    yield 6, "# The bench cannot do there:"
     for text in said or ["nothing that this look has found"]:
         yield 6, _comment(f"- {text}")

@@ -30,7 +30,7 @@ class Baselines:
         _read(self._file)  # a damaged file ends the command before its first run
 
     def choose(self, path: Path) -> str:
-        """Makes the run at `path` the baseline of what it did; returns its id. Raises RefusedError when it is none to compare with."""
+        """Makes the run at `path` the baseline of what it did; returns its id. Raises RefusedError when nothing may be compared with it."""
         bundle = Bundle.open(path)
         changes = [change.text for change in altered_evidence(bundle.path)]
         if changes:

@@ -1,7 +1,7 @@
 """Deletes bundles and nights as the plan says: passes by number, everything by age and size. Nothing is deleted that the plan does not ask.
 
-A folder is a bundle or a night by its name (the moment at which it began, as in its id) and its document; others are left alone. What is
-deleted is hidden first, so that a bench that dies in the middle leaves no half bundle for others to find; the next night removes it."""
+A folder is a bundle or a night by its name (the moment at which it began, as in its id) and its document; others are left alone. The bench
+first hides what it deletes, so that a bench that dies in the middle leaves no half bundle for others to find; the next night removes it."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _last_change(path: Path) -> datetime:
 
 
 def _as_it_was_sealed(path: Path) -> bool:
-    """False for a bundle that was altered since: somebody will want to know. What was never sealed has nothing to differ from."""
+    """False for a bundle that was altered since: somebody will want to know. An unsealed bundle has nothing to differ from."""
     if not sealed(path):
         return True
     try:

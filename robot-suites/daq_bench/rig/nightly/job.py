@@ -166,8 +166,8 @@ def _bundles(runs: Path, candidate: str) -> set[Path]:
 
 
 def _is_of(bundle: Path, job: Job, since: datetime) -> bool:
-    """Says whether the job's process made a new bundle: others may be copied into the folder while it runs, even of its own candidate. Of
-    one that cannot be read nobody can tell when it began: it counts, as an error."""
+    """Says whether the job's process made a new bundle: others may be copied into the folder while it runs, even of its own candidate. One
+    that cannot be read counts as an error: nobody can tell when it began."""
     try:
         if json.loads((bundle / "run.json").read_text(encoding="utf-8"))["candidate"]["name"] != job.candidate:
             return False

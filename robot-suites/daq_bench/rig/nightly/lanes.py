@@ -52,7 +52,7 @@ def lanes_of(jobs: Sequence[Job], inventory: Path, at_once: int) -> list[list[in
 
 
 def _machines(job: Job, inventory: Path) -> set[str]:
-    """Returns all that the job may disturb; of an entry that cannot be read, its name: the run itself will say what is wrong with it."""
+    """Returns all that the job may disturb; an unreadable entry's name for itself: the run itself will say what is wrong with it."""
     try:
         candidate = load_candidate(inventory, job.candidate)
     except ProfileError:

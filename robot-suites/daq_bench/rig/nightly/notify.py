@@ -190,7 +190,7 @@ def body(message: Message, form: Form) -> bytes:
 
 
 def shortened(text: str) -> str:
-    """What a chat may have of a text: a candidate's words call nobody (`@all`) and end in good time."""
+    """A text made safe for a chat: a candidate's words call nobody (`@all`) and end in good time."""
     quiet = printable_lines(text).replace("@", f"@{WORDS_ZERO_WIDTH}")
     return quiet if len(quiet) <= TEXT_CHARACTERS_MAX else f"{quiet[:TEXT_CHARACTERS_MAX]} ..."
 

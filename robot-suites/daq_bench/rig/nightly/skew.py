@@ -19,7 +19,7 @@ RECORD_S = 0.001  # daqwriter writes its start to the millisecond
 
 @dataclass(frozen=True)
 class Begun:
-    """One burst of one candidate: when it began by the control node's clock, and how well that is known. `together`: with whom."""
+    """One burst of one candidate: when it began by the control node's clock, and how well that is known. `together`: the others."""
 
     candidate: str
     burst: int

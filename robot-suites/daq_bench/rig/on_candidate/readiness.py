@@ -41,7 +41,7 @@ def active(services: list[str]) -> list[str]:
 
 
 def free_bytes(place: Path) -> int:
-    """Of the file system on which `place` is, or would be made."""
+    """Free bytes of the file system on which `place` is, or would be made."""
     while not place.exists():
         place = place.parent
     space = os.statvfs(place)

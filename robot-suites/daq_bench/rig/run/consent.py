@@ -1,4 +1,4 @@
-"""What wears drives, or fills somebody's disk, is done only when somebody has agreed to it."""
+"""The bench wears drives, or fills somebody's disk, only when somebody has agreed to it."""
 
 from __future__ import annotations
 

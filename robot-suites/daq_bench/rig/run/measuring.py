@@ -84,7 +84,7 @@ def measure(
 
 
 def _restore(session: CandidateSession, bundle: Bundle) -> None:
-    announce_clean_up(bundle, "restore", "putting the machine back as it was")
+    announce_clean_up(bundle, "restore", "undoing every change to the machine")
     session.reconnect()
     try:
         _ansible(session, bundle).run("restore")

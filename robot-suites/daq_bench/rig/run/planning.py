@@ -137,7 +137,7 @@ class RunPlan:
 
     @property
     def drive_writes(self) -> float | None:
-        """Of the drive that gets most; None where that of one is not known."""
+        """Drive writes of the drive that gets most; None where those of one drive are not known."""
         found = [one.drive_writes for one in self.drives]
         known = [one for one in found if one is not None]
         return max(known) if known and len(known) == len(found) else None
@@ -340,7 +340,7 @@ class _Beneath:
     def rate(self, published: Mapping[str, PublishedDevice], stated: float | None) -> tuple[float, str]:
         """What the target is taken to write, and why."""
         if stated is not None:
-            return stated, "as it was stated"
+            return stated, "as stated"
         device = published.get(self.aim.declared.get("published", ""))
         figure = device.figure("sequential_write_throughput") if device else None
         if device and figure:

@@ -29,7 +29,7 @@ EXT4_INODE_RATIOS = (
     (2**44, 32768),
 )  # mke2fs.conf: bytes to an inode below 4 TiB, and below 16 TiB ("big")
 EXT4_INODE_RATIO_HUGE = 65536
-# Of XFS with reflink and finobt, its defaults: one block of the reference counts' tree to 168 blocks, one of the free inodes' to 1008
+# XFS with reflink and finobt, its defaults: one block of the reference counts' tree to 168 blocks, one of the free inodes' to 1008
 # (half-full leaves of 4 KiB; fs/xfs/libxfs: xfs_refcountbt_calc_size, xfs_inobt_max_size).
 XFS_KEPT_SHARE = 1 / 168 + 1 / 1008
 
@@ -74,7 +74,7 @@ def reserve_of(candidate: Candidate, free: int) -> int:
 
 
 def room_once_built(filesystem: str | None, capacity_bytes: int) -> int:
-    """Returns what a file system that is made with the defaults of its tool leaves of drives, at most; of one we do not know, all.
+    """Returns what a file system that is made with the defaults of its tool leaves of drives, at most; all for one that we do not know.
 
     Measured with mke2fs 1.47.0 from 0.1 to 17.5 TB and with mkfs.xfs 6.1.0 at 1 TB, it is at most 0.5 % above what they leave. XFS of
     xfsprogs that map blocks back to their owners (rmapbt) keeps 1.2 % more: the built target is looked at again."""
@@ -100,7 +100,7 @@ def check_built_space(scenario: Scenario, candidate: Candidate, directory: Path,
         check(chosen)
     except RefusedError as refused:
         kept = capacity_bytes - room_once_built(chosen, capacity_bytes)
-        text = f"{refused}. Of {decimal_label(capacity_bytes)}, {chosen} keeps {decimal_label(kept)} for itself"
+        text = f"{refused}. {chosen} keeps {decimal_label(kept)} of {decimal_label(capacity_bytes)} for itself"
         try:
             check("xfs")
         except RefusedError:
@@ -161,7 +161,7 @@ def check_path(directory: Path) -> None:
     if wrong := MISREAD.search(str(directory)):
         raise RefusedError(
             f"target directory {str(directory)!r} has {wrong[0]!r} in its path: fio would take it for another file. Nothing was written. "
-            "Choose a folder whose path has none of ; # $ and control characters"
+            "Choose a folder whose path has no ; # $ or control character"
         )
 
 

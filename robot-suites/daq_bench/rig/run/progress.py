@@ -151,7 +151,7 @@ class Observer:
         if shown.phase in WORKLOADS:
             with suppress(
                 ValueError, OverflowError
-            ):  # a record that is none shows nothing; the run's own readers refuse it
+            ):  # an invalid record shows nothing; the run's own readers refuse it
                 self._add_record(shown)
             if not shown.rates:
                 with suppress(ValueError, OverflowError):

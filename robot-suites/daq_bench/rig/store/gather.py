@@ -169,7 +169,7 @@ def _names(manifest: bytes) -> set[str]:
 def _require(store: Store, run: str, name: str, digest: str) -> None:
     if (found := store.digest(run, name)) != digest:
         raise RefusedError(
-            f"{run}/{name} did not arrive in {store.address} as it was sent (SHA-256 {found}, not {digest}). Gather again"
+            f"{run}/{name} did not arrive unchanged in {store.address} (SHA-256 {found}, not {digest}). Gather again"
         )
 
 

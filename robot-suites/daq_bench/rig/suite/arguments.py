@@ -32,7 +32,7 @@ class Temperature(float):
 
 
 class WithoutSensor(Enum):
-    """What becomes of a check whose drive has no temperature sensor: ``FAIL``, since nothing was shown, or ``SKIP``."""
+    """The result of a check whose drive has no temperature sensor: ``FAIL``, since nothing was shown, or ``SKIP``."""
 
     FAIL = "FAIL"
     SKIP = "SKIP"

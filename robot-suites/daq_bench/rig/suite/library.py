@@ -142,7 +142,7 @@ class DaqBench:
     ) -> dict[str, Any]:
         """Records a supernova burst: ``links`` sources offer superchunks at their own pace, one writer stores them.
 
-        Each record is read back whole before its file goes; `Read Back` says what was found. What is left out is as in the shipped
+        Each record is read back whole before its file goes; `Read Back` says what was found. Omitted arguments are as in the shipped
         rehearsal (``inventory/scenarios/dune-snb.yml``): 10 links, 166 kHz times the run's scale, blocks of 8 MiB, rings of 64 MiB for
         each link. Returns ``results/snb_record.json`` as a dictionary.
 
@@ -183,7 +183,7 @@ class DaqBench:
 
     @keyword
     def read_back(self, duration: Duration = A_SECOND) -> dict[str, Any]:
-        """Reads back what `Record Burst` or `Write` put on the target, and fails unless all of it is as it was written.
+        """Reads back what `Record Burst` or `Write` put on the target, and fails unless all of it is unchanged.
 
         After `Record Burst`: every superchunk was there once, in order and intact; the result is that of the record. After `Write`: an
         amount of the same size and block size is written anew, read for ``duration``, and each block compared with what was written.
@@ -294,7 +294,7 @@ class DaqBench:
     def telemetry_should_have_no_gap(self) -> None:
         """Fails if a collector of the telemetry was silent for so long that a dip could hide there.
 
-        During the run it waits for the agent's next account, which comes every 10 s. Of a candidate behind SSH the account is known after
+        During the run it waits for the agent's next account, which comes every 10 s. Behind SSH the candidate's account is known after
         `Restore Candidate`.
 
         | Telemetry Should Have No Gap

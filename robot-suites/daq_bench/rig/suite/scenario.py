@@ -71,7 +71,7 @@ class OwnScenario:
         self._document = scenario.document
 
     def forget(self) -> None:
-        """A load was refused: the scenario is as it was before."""
+        """A load was refused: the scenario is the one before it."""
         self._write(self._document)
 
     def _write(self, document: dict[str, Any]) -> None:

@@ -231,7 +231,7 @@ PATHS = ("inventory", "runs", "target_directory")
 
 
 def main() -> int:
-    """Serves one suite on standard input and output. What anything else prints goes to standard error."""
+    """Serves one suite on standard input and output. Other output goes to standard error."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     channel = Channel(sys.stdin, answers)

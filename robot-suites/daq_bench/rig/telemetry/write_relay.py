@@ -69,7 +69,7 @@ class WriteRelay:
         return hmac.compare_digest((authorization or "").encode(), f"Token {self.token}".encode())
 
     def refusal(self, body: bytes) -> str | None:
-        """Why the lines are none of this run; None when all are."""
+        """Why some lines are not of this run; None when all are."""
         for number, line in enumerate(body.split(b"\n"), 1):
             if not line or line.startswith(b"#"):
                 continue

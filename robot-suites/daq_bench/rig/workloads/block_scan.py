@@ -101,7 +101,7 @@ def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
         )
     if "confirm" in parameters and not turns(parameters):
         raise RefusedError(
-            f"{scenario.file}: workloads.block_scan.confirm: none of the block_sizes is {binary_label(LARGE_BLOCK_BYTES)} or more, so "
+            f"{scenario.file}: workloads.block_scan.confirm: no entry of block_sizes is {binary_label(LARGE_BLOCK_BYTES)} or more, so "
             "there is nothing to measure again. Add such a block size, or leave `confirm` out"
         )
 

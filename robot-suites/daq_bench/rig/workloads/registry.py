@@ -30,5 +30,5 @@ def workloads_of(scenario: Scenario) -> list[Workload]:
 
 
 def declared_limits(scenario: Scenario) -> list[str]:
-    """Returns the respects in which the scenario, as it was asked for, is no real measurement."""
+    """Returns the respects in which the scenario, as asked for, is no real measurement."""
     return [text for workload in workloads_of(scenario) for text in workload.limits(scenario)]

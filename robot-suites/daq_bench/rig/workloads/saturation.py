@@ -143,7 +143,7 @@ def _needed(asked: int, repetitions: int, copies: int) -> tuple[int, str]:
 
 
 def _room_for(parameters: dict[str, Any], capacity: int, reserve: int) -> int:
-    """Bytes of one pass. Raises RefusedError where they are none, or more than there is room for."""
+    """Bytes of one pass. Raises RefusedError where they are zero, or more than there is room for."""
     asked = asked_bytes(parameters, capacity)
     if not 0 < asked <= capacity - reserve:
         raise RefusedError(

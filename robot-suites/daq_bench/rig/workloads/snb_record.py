@@ -1,7 +1,7 @@
 """The supernova-burst record: `daqwriter minidaq` writes it, `daqwriter verify` reads all of it back, then the file goes.
 
 Where the scenario names conditions, every repetition is made in each of them: fresh before each record, preconditioned once, since
-a record leaves a drive that has been written twice as preconditioned as it was."""
+a record leaves a drive that has been written twice as preconditioned as before."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def condition_span(parameters: dict[str, Any], demand: Demand, ground: Ground) -
 
 
 def _planned_room(free_bytes: int, ground: Ground) -> Room:
-    """What is not free counts as full: at the load the file system is asked."""
+    """Space that is not free counts as full: at the load the file system is asked."""
     dedicated = ground.candidate is not None and ground.candidate.target.storage is not None
     used = max(0, (ground.capacity_bytes or free_bytes) - free_bytes)
     return Room(ground.capacity_bytes, free_bytes, used, ground.raw, dedicated)
@@ -367,7 +367,7 @@ def _verify(
 
 
 def _sought(minidaq: dict[str, Any]) -> list[str]:
-    """The options by which verify knows what was written; none of a writer that failed before it had a record."""
+    """The options by which verify knows what was written; empty for a writer that failed before it had a record."""
     record_id = minidaq["parameters"]["record_id"]
     if not int(record_id, 16):
         return []
@@ -386,7 +386,7 @@ def repetition_document(
 ) -> dict[str, Any]:
     """One repetition of results/snb_record.json: both documents and what follows from the two together.
 
-    `condition`: the target's, which the bench brought about; None: taken as it was. `verified_fraction` is superchunks read back
+    `condition`: the target's, which the bench brought about; None: taken as found. `verified_fraction` is superchunks read back
     intact over those *offered*, so that a lost superchunk counts against it."""
     counts = verify["superchunks"]
     kinds = ("missing", "duplicated", "out_of_order", "corrupt", "torn", "stale")

@@ -29,7 +29,7 @@ MODELS = ("SIM X100", "SIM PM9", "SIM CM6", "SIM 9400")
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """The server as it was bought. `pace`: its class. `raw`: the target is its only drive, without a file system; `raid`: the level of its
+    """The server as bought. `pace`: its class. `raw`: the target is its only drive, without a file system; `raid`: the level of its
     set, a stripe where nothing else is said. `ceiling`: B/s that the way to its drives takes, `parity_rate` what md's parity takes; 0: no
     limit. `discards`: its set passes a trim on; `zero_share`: of a raw drive's places read as zeros afterwards."""
 
@@ -52,7 +52,7 @@ class Spec:
 
     @property
     def level(self) -> int | None:
-        """Of md RAID; None for a single drive."""
+        """Level of md RAID; None for a single drive."""
         return self.raid if len(self.drives) > 1 else None
 
     @property
@@ -65,7 +65,7 @@ class Spec:
 
     @property
     def capacity_bytes(self) -> int:
-        """Of the target, before any file system."""
+        """Bytes of the target, before any file system."""
         return int(self.drives[0].size_bytes * self.data_drives)
 
     def has(self, kind: str) -> Hazard | None:

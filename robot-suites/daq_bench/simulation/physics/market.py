@@ -165,7 +165,7 @@ def _chosen(random: Random, kind: str, reads: bool) -> tuple[Model, float, int]:
 def _drive(random: Random, model: Model, tb: float) -> SoldSpec:
     flat = model.medium == OPTANE
     rate = model.rate(tb) * random.uniform(*(SPREAD if model.sourced else WIDE))
-    # Most state the rate of a full drive; of one in five it falls later (TKperf#35: 2.2 GB/s, and 1.6 to 1.7 after half an hour).
+    # Most state the rate of a full drive; one in five falls later (TKperf#35: 2.2 GB/s, and 1.6 to 1.7 after half an hour).
     falls = random.random() < 0.2 and not flat
     amplification = random.uniform(*SLOWER_WHEN_FULL) if falls else 1.0
     warning, critical = model.degc or (degc := random.randint(*WARNING_DEGC), degc + random.choice((3, 5, 8, 10)))

@@ -1,6 +1,6 @@
 """The whole server, second by second: drives in a stripe, fans, BMC, clock. It keeps what happened, for its tools and for the truth.
 
-True time is the control node's. What a hazard did to the server stands in `harms`, in words of the cause: the truth of a run rests on
+True time is the control node's. `harms` says what a hazard did to the server, in words of the cause: the truth of a run rests on
 that, and on nothing that the bench says."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Server:
     # Lowest and highest degC of each drive whose sensor is stuck, while it was watched.
     behind_stuck: dict[int, tuple[int, int]] = field(default_factory=dict)
     not_offered_share: float = 0.0  # of the superchunks that were due, in the worst record
-    # Of each record, what the array could take of it in each second, B.
+    # What the array could take of each record in each second, B.
     paces: dict[int, list[float]] = field(default_factory=dict)
     scanned: list[tuple[int, float, float]] = field(default_factory=list)  # of each timed scan: block, seconds, B/s
     array_discarded: float = 0.0

@@ -43,7 +43,7 @@ class Soak:
         self._random = Random(f"soak {server.spec.seed} {self.told['name']}")
         self._began_ms = int(
             1000 * server.clock_s
-        )  # later ends are counted from it: a clock that steps moves none of them
+        )  # later ends are counted from it: a clock that steps does not move them
         self._written: list[int] = []
         server.begin_record()
 

@@ -1,7 +1,7 @@
 """The air at the server's inlet as its BMC tells it by Redfish, beside what IPMI says of it.
 
 Promise: only reads, for at most TIME_S_MAX; both of Redfish's trees are read where the BMC has them, of the chassis alone that hold its
-one server; a reading that is none gives no point, and is named. A service that cannot be read from the start is one that the server has
+one server; an invalid reading gives no point, and is named. A service that cannot be read from the start is one that the server has
 not (many BMCs have none, or let nobody in); one that answered before and is silent is a failed sample.
 """
 

@@ -33,7 +33,7 @@ class Placement(Closed, frozen=True):
 
 class Parameters(Closed, frozen=True, kw_only=True):
     """`target`: path, or null for the null sink; several as --target takes them. `target_kind`: mixed: see targets. `filesystem`: of a
-    scratch file; of several targets the first one's. `mode`: all that the links emit, or what trigger decisions ask for. `paced`: the
+    scratch file, the first target's of several. `mode`: all that the links emit, or what trigger decisions ask for. `paced`: the
     links emit at their rate; false: as fast as the writer takes it. `data_path`: the one taken: into aligned blocks, or aligned chunks
     straight from the rings. `data_path_asked`: auto: zero-copy where it changes nothing that was asked for. `data_path_reason`: why that
     one was taken. `applications`: MiniDAQ applications at once for each target. `targets`: number of targets. `links`: number of links of
@@ -81,7 +81,7 @@ class Parameters(Closed, frozen=True, kw_only=True):
 class Superchunks(Closed, frozen=True, kw_only=True):
     """`intended`: scheduled for the whole duration, of each application; unpaced: the most that there was room for. `emitted`: by the
     links. `offered`: what was to be stored = stored + lost + abandoned; in a continuous record all that was emitted, else what was asked
-    for. `stored`: on the target; of a failed record: without a gap from its start. `lost`: found their ring full. `abandoned`: still in
+    for. `stored`: on the target; after a failed record: without a gap from its start. `lost`: found their ring full. `abandoned`: still in
     memory, or behind the first gap, when a record ended early. `lost_per_link`: lost, per link."""
 
     intended: Count
@@ -95,7 +95,7 @@ class Superchunks(Closed, frozen=True, kw_only=True):
 
 class Bytes(Closed, frozen=True, kw_only=True):
     """`payload`: B of stored superchunks, their headers included. `written`: B on the target: record header, frames, superchunks,
-    padding, trailer. `padding`: B of zeros behind the last superchunk; of a framed record, of each block. `frames`: B of the frames that
+    padding, trailer. `padding`: B of zeros behind the last superchunk; in a framed record, of each block. `frames`: B of the frames that
     begin the blocks; 0: gapless. `unanswered`: B given to the target and not answered when the command gave up: they may be stored or
     not."""
 
@@ -221,7 +221,7 @@ class LatencyOverTime(Closed, frozen=True):
 
 
 class Target(Closed, frozen=True, kw_only=True):
-    """`target`: path as it was given, or null for the null sink. `filesystem`: of a scratch file. `node`: NUMA node of the drive; null:
+    """`target`: path as given, or null for the null sink. `filesystem`: of a scratch file. `node`: NUMA node of the drive; null:
     unknown. `applications`: with records of their own on it. `status`: interrupted: also when another target failed. `error`: what failed
     here, with offset and errno. `errno`: what the target answered; null: it is not its answer. `stored_bytes`: B of stored superchunks,
     their headers included. `unanswered_bytes`: B given to the target and not answered when the command gave up. `total_s`: s from the start
@@ -381,7 +381,7 @@ class Trial(Closed, frozen=True):
 class MinidaqSearch(Answer, frozen=True, kw_only=True):
     """daqwriter minidaq --search --json: the highest rate without inhibit. `mode`: all that the links emit, or what trigger decisions ask
     for. `data_path`: into aligned blocks, or aligned chunks straight from the rings. `applications`: MiniDAQ applications at once for each
-    target. `targets`: paths as they were given, or null for the null sink; a rate counts as stood when all of them stood it together.
+    target. `targets`: paths as given, or null for the null sink; a rate counts as stood when all of them stood it together.
     `links`: number of links of each application. `writers`: of each application; several make framed records. `request_bytes`: B of each
     application and trigger decision; null: continuous. `duration_s`: s of each trial. `unpaced_bytes_per_s`: B/s that the writer took when
     it was never kept waiting. `asked_bytes_per_s`: B/s: the highest rate that was looked at, all applications. `highest_bytes_per_s`: B/s

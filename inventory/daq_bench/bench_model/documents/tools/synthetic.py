@@ -41,7 +41,7 @@ class SyntheticCpu(Closed, frozen=True):
 
 class SyntheticParameters(Closed, frozen=True, kw_only=True):
     """Tells what was asked for and chosen. `target`: path, or null for the null sink; several as --target takes them. `targets`: number of
-    targets. `target_kind`: mixed: see targets. `filesystem`: of a scratch file; of several targets the first one's. `pattern`: order
+    targets. `target_kind`: mixed: see targets. `filesystem`: of a scratch file, the first target's of several. `pattern`: order
     within a thread's part. `preallocate`: the file was reserved with fallocate before. `block_bytes`: B of a request. `threads`: working
     on each target. `io_depth`: most requests in flight of each thread. `bytes`: B asked for of each target, all its threads; null: no
     limit. `duration_s`: s asked for, at most; null: no limit. `span_bytes`: B of all targets that are written, or written once and read;
@@ -114,7 +114,7 @@ class ReadSeries(Series, frozen=True, kw_only=True):
 
 
 class SyntheticTarget(Closed, frozen=True, kw_only=True):
-    """`target`: path as it was given, or null for the null sink. `filesystem`: of a scratch file. `node`: NUMA node of the drive; null:
+    """`target`: path as given, or null for the null sink. `filesystem`: of a scratch file. `node`: NUMA node of the drive; null:
     unknown. `placement_note`: how the CPUs were chosen. `threads`: working on it. `span_bytes`: B of it that are written, or written once
     and read. `status`: interrupted: also when another target failed. `error`: what failed here, with offset and errno. `errno`: what this
     target answered; null: it is not its answer. `ended_by`: error: its own, or another target's. `unanswered_bytes`: B given to the target
@@ -158,7 +158,7 @@ class ReadTarget(SyntheticTarget, frozen=True, kw_only=True):
 class Synthetic(Load, frozen=True, kw_only=True):
     """`engine_note`: whether io_uring could register its buffers, and why not; null: nothing to say. `unanswered_bytes`: B given to the
     target and not answered when the command gave up: they may be stored, or have been read, or not. `ended_by`: span: every block of the
-    span was written once and would not be fresh any more; of several targets the worst end. `passes`: bytes written or read over
+    span was written once and would not be fresh any more; the worst end of several targets. `passes`: bytes written or read over
     span_bytes. `bytes_per_s`: B/s: bytes written or read over the seconds of that. `iops`: blocks per s of the same. `threads`: one for
     each thread, those of the first target first."""
 

@@ -108,7 +108,7 @@ class Round(Closed, frozen=True):
 
 class RaidVs3Dxp(Closed, frozen=True):
     """results/raid_vs_3dxp.json: what the rounds of a comparison measured. `reference`: name of the target that all sets are compared
-    with; `judged_set`: the set that requirements bound; `targets`: every target by name, as it was when it was measured"""
+    with; `judged_set`: the set that requirements bound; `targets`: every target by name, in its state when measured"""
 
     schema_version: Literal[1]
     reference: str

@@ -19,7 +19,7 @@ class Series(Closed, frozen=True):
 
 
 class Pass(Closed, frozen=True):
-    """`capacity_bytes`: B of the drive as it said before the pass; of a file: what its file system had free for it then. `asked_bytes`:
+    """`capacity_bytes`: B of the drive as it said before the pass; for a file: what its file system had free for it then. `asked_bytes`:
     B, whole blocks. `condition`: daqwriter's own word. `write_s`: s from the start to the last completion. `device_bytes_written`: B by
     the kernel's counter of the device; null where no single one is beneath."""
 

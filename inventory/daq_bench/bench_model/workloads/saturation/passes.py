@@ -62,7 +62,7 @@ def unusable(one: dict[str, Any]) -> str:
 
 
 def contradictions(one: dict[str, Any]) -> Iterator[str]:
-    """In what a pass's numbers contradict one another, or are none."""
+    """In what a pass's numbers contradict one another, or are not numbers."""
     numbers = ("asked_bytes", "written_bytes", "capacity_bytes", "write_s")
     odd = [name for name in numbers if not is_number(one[name]) or one[name] < 0]
     if odd:

@@ -33,7 +33,7 @@ from daq_bench.workloads.lan.plan import (
 def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
     """Every message size over every topology, the repetitions, the crowds, event building, and each half of each setting's pairs, once.
 
-    A setting of the scenario's list that the ports do not take is a hole; of what provisioning applied the candidate has what it has."""
+    A setting of the scenario's list that the ports do not take is a hole; settings from provisioning stay as they are."""
     asked, found = Parameters.of(plan.parameters), typed(document, Lan, plan.file)
     yield from _network(plan, asked, found)
     planned = of_result(asked, plan.repetitions, found)

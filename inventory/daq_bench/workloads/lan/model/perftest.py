@@ -40,7 +40,7 @@ class Bandwidth:
 
 @dataclass(frozen=True)
 class Latency:
-    """us; of ib_read_lat: of the whole read. `typical_us` is the median. With -D perftest knows the mean alone."""
+    """us; for ib_read_lat: of the whole read. `typical_us` is the median. With -D perftest knows the mean alone."""
 
     message_bytes: int
     messages: int

@@ -105,7 +105,7 @@ def _ports_table(found: Lan) -> Table:
         heads,
         "tttttnttntt",
         tuple(rows),
-        "The ports as they were found. A dash: the port does not tell.",
+        "The ports as found. A dash: the port does not tell.",
         "lan-ports",
         frozenset(),
     )

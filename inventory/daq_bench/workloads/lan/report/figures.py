@@ -378,4 +378,4 @@ def _settings_words(experiments: Sequence[Experiment]) -> str:
     """Says how many settings change anything for certain: an interval that holds 1 decides nothing."""
     known = [ends for one in experiments for of, _, _ in RATIOS if (ends := of(one).interval) is not None]
     certain = sum(not low <= 1 <= high for low, high in known)
-    return f"Of {len(known)} ratios {certain} differ{'s' if certain == 1 else ''} from 1 for certain."
+    return f"{certain} of {len(known)} ratios differ{'s' if certain == 1 else ''} significantly from 1."

@@ -115,7 +115,7 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
 
 
 def _points(context: RunContext, document: dict[str, Any]) -> tuple[list[Point], Sequence[Point]]:
-    """What was planned, and what was measured."""
+    """The plan, and the measurements."""
     found = read(document, Lan, f"results/{NAME}.json")
     return of_result(_of(context.scenario), context.scenario.repetitions, found), found.transfers
 
@@ -161,7 +161,7 @@ class Campaign:
     """The whole workload on one site."""
 
     def __init__(self, site: LanSite, scenario: Scenario, link: str, report: Report) -> None:
-        """`link`: how the candidate is wired to its peers, direct or switch; of namespaces both can be made."""
+        """`link`: how the candidate is wired to its peers, direct or switch; namespaces can be wired either way."""
         self._site, self._scenario, self._own, self._report = site, scenario, _of(scenario), report
         self._topologies = self._own.topologies if site.kind == "namespaces" else [link]
         self._ports = site.describe()
@@ -246,7 +246,7 @@ class Campaign:
 
 
 def in_force(trial: Trial, settings: Sequence[Setting]) -> Settings:
-    """What nodes put into force for one side of a trial: untuned, all settings are; tuned, the one that is tried, or all of them."""
+    """The settings of one side of a trial. Untuned side: all are untuned; tuned side: the tried one, or all of them, are tuned."""
     tuned = [trial.side == TUNED and trial.experiment in (one.id, ALL) for one in settings]
     states = (one.tuned if so else one.untuned for one, so in zip(settings, tuned, strict=True))
     return [entry for state in states for entry in state]

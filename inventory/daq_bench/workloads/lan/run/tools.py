@@ -87,7 +87,7 @@ class Tools:
 
     def load(self, point: Point, seconds: Number, settings: Settings | None = None) -> Load:
         names = [f"node{number}" for number in range(point.nodes)]
-        if point.kind == "crowd":  # over TCP; of RDMA devices perftest knows pairs only
+        if point.kind == "crowd":  # over TCP; perftest knows only pairs of RDMA devices
             sinks = names[:1] if point.operation == MANY_TO_ONE else names
             pairs = [(source, sink) for sink, source in product(sinks, names) if source != sink]
             made = [self._iperf(number, *pair, point, seconds) for number, pair in enumerate(pairs)]

@@ -1,4 +1,4 @@
-"""Provenance: signatures of a bundle, and whether it is still as it was sealed."""
+"""Provenance: signatures of a bundle, and whether it is unchanged since it was sealed."""
 
 from __future__ import annotations
 

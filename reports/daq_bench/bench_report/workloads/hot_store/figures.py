@@ -166,7 +166,7 @@ def _size_caption(document: HotStore, drawn: Sequence[Point], beyond: Sequence[t
     )
     which = {one: f" (repetition {one})" if repetitions > 1 else "" for one in range(1, repetitions + 1)}
     left_out = ", ".join(f"{one.value_bytes} B{which[one.repetition]}" for one in masked)
-    middle = f"of {repetitions} repetitions the one in the middle by its puts over Redis; " if repetitions > 1 else ""
+    middle = f"the middle one of {repetitions} repetitions by its puts over Redis; " if repetitions > 1 else ""
     parts = [
         f"One put thread beside one get-and-remove thread for {duration(document.seconds_per_point)} at each "
         f"size; {middle}n = {len(drawn)} sizes, each with {samples} samples of {duration(document.sample_s)}. "

@@ -61,8 +61,8 @@ def _figure(found: LatencyOverTime, title: str) -> Figure:
         alt = f"{title}: {counts.shape[1]} intervals of {duration(found.interval_s)}, {columns} columns of latency."
         svg = to_svg(figure, NAME, alt)
     caption = (
-        f"Each cell: how many superchunks arrived in {duration(found.interval_s)} and took so long until they were durable; empty is none; "
-        f"n = {count(counts.sum())}. The line, in whole cells: half of them were durable within it."
+        f"Each cell: how many superchunks arrived in {duration(found.interval_s)} and took so long until they were durable; empty: zero; "
+        f"n = {count(counts.sum())}. White line: median, in whole cells."
     )
     return Figure(NAME, title, caption, alt, svg, _see(found, counts))
 

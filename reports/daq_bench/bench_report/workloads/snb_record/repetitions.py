@@ -105,7 +105,7 @@ def _backlog_caption(total: int, shown: int, unit: str) -> str:
         f"The same two axes in every panel; above it the repetition and its highest backlog (\u25be, the writer's own mark), in {unit} on "
         "the axis. A red frame: the dataflow was BUSY in it, where the red outlines stand."
     )
-    return text if shown == total else f"{text} Of {total} repetitions those with the highest backlog."
+    return text if shown == total else f"{text} Shown are those with the highest backlog of {total} repetitions."
 
 
 def _backlog_see(bundle: Bundle, drawn: list[tuple[int, Minidaq, Series]]) -> str:
@@ -145,7 +145,7 @@ def _latencies(bundle: Bundle, found: Numbered) -> Figure | None:
         caption += " Named are the repetitions with the longest and the shortest tail; the others are grey."
     odd = [curve for curve in ordered if not curve.whole]
     if odd:
-        caption += f" Of {len(odd)} repetitions only percentiles are known (marked)."
+        caption += f" Only percentiles are known of {len(odd)} repetitions (marked)."
     return Figure(ECDF, title, caption, alt, svg, _latency_see(ordered))
 
 

@@ -56,7 +56,7 @@ def _layers(folder: Path, root: Path, depth: int) -> Iterator[str]:
 
 
 def _of_file(name: str, root: Path, depth: int) -> str:
-    """Of a loop device's file. What was removed lies where its folder does; where that is gone too, nobody can tell."""
+    """Behind a loop device's file. A removed file lies where its folder does; where that is gone too, nobody can tell."""
     file = Path(name[: -len(GONE)] if name.endswith(GONE) else name)
     at = root / file.relative_to("/") if file.is_absolute() else file
     if not at.exists():
@@ -71,7 +71,7 @@ def _of_file(name: str, root: Path, depth: int) -> str:
 
 
 def _of_mount(number: str, path: Path, root: Path, depth: int) -> str:
-    """Of a file system that has no block device by its own number."""
+    """Behind a file system that has no block device by its own number."""
     for kind, source, options in _mounts(number, root):
         if kind in IN_MEMORY:
             return kind

@@ -256,7 +256,7 @@ def _stated_limits(plan: Plan, health: list[dict[str, Any]]) -> list[str]:
     if not kernel:
         return []
     return [
-        f"What was written is counted by the kernel, not by the drive, for {', '.join(kernel)}: the drive reports no NVMe health log"
+        f"The kernel, not the drive, counts the written bytes for {', '.join(kernel)}: the drive reports no NVMe health log"
     ]
 
 

@@ -3,7 +3,7 @@
 `fresh`: a raw drive is purged (discard, or NVMe Format); a file's predecessor goes and its file system is trimmed, which is as near
 to a purge as a file can come. `preconditioned`: fresh, then 128 KiB sequential writes over the span (SNIA SSS PTS 2.0.2,
 workload-independent preconditioning), `written_share` times: 2 by the standard. A span larger than a file may be is written as several
-files, which all stay until the last is written. What a span must cover stands in bench_model.workloads.preconditioning."""
+files, which all stay until the last is written. bench_model.workloads.preconditioning says what a span must cover."""
 
 from __future__ import annotations
 

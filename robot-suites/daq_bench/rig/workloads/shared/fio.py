@@ -108,7 +108,7 @@ class Windows:
         ends = [end_ms for rows in self.threads for end_ms, _ in rows]
         longest = WINDOWS_MAX * self.window_ms
         if not 0 <= self.runtime_ms <= longest:
-            raise BenchError(f"fio's run time of {self.runtime_ms} ms is none; it is kept in results/raw")
+            raise BenchError(f"fio's run time of {self.runtime_ms} ms is not positive; it is kept in results/raw")
         if not all(0 <= end_ms - self.began_ms <= self.runtime_ms + BEYOND_MS_MAX for end_ms in ends):
             raise BenchError("fio's log of bandwidth has a row outside of its run; it is kept in results/raw")
 
@@ -218,14 +218,14 @@ def readable(what: str) -> Iterator[None]:
 
 
 def document_of(output: str, what: str, needed: Sequence[str] = ("bw_bytes", "lat_ns")) -> dict[str, Any]:
-    """fio's JSON, behind whatever it said before. Raises ValueError for what is none, BenchError for a fio that is too old."""
+    """fio's JSON, behind whatever it said before. Raises ValueError for other text, BenchError for a fio that is too old."""
     document: dict[str, Any] = strict(output[output.index("{") :], doubled_keys=True)
     demand_readable(document, what, needed)
     return document
 
 
 def number(part: dict[str, Any], name: str) -> float:
-    """One of fio's figures, none of which is negative. Raises ValueError, KeyError."""
+    """One of fio's figures, which are never negative. Raises ValueError, KeyError."""
     value = part[name]
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < FIGURE_MAX:
         raise ValueError(f"{name} is {str(value)[:40]!r}: a number that is not negative was expected")

@@ -103,7 +103,7 @@ class JobFile:
             if not value or value != value.strip() or MISREAD.search(value):
                 raise BenchError(
                     f"{self.file}.fio: {name} is {value!r}: fio would read something else. A value is not empty, has no space at"
-                    " its ends, and none of ; # $ and control characters. Choose another name"
+                    " its ends, and no ; # $ or control character. Choose another name"
                 )
         return [
             *("env", *(f"{name}={value}" for name, value in given.items())),

@@ -113,7 +113,7 @@ def counted_bytes(machine: Machine, device: str | None, field: int, since: int |
         return None
     counters = [int(text) for text in machine.read_text(Path(f"/sys/block/{device}/stat")).split()]
     if device.startswith("nvme") and not (counters[READ_SECTORS] or counters[WRITTEN_SECTORS]):
-        # Of a multipath drive some kernels count at the paths alone.
+        # Some kernels count a multipath drive at the paths alone.
         counters = machine.call("disk_counters", device)
     return counters[field] * SECTOR_BYTES - since
 
