@@ -20,9 +20,9 @@ BIN := .venv/bin
 RIG := DAQ_BENCH_BY_MAKE=1 $(BIN)/daq-bench
 DAQWRITER := build/native-writer/daqwriter
 AGENT := build/telemetry_agent.pyz
-AGENT_SOURCES := $(shell find agents/daq_bench/telemetry_agent -name '*.py')
+AGENT_SOURCES := $(shell find agents/daq_bench/telemetry_agent agents/daq_bench/candidate_kit -name '*.py')
 READER := build/analysis_reader.pyz
-READER_SOURCES := $(shell find agents/daq_bench/analysis_reader -name '*.py')
+READER_SOURCES := $(shell find agents/daq_bench/analysis_reader agents/daq_bench/candidate_kit -name '*.py')
 RUN_OR_LATEST = $(call quoted,$(or $(call given,RUN),runs/latest))
 # A checker trusts and judges by its own files, never by the bundle's.
 OWN := $(call option,--scenario,SCENARIO) $(call option,--requirement,REQUIREMENT) $(call option,--inventory,INVENTORY)
@@ -151,7 +151,7 @@ report: python ##1 render the reports of RUN again and seal them
 	@$(RIG) report $(RUN_OR_LATEST) $(OWN)
 
 schemas: python ##3 write the JSON Schemas of the documents that have types
-	@PYTHONPATH=inventory $(VENV_PYTHON) -m daq_bench.bench_model.evidence.schemas inventory/schemas
+	@PYTHONPATH=inventory:agents $(VENV_PYTHON) -m daq_bench.bench_model.evidence.schemas inventory/schemas
 
 golden: python-test ##3 renew the stored report that reports/tests compares with
 	@GOLDEN=renew LC_ALL=C.UTF-8 $(BIN)/pytest -q reports/tests/test_golden.py
@@ -218,7 +218,7 @@ contribute-corpus: python ##1 add what a tool printed of your server to inventor
 	    --source=$(call default,SOURCE) --licence=$(call default,LICENCE)
 
 keywords-doc: python ##3 write libdoc's pages of the Robot keywords, the library DaqBench first
-	@PYTHONPATH=inventory:robot-suites $(VENV_PYTHON) robot-suites/libraries/keywords_doc.py $(call default,OUT,build/keywords)
+	@PYTHONPATH=inventory:robot-suites:agents $(VENV_PYTHON) robot-suites/libraries/keywords_doc.py $(call default,OUT,build/keywords)
 
 collection: python ##3 pack the Ansible content as a collection: build/collection/*.tar.gz
 	@$(VENV_PYTHON) $(BOOTSTRAP)/collection.py build/collection
@@ -299,7 +299,7 @@ lint-python:
 	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci conftest.py
 
 lint-types:
-	@$(BIN)/mypy inventory/daq_bench/bench_model inventory/daq_bench/workloads inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/daq_bench/audit robot-suites/daq_bench/rig robot-suites/daq_bench/simulation robot-suites/daq_bench/samples robot-suites/daq_bench/crash_trials robot-suites/daq_bench/virtual_candidate robot-suites/libraries robot-suites/DaqBench.py inventory/daq_bench/bundle reports/daq_bench/bench_report reports/daq_bench/bench_dashboards agents/daq_bench/telemetry_agent agents/daq_bench/analysis_reader robot-suites/daq_bench/bench_rounds robot-suites/daq_bench/fleet_bench native-writer/bench/daq_bench/writer_bench agents/daq_bench/telemetry_bench agents/daq_bench/hot_store_bench reports/daq_bench/reporting_bench .ci/checks.py .ci/check.py .ci/docs.py .ci/english.py .ci/slow.py .ci/branches.py .ci/mutants.py conftest.py
+	@$(BIN)/mypy inventory/daq_bench/bench_model agents/daq_bench/candidate_kit inventory/daq_bench/workloads inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/daq_bench/audit robot-suites/daq_bench/rig robot-suites/daq_bench/simulation robot-suites/daq_bench/samples robot-suites/daq_bench/crash_trials robot-suites/daq_bench/virtual_candidate robot-suites/libraries robot-suites/DaqBench.py inventory/daq_bench/bundle reports/daq_bench/bench_report reports/daq_bench/bench_dashboards agents/daq_bench/telemetry_agent agents/daq_bench/analysis_reader robot-suites/daq_bench/bench_rounds robot-suites/daq_bench/fleet_bench native-writer/bench/daq_bench/writer_bench agents/daq_bench/telemetry_bench agents/daq_bench/hot_store_bench reports/daq_bench/reporting_bench .ci/checks.py .ci/check.py .ci/docs.py .ci/english.py .ci/slow.py .ci/branches.py .ci/mutants.py conftest.py
 
 lint-imports:
 	@$(BIN)/lint-imports --no-cache --no-logo

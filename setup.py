@@ -33,7 +33,7 @@ DEVELOPERS = (
 def write_schemas(here):
     """Those of the documents that have types: git does not hold them (pyproject.toml's build-system has what this needs)."""
     argv = [sys.executable, "-m", "daq_bench.bench_model.evidence.schemas", "inventory/schemas"]
-    path = os.pathsep.join(["inventory", *sys.path])  # also that of an isolated build
+    path = os.pathsep.join(["inventory", "agents", *sys.path])  # also that of an isolated build
     if subprocess.run(argv, cwd=here, env={**os.environ, "PYTHONPATH": path}, check=False).returncode != 0:
         raise SystemExit(
             "setup.py: the documents' schemas cannot be made. `make setup` brings what is needed, `make schemas` says why"

@@ -1,4 +1,4 @@
-"""Packs a package of agents/ into one executable file: `python agents/build_pyz.py --output build/telemetry_agent.pyz`,
+"""Packs a package of agents/ and `candidate_kit` into one executable file: `python agents/build_pyz.py --output build/telemetry_agent.pyz`,
 `--package analysis_reader`.
 
 Promise: the same sources give the same bytes (sorted names, fixed dates and modes, no compression), so that
@@ -18,12 +18,15 @@ SHEBANG = b"#!/usr/bin/env python3\n"
 EARLIEST_ZIP_DATE = (1980, 1, 1, 0, 0, 0)
 FILE_MODE = 0o100644 << 16
 IMPORT_ROOT = "daq_bench"
+KIT = "candidate_kit"
 MAIN = f"from {IMPORT_ROOT}.{{}}.cli import main\n\nif __name__ == '__main__':\n    raise SystemExit(main())\n"
 
 
 def members(package: Path) -> dict[str, bytes]:
     """Archive name -> content."""
-    found = {f"{IMPORT_ROOT}/{path.relative_to(package.parent)}": path.read_bytes() for path in package.rglob("*.py")}
+    packages = (package, package.with_name(KIT))
+    files = [file for folder in packages for file in folder.rglob("*.py")]
+    found = {f"{IMPORT_ROOT}/{file.relative_to(package.parent)}": file.read_bytes() for file in files}
     # With an `__init__.py` the root is this archive alone: Python 3.9 sees no namespace package in an archive.
     return {"__main__.py": MAIN.format(package.name).encode(), f"{IMPORT_ROOT}/__init__.py": b"", **found}
 

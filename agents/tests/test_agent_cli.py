@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ from test_agent_workload import record
 from build_pyz import archive
 from daq_bench.telemetry_agent.agent import SUMMARY_PERIOD_S
 
-PACKAGE = AGENTS / "daq_bench" / "telemetry_agent"
+PACKAGE, KIT = AGENTS / "daq_bench" / "telemetry_agent", AGENTS / "daq_bench" / "candidate_kit"
 INFLUX = ("--influx-url", "http://127.0.0.1:9", "--database", "bench")
 QUIET = ("run", "--spool-dir", "D", "--no-influx")
 
@@ -186,15 +187,33 @@ def test_status_tells_a_running_from_a_finished_agent_and_a_second_agent_is_refu
 def test_the_sources_are_python_3_9_and_import_the_standard_library_only() -> None:
     """Candidates may run an old enterprise distribution."""
     names: set[str] = set()
-    for path in PACKAGE.rglob("*.py"):
+    for path in [*PACKAGE.rglob("*.py"), *KIT.rglob("*.py")]:
         tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 names.update(alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module:
                 names.add(node.module)
-    foreign = {name for name in names if not f"{name}.".startswith("daq_bench.telemetry_agent.")}
+    ours = ("daq_bench.telemetry_agent.", "daq_bench.candidate_kit.")
+    foreign = {name for name in names if not f"{name}.".startswith(ours)}
     assert {name.split(".")[0] for name in foreign} <= set(sys.stdlib_module_names)
+
+
+@pytest.mark.parametrize("package", ["telemetry_agent", "analysis_reader"])
+def test_the_archive_holds_the_kit_as_it_lies_here_and_reads_with_it(package: str, tmp_path: Path) -> None:
+    """Alone on a candidate: no other part of ours is found there."""
+    packed = tmp_path / f"{package}.pyz"
+    packed.write_bytes(archive(PACKAGE.with_name(package)))
+    with zipfile.ZipFile(packed) as stream:
+        held = {name: stream.read(name) for name in stream.namelist() if "/candidate_kit/" in name}
+    assert held == {f"daq_bench/candidate_kit/{file.relative_to(KIT)}": file.read_bytes() for file in KIT.rglob("*.py")}
+    assert {"daq_bench/candidate_kit/__init__.py", "daq_bench/candidate_kit/plausible.py"} <= held.keys()
+    text = (
+        f"import sys; sys.path.insert(0, {str(packed)!r}); from daq_bench.candidate_kit import plausible as one; "
+        "print(one.__file__, one.is_running_degrees(31.0), one.is_running_degrees(-273.15))"
+    )
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [f"{packed}/daq_bench/candidate_kit/plausible.py", "True", "False"]
 
 
 def test_the_archive_is_deterministic_and_runs(tmp_path: Path) -> None:

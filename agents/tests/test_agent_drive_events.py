@@ -10,11 +10,12 @@ import pytest
 from agent_helpers import fake_program, undeclared
 from drive_helpers import Bench, event, event_log, with_events
 
+from daq_bench.candidate_kit.nand_pages import OCP_GUID
 from daq_bench.telemetry_agent.base.point import Point
 from daq_bench.telemetry_agent.devices import nvme_events
 from daq_bench.telemetry_agent.devices.drive_events import LATER_MS, EventLog
 from daq_bench.telemetry_agent.devices.nvme_events import EVENTS_MAX, LOG_BYTES_MAX
-from daq_bench.telemetry_agent.devices.vendor_pages import OCP_GUID, ocp_fields
+from daq_bench.telemetry_agent.devices.vendor_pages import ocp_fields
 
 NOW_MS = 1_800_000_000_000
 OLD = event(4, NOW_MS - 10_000_000, b"FW1.0   ")

@@ -12,6 +12,7 @@ import pytest
 from agent_helpers import by_tag, fake_program, undeclared, wait_for
 from drive_helpers import ANSWERING, DRIVES, REFUSING, Bench, lines_of, page_bytes, points_of
 
+from daq_bench.candidate_kit import nand_pages
 from daq_bench.telemetry_agent.base.line_parser import parse_line
 from daq_bench.telemetry_agent.collectors.smart import Smart
 from daq_bench.telemetry_agent.devices import nvme_pages, smartctl_json, vendor_pages
@@ -110,6 +111,19 @@ def test_ocps_page_counts_only_with_its_guid(bench: Bench) -> None:
     assert "nand_written_bytes" not in points[0].fields
     with pytest.raises(ValueError, match="no OCP GUID at its end but c4af1028"):
         vendor_pages.ocp_fields(bytes(page))
+
+
+@case("nvme_intel")
+def test_the_erases_of_a_worn_drive_hide_no_count(bench: Bench) -> None:
+    """Intel packs least, most and mean erases into one item; as a count of 32 MiB a mean of 64 is beyond all integers."""
+    page = bytearray((bench.files / "ca.bin").read_bytes())
+    at = next(at for at in range(0, len(page), 12) if page[at] == 0xAD)
+    page[at + 5 : at + 11] = (60 | 90 << 16 | 70 << 32).to_bytes(6, "little")
+    (bench.files / "ca.bin").write_bytes(page)
+    collector = bench.smart()
+    reading = collector.read()
+    assert reading.faults == ()
+    assert points_of(collector, reading)[0].fields["nand_source"] == "Intel log page CAh"
 
 
 @case("nvme_intel")
@@ -394,7 +408,7 @@ def test_a_smart_array_that_answers_nonsense_is_no_disk_and_ends(
 def test_an_ocp_page_of_ones_is_no_page() -> None:
     """With its GUID alone it counts nothing."""
     page = bytearray(b"\xff" * 512)
-    page[496:] = vendor_pages.OCP_GUID.to_bytes(16, "little")
+    page[496:] = nand_pages.OCP_GUID.to_bytes(16, "little")
     with pytest.raises(ValueError, match="all of it is ones, which is no page"):
         vendor_pages.ocp_fields(bytes(page))
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from daq_bench.candidate_kit import smartctl
 from daq_bench.telemetry_agent.collectors.block_device import DISK_KEY, BlockDevice
 from daq_bench.telemetry_agent.collectors.cpu_throttle import CpuThrottle
 from daq_bench.telemetry_agent.collectors.rapl import Rapl
 from daq_bench.telemetry_agent.collectors.smart import drive_points
 from daq_bench.telemetry_agent.collectors.temperature import Temperature
 from daq_bench.telemetry_agent.devices import nvme_pages, redfish_inlet, smartctl_json
-from daq_bench.telemetry_agent.devices.drive_questions import HEALTH, SMARTCTL, document_of
+from daq_bench.telemetry_agent.devices.drive_questions import HEALTH, SMARTCTL
 from daq_bench.telemetry_agent.devices.ipmi_text import parse_sensors
 from daq_bench.telemetry_agent.reading.collector import Reading
 
@@ -215,10 +216,22 @@ def test_a_drive_is_not_as_cold_or_hot_as_that(degrees: float) -> None:
 
 def test_lines_before_smartctls_document_are_told_and_cost_nothing() -> None:
     warning = "smartctl: /etc/smart_drivedb.h(12): Syntax error, preset rejected"
-    text, said = document_of(f'{warning}\n{{"temperature": {{"current": 30}}}}\n')
-    assert json.loads(text) == {"temperature": {"current": 30}} and said == [repr(warning)]
-    assert document_of('{"a": 1}') == ('{"a": 1}', [])
-    assert document_of("no document") == ("no document", [])
+    text, said = smartctl.split(f'{warning}\n\n{{"temperature": {{"current": 30}}}}\n')
+    assert json.loads(text) == {"temperature": {"current": 30}} and said == [warning]
+    assert smartctl.split('{"a": 1}') == ('{"a": 1}', [])
+    assert smartctl.split("no document") == ("no document", [])
+    assert smartctl.document_of(f'{warning}\n{{"a": NaN, "b": -1e999, "c": 1.5}}') == {"a": None, "b": None, "c": 1.5}
+    for text in ("no document", "[1]", '{"a": 1} {"a": 2}', '{"a":' * 100_000):
+        assert smartctl.document_of(text) is None
+
+
+def test_a_volume_is_known_by_its_words_or_by_a_cold_failure() -> None:
+    """Nonsense in place of an object is no word for it, and a boolean is no exit status bit."""
+    cold = {"temperature": {"current": 0}}
+    assert smartctl.is_volume({"smart_support": {"available": False}}, 0) and smartctl.is_volume(cold, 4)
+    for document, status in ((cold, 0), (cold, None), (cold, "4"), ({"temperature": 0}, 4), ({"smart_support": 0}, 4)):
+        assert not smartctl.is_volume(document, status)
+    assert not smartctl.is_volume({**cold, "ata_smart_attributes": {}}, 4)
 
 
 def thermal(*rows: tuple[str, str | None, float]) -> dict[str, Any]:

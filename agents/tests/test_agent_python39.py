@@ -15,7 +15,7 @@ from agent_helpers import AGENTS, load, spooled, wait_for
 
 from build_pyz import archive
 
-PACKAGE = AGENTS / "daq_bench" / "telemetry_agent"
+PACKAGE, KIT = AGENTS / "daq_bench" / "telemetry_agent", AGENTS / "daq_bench" / "candidate_kit"
 OLD_PYTHON_VARIABLE = "PYTHON39_BIN"
 # Newer than 3.9, by module: what the agent must not call. `dataclass` has more keywords since 3.10, `zip` has `strict`.
 TOO_NEW = {
@@ -64,7 +64,8 @@ def trees() -> list[tuple[str, ast.Module]]:
     """Every module, read as Python 3.9 reads it."""
     return [
         (path.name, ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9)))
-        for path in PACKAGE.rglob("*.py")
+        for package in (PACKAGE, KIT)
+        for path in package.rglob("*.py")
     ]
 
 

@@ -22,7 +22,7 @@ newer_sources() {
 
 is_current() { [[ -f "${STAMP}" && -z "$(newer_sources)" && "$(<"${STAMP}")" == "$(files)" ]]; }
 
-python_with() { PYTHONPATH="${REPO_ROOT}/inventory:${REPO_ROOT}/reports" "${REPO_ROOT}/.venv/bin/python" "$@"; }
+python_with() { PYTHONPATH="${REPO_ROOT}/inventory:${REPO_ROOT}/agents:${REPO_ROOT}/reports" "${REPO_ROOT}/.venv/bin/python" "$@"; }
 
 main() {
   if is_current; then return; fi

@@ -38,16 +38,20 @@ devices:
       data: {}
 """
 
-import json
-import math
-import re
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.bench_smartctl import (
+    COMMAND_LINE_OR_OPEN_FAILED,
+    VOLUME,
+    document_of,
+    is_volume,
+    rows,
+    split,
+    table,
+)
 
-# Bits of smartctl's exit status, as smartctl(8) words them. All but the lowest two come with data.
-COMMAND_LINE_BAD = 1
-DEVICE_NOT_OPENED = 2
+# Bits of smartctl's exit status, as smartctl(8) words them.
 MEANINGS = {
     4: "some command to the drive failed or a checksum is wrong, so that parts may be missing; this says nothing about its health",
     8: "a problem of the drive: it says itself that it is failing",
@@ -56,53 +60,18 @@ MEANINGS = {
     64: "its log of errors has entries, which may be old",
     128: "its log of self-tests has errors, which may be old",
 }
-# In the agent's words (agents/daq_bench/telemetry_agent/devices/smartctl_json.py), which ansible/tests holds these to.
-VOLUME = "a volume of a RAID controller or bridge, whose disks are not seen through it, or a drive without SMART"
-
-
-def is_volume(data: dict[str, Any], exit_status: int) -> bool:
-    """Says whether a controller answered in place of a disk: whatever health it reports is nobody's."""
-    if "nvme_smart_health_information_log" in data or "ata_smart_attributes" in data:
-        return False
-    if table_of(data, "smart_support").get("available") is False:
-        return True
-    return bool(exit_status & 4) and table_of(data, "temperature").get("current") == 0
-
-
-def number_of(text: str) -> float | None:
-    """Return a number of the answer; none for NaN and what is beyond all floats, which no document of a bundle may hold."""
-    number = float(text)
-    return number if math.isfinite(number) else None
-
-
-def table_of(data: dict[str, Any], key: str) -> dict[str, Any]:
-    """Return an object of the answer; empty for another type."""
-    value = data.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def rows_of(data: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    """Return a list of objects of the answer, without whatever else stands in it."""
-    value = data.get(key)
-    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
 def entry(device: str, exit_status: int, output: str, error: str) -> dict[str, Any]:
     """Turn one run of smartctl into the record of its device."""
-    begin = re.search(r"^[ \t]*\{", output, re.MULTILINE)
-    before = (
-        output[: begin.start()].strip().splitlines() if begin else []
-    )  # it says what is wrong with its own drive database
-    try:
-        data = json.loads(output[begin.start() :] if begin else output, parse_constant=number_of, parse_float=number_of)
-    except (ValueError, RecursionError):
-        data = None
-    if not isinstance(data, dict):
+    before = split(output)[1]  # it says what is wrong with its own drive database
+    data = document_of(output)
+    if data is None:
         text = (error or output).strip().splitlines()
         detail = f"smartctl printed no JSON (exit status {exit_status}): {text[0] if text else 'no output'}"
         return {"device": device, "status": "unsupported", "detail": detail, "data": None}
-    if exit_status & (COMMAND_LINE_BAD | DEVICE_NOT_OPENED):
-        messages = [str(one.get("string", "")) for one in rows_of(table_of(data, "smartctl"), "messages")]
+    if exit_status & COMMAND_LINE_OR_OPEN_FAILED:
+        messages = [str(one.get("string", "")) for one in rows(table(data, "smartctl"), "messages")]
         detail = "; ".join(messages) or f"smartctl could not read it (exit status {exit_status})"
         return {"device": device, "status": "unsupported", "detail": detail, "data": None}
     if is_volume(data, exit_status):

@@ -15,6 +15,7 @@ import bench_tool_versions
 import pytest
 from ansible.errors import AnsibleFilterError
 
+from daq_bench.candidate_kit import smartctl
 from daq_bench.telemetry_agent.devices import smartctl_json
 
 MOUNTINFO = """\
@@ -168,7 +169,7 @@ def test_a_controller_s_volume_has_no_health() -> None:
     cold = {"temperature": {"current": 0, "drive_trip": 0}}
     for status, data in ((0, cold | {"smart_support": {"available": False}}), (4, cold)):
         record = bench_smart.entry("/dev/sda", status, json.dumps(data), "")
-        assert record["status"] == "unsupported" and record["detail"] == smartctl_json.VOLUME
+        assert record["status"] == "unsupported" and record["detail"] == smartctl.VOLUME
     assert bench_smart.entry("/dev/sda", 4, json.dumps({"temperature": {"current": 31}}), "")["status"] == "read"
 
 
@@ -186,8 +187,8 @@ def test_provisioning_and_the_agent_read_the_same_drives(raw: Path) -> None:
     fault = smartctl_json.answer_fault(document)
     record = bench_smart.entry("/dev/x", document["smartctl"]["exit_status"], text, "")
     assert (record["status"] == "read") is (fault is None)
-    if fault is not None and smartctl_json.VOLUME in fault:
-        assert record["detail"] == smartctl_json.VOLUME
+    if fault is not None and smartctl.VOLUME in fault:
+        assert record["detail"] == smartctl.VOLUME
 
 
 def test_smart_of_a_device_without_any_is_unsupported_with_the_reason() -> None:

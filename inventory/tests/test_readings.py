@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from daq_bench.bench_model.base import plausible
 from daq_bench.bench_model.behaviour import drive_temperature, throttling, wear_of_run
 from daq_bench.bench_model.bundle import telemetry_tracks
 from daq_bench.bench_model.bundle.line_protocol import Point
+from daq_bench.candidate_kit import plausible
 
-ROOT = Path(__file__).resolve().parents[2]
 DRIVE_LIMITS = {"warning_degc": 70.0, "critical_degc": 80.0}
 
 
 def points(measurement: str = "temperature", **fields: float) -> list[Point]:
     tags = {"device": "sda", "sensor": "drive" if measurement == "smart_temperature" else "hwmon0/temp1"}
     return [Point(measurement, tags, dict(fields), second * 10**9) for second in range(5)]
-
-
-@pytest.mark.parametrize(
-    ("agents", "models"),
-    [
-        (f"agents/daq_bench/telemetry_agent/base/{name}", f"inventory/daq_bench/bench_model/base/{name}")
-        for name in ("plausible.py", "inlet_names.py")
-    ],
-)
-def test_the_agent_and_the_model_hold_one_rule(agents: str, models: str) -> None:
-    """They do not know each other; the agent is carried to the candidate alone."""
-    assert (ROOT / agents).read_bytes() == (ROOT / models).read_bytes()
 
 
 @pytest.mark.parametrize("unread", [0.0, -0.15, -273.15, 128.0 * 2])

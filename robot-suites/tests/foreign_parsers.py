@@ -33,6 +33,7 @@ from daq_bench.bench_model.profiles.composed import read_requirements, read_scen
 from daq_bench.bench_model.statistics import hdr
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.fields import parse_document
+from daq_bench.candidate_kit import nand_pages
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.on_candidate.reading import cpu_topology, drive_wear, firmware, probe
 from daq_bench.rig.workloads import block_scan
@@ -144,7 +145,7 @@ def event_log() -> bytes:
 
 def ocp_page() -> bytes:
     """A composed page that carries the GUID."""
-    return bytes(nvme_pages.PAGE_BYTES - 16) + vendor_pages.OCP_GUID.to_bytes(16, "little")
+    return bytes(nvme_pages.PAGE_BYTES - 16) + nand_pages.OCP_GUID.to_bytes(16, "little")
 
 
 VENDORS = YAML(typ="safe").load(ROOT / "ansible/roles/bios/vars/main/vendors.yml")["__bios_vendors"]
@@ -218,7 +219,7 @@ PARSERS: tuple[Parser, ...] = (
     Parser("OCP page", vendor_pages.ocp_fields, (ocp_page(),)),
     Parser(
         "Intel page",
-        lambda page: vendor_pages.intel_nand_bytes(page, 0),
+        lambda page: nand_pages.intel_nand_bytes(page, 0),
         (bytes(512),),
         shows=lambda found: found is None,
     ),

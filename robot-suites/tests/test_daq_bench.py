@@ -91,6 +91,7 @@ def test_a_wheel_has_our_name_at_its_top_twice_and_none_of_the_developers_tools(
             "bench_model",
             "bench_report",
             "bundle",
+            "candidate_kit",
             "rig",
             "telemetry_agent",
             "workloads",

@@ -478,7 +478,10 @@ def test_the_record_begins_at_the_epoch(observed: Observed) -> None:
 def test_the_command_tries_the_newest_run(observed: Observed) -> None:
     """A user runs this command against a server of their own."""
     argv = [sys.executable, "-m", "daq_bench.bench_dashboards", "try", "--influx-url", observed.server.url]
-    environment = {**os.environ, "PYTHONPATH": f"{LAYOUT.repository}/reports:{LAYOUT.inventory}"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{LAYOUT.repository}/reports:{LAYOUT.inventory}:{LAYOUT.repository}/agents",
+    }
     done = subprocess.run(argv, capture_output=True, text=True, env=environment, check=False)
     assert "queries for run " in done.stdout, done.stderr
     gone = subprocess.run([*argv[:-1], "http://127.0.0.1:9"], capture_output=True, text=True, env=environment, check=False)  # fmt: skip

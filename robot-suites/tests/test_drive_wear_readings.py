@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from daq_bench.rig.on_candidate.reading import drive_wear
-from daq_bench.telemetry_agent.base import plausible
 
 NVME = "nvme_smart_health_information_log"
 SOUND = {"critical_warning": 0, "available_spare": 100, "available_spare_threshold": 10, "percentage_used": 3}
@@ -42,12 +41,3 @@ def test_a_log_of_one_bit_is_no_account_of_the_drive(read: Any, bit: int) -> Non
     row = read({**dict.fromkeys(SOUND, bit), "data_units_written": bit, "nsid": -1})
     assert row["counter"] == "kernel" and row["written_bytes"] == 20 * 512
     assert all(row[name] is None for name in drive_wear.HEALTH)
-
-
-def test_the_candidates_program_has_the_agents_rule() -> None:
-    """It is carried alone."""
-    for name, highest in drive_wear.HEALTH.items():
-        assert highest == plausible.HIGHEST.get(f"{name}_percent")
-    assert drive_wear.BLANK_AT == plausible.BLANK_AT
-    for log in ({}, SOUND, dict.fromkeys(SOUND, 0), dict.fromkeys(SOUND, 255), {**SOUND, "available_spare": 0}):
-        assert (drive_wear.health_log({NVME: log}) == {}) == (log == {} or plausible.is_blank_health(log))

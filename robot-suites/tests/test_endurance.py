@@ -281,17 +281,20 @@ def test_somebody_elses_writing_ends_the_experiment_and_is_no_fault_of_the_candi
 
 
 def test_nand_writes_come_from_an_ocp_page_only() -> None:
-    page = (123_456_789).to_bytes(16, "little") + bytes(480) + drive_wear.OCP_GUID
+    page = (123_456_789).to_bytes(16, "little") + bytes(480) + OCP_GUID
     assert drive_wear.nand_bytes(page) == 123_456_789
     assert drive_wear.nand_bytes(page[:-16] + bytes(16)) is None
     assert drive_wear.nand_bytes(b"") is None
     # all ones never grow: a write amplification of 0
-    assert drive_wear.nand_bytes(b"\xff" * 496 + drive_wear.OCP_GUID) is None
+    assert drive_wear.nand_bytes(b"\xff" * 496 + OCP_GUID) is None
+
+
+OCP_GUID = bytes.fromhex("c5af1028eabff2a49c4f6f7cc914d5af")  # SMART-20 of OCP's specification, as the drive sends it
 
 
 def intel_page(nand: int, host: int) -> bytes:
-    """Log page CAh with these counts, of whatever unit."""
-    items = [(0xAB, 0), (0xF4, nand), (0xF5, host)]
+    """Log page CAh with these counts, of whatever unit, behind its erases: least, most and mean in 16 bits each."""
+    items = [(0xAB, 0), (0xAD, 10 | 90 << 16 | 70 << 32), (0xF4, nand), (0xF5, host)]
     return b"".join(bytes([key, 0, 0, 100, 0]) + raw.to_bytes(6, "little") + b"\0" for key, raw in items).ljust(
         512, b"\0"
     )
@@ -303,6 +306,7 @@ def test_nand_writes_of_intels_page_count_while_its_unit_is_proven() -> None:
     assert drive_wear.intel_nand_bytes(intel_page(3000, 1000), 1000 * 2**30) is None
     assert drive_wear.intel_nand_bytes(intel_page(3000, 1000)[:-1], 1000 * unit) is None
     assert drive_wear.intel_nand_bytes(bytes(512), 0) is None
+    assert drive_wear.intel_nand_bytes(intel_page(2**48 - 1, 1000), 1000 * unit) is None  # all ones: never counted
 
 
 def test_nand_writes_of_a_sata_drive_are_in_the_unit_of_their_name() -> None:
@@ -342,9 +346,9 @@ def test_a_torn_answer_counts_nothing(document: dict[str, Any]) -> None:
 
 
 def test_a_line_before_smartctls_document_costs_nothing() -> None:
-    warning = b"smartctl: /etc/smart_drivedb.h(12): Syntax error, preset rejected\n"
-    assert drive_wear.document_of(warning + b'{"temperature": {"current": 30}}') == {"temperature": {"current": 30}}
-    assert drive_wear.document_of(b"warning alone") == {}
+    warning = "smartctl: /etc/smart_drivedb.h(12): Syntax error, preset rejected\n"
+    assert drive_wear.document_of(warning + '{"temperature": {"current": 30}}') == {"temperature": {"current": 30}}
+    assert drive_wear.document_of("warning alone") is None
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ AT_ONCE = (
 def test_scipy_stats_is_loaded_when_it_is_asked_and_not_at_each_start() -> None:
     """It takes half a second, more than the bench's own four hundred modules."""
     text = f"import sys, {', '.join(AT_ONCE)}; print(*sorted(set(sys.modules) & {{'scipy.stats', 'scipy.signal', 'scipy.special'}}))"
-    path = {"PYTHONPATH": f"{ROOT / 'inventory'}:{ROOT / 'robot-suites'}"}
+    path = {"PYTHONPATH": f"{ROOT / 'inventory'}:{ROOT / 'robot-suites'}:{ROOT / 'agents'}"}
     made = subprocess.run([sys.executable, "-c", text], env=path, capture_output=True, text=True, check=True)
     assert made.stdout.split() == ["scipy.special"]
 

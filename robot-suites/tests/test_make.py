@@ -45,6 +45,7 @@ def checkout(tmp_path: Path) -> Path:
         shutil.copy(ROOT / name, folder / name)
     for name in (
         "agents/daq_bench/telemetry_agent",
+        "agents/daq_bench/candidate_kit",
         "agents/daq_bench/analysis_reader",
         "build/native-writer",
         "inventory/scenarios",

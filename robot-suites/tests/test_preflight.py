@@ -208,6 +208,9 @@ def test_an_agent_of_other_sources_watches_no_run(tmp_path: Path) -> None:
     layout, scenario = Layout(tmp_path), load_scenario(INVENTORY / "scenarios" / "hot-store-rehearsal.yml")
     layout.hotstore.parent.mkdir(parents=True)
     layout.hotstore.touch()
+    kit = tmp_path / "agents" / "daq_bench" / "candidate_kit" / "plausible.py"
+    kit.parent.mkdir(parents=True)
+    kit.write_text("", encoding="utf-8")
     for archive in (layout.agent, layout.analysis_reader):
         package = tmp_path / "agents" / "daq_bench" / archive.stem
         (package / "room").mkdir(parents=True)
@@ -224,11 +227,14 @@ def test_an_agent_of_other_sources_watches_no_run(tmp_path: Path) -> None:
         lambda: source.write_text("changed = 1\n", encoding="utf-8"),
         source.unlink,
         lambda: layout.agent.write_bytes(b"no archive"),
+        lambda: kit.write_text("changed = 1\n", encoding="utf-8"),
+        kit.unlink,
     ):
         before = layout.agent.read_bytes()
         spoil()
         with pytest.raises(RefusedError, match=layout.agent.name):
             preflight.check_programs(scenario, layout)
         source.write_text("", encoding="utf-8")
+        kit.write_text("", encoding="utf-8")
         layout.agent.write_bytes(before)
     preflight.check_programs(scenario, layout)

@@ -30,6 +30,18 @@ def test_a_program_that_imports_ours_takes_it_along(tmp_path: Path) -> None:
     assert "there is no interface none9" in json.loads(done.stdout)["error"], done.stderr
 
 
+def test_a_program_takes_the_kit_along_and_the_rule_with_it(tmp_path: Path) -> None:
+    """No part of ours is on the candidate: the loader's own copy answers."""
+    source = source_of("drive_wear")
+    done = run(source, where=tmp_path)
+    assert json.loads(done.stdout)["result"]["drives"] == [], done.stderr
+    asked = (
+        "print(plausible.__name__, plausible.HIGHEST['available_spare_percent'], plausible.is_running_degrees(-273.15))"
+    )
+    done = run(f"{source}\n{asked}", where=tmp_path)
+    assert done.stdout.splitlines()[1:] == ["daq_bench.candidate_kit.plausible 100 False"], done.stderr
+
+
 def test_a_program_that_imports_nothing_of_ours_is_its_file() -> None:
     assert source_of("scratch") == (ON_CANDIDATE / "scratch.py").read_text(encoding="utf-8")
 
@@ -55,7 +67,7 @@ def test_every_program_fits_one_argument_and_needs_the_standard_library_alone(na
         modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         for module in modules:
             assert (
-                module.startswith((travelling.PACKAGE, *travelling.OURS))
+                module.startswith((*travelling.PACKAGES, *travelling.OURS))
                 or module.partition(".")[0] in sys.stdlib_module_names
             ), module
     assert len(source.encode()) < ARGUMENT_BYTES_MAX / 2  # the SSH link quotes it once more

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from daq_bench.candidate_kit.smartctl import VOLUME
 from daq_bench.telemetry_agent.base.point import FieldValue, Point, PointError, check_tag
 from daq_bench.telemetry_agent.base.tools import find_tool
 from daq_bench.telemetry_agent.collectors.block_device import is_whole_disk
@@ -75,7 +76,7 @@ class Smart:
         refusals += refused
         if self._behind:
             found = f"asked in its place: {', '.join(self._behind)}"
-            refusals = [text.replace(smartctl_json.VOLUME, f"a controller's volume; {found}") for text in refusals]
+            refusals = [text.replace(VOLUME, f"a controller's volume; {found}") for text in refusals]
         if not texts:
             raise Unsupported("no drive has SMART data: " + ("; ".join(refusals) or "no drive found"))
         if not any(key.startswith(ANSWER) for key in texts):

@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from daq_bench.telemetry_agent.base import plausible
+from daq_bench.candidate_kit import plausible
 from daq_bench.telemetry_agent.base.point import FieldValue, Point, Tags
 from daq_bench.telemetry_agent.reading.attributes import excerpt
 from daq_bench.telemetry_agent.reading.collector import HeldFile, Reading, Unsupported, read_optional, reading_now

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from daq_bench.candidate_kit import nand_pages, smartctl
 from daq_bench.telemetry_agent.base.tools import SHOWN_CHARACTERS, Answer, find_tool, run_tool, shown
 from daq_bench.telemetry_agent.devices import nvme_events, nvme_pages, smartctl_json, vendor_pages
 from daq_bench.telemetry_agent.devices.drive_events import EventLog
@@ -23,7 +24,7 @@ REFUSED_PAUSE_S = 600.0
 SMARTCTL, IDENTIFY, HEALTH, OCP, INTEL, LIMITS = "smartctl", "identify", "health", "ocp", "intel", "limits"
 ENDURANCE = "endurance"  # texts["endurance 1"] is of group 1
 EVENTS = "events"
-VENDOR_PAGES = {OCP: vendor_pages.OCP_PAGE, INTEL: vendor_pages.INTEL_PAGE}
+VENDOR_PAGES = {OCP: nand_pages.OCP_PAGE, INTEL: nand_pages.INTEL_PAGE}
 FEATURE_LINE = re.compile(r"get-feature:\s*0x10\b.*Current value:\s*(?:0x)?([0-9a-fA-F]{8})\s*", re.IGNORECASE)
 DEV, BEHIND = "/dev/", " "  # a disk behind a controller is named by its path and type: "bus/0 megaraid,3"
 # smartctl(8), -d: types of a disk that some controller hides. It finds those of megaraid and sssraid by itself.
@@ -62,16 +63,16 @@ class DriveQuestions:
     def ask(self, name: str) -> tuple[Mapping[str, str], list[str]]:
         """(texts, faults) of one drive. Raises Unsupported when it has no health data, ValueError on nonsense."""
         known = self._known.setdefault(name, _Known())
-        smartctl, nvme = find_tool("smartctl"), find_tool("nvme") if name.startswith("nvme") else None
-        if smartctl is None and nvme is None:
+        program, nvme = find_tool("smartctl"), find_tool("nvme") if name.startswith("nvme") else None
+        if program is None and nvme is None:
             raise Unsupported("smartctl is not installed (package smartmontools)")
         if known.refused_s is not None and time.monotonic() - known.refused_s < REFUSED_PAUSE_S:
             raise Unsupported(known.refusal)
         texts: dict[str, str] = {}
         faults: list[str] = []
-        if smartctl is not None:
+        if program is not None:
             try:
-                texts[SMARTCTL], said = self._smartctl(smartctl, name)
+                texts[SMARTCTL], said = self._smartctl(program, name)
                 faults += [f"{name}: smartctl: {fault}" for fault in said]
             except (OSError, ValueError, Unsupported) as error:
                 if nvme is None and isinstance(error, Unsupported):
@@ -119,7 +120,7 @@ class DriveQuestions:
             status = (
                 document.get("smartctl", {}).get("exit_status") if isinstance(document.get("smartctl"), dict) else None
             )
-            if not isinstance(status, int) or status & smartctl_json.COMMAND_LINE_OR_OPEN_FAILED:
+            if not isinstance(status, int) or status & smartctl.COMMAND_LINE_OR_OPEN_FAILED:
                 break
             serial = str(document.get("serial_number") or f"{volume} {number}")
             if serial not in serials:
@@ -136,7 +137,8 @@ class DriveQuestions:
         fault = smartctl_json.answer_fault(document)
         if fault:
             raise Unsupported(fault)
-        text, faults = document_of(done.text)
+        text, before = smartctl.split(done.text)
+        faults = [shown(line) for line in before]
         smartctl_json.health_fields(document, faults)
         smartctl_json.temperatures(document, faults)
         smartctl_json.limits(document, faults)
@@ -226,7 +228,7 @@ class _Nvme:
         """A structure as the drive sends it."""
         return self._run(command, *options, "--raw-binary").output
 
-    def log(self, number: int, *options: str, size: int = nvme_pages.PAGE_BYTES) -> bytes:
+    def log(self, number: int, *options: str, size: int = nand_pages.PAGE_BYTES) -> bytes:
         """A log page."""
         return self.page("get-log", f"--log-id={number:#x}", f"--log-len={size}", *options)
 
@@ -240,7 +242,7 @@ class _Nvme:
 
     def vendor_pages(self, identity: nvme_pages.Identity) -> list[str]:
         """Returns the pages that the drive has, out of those that we understand."""
-        wanted = [OCP, *([INTEL] if identity.vendor in vendor_pages.INTEL_VENDORS else [])]
+        wanted = [OCP, *([INTEL] if identity.vendor in nand_pages.INTEL_VENDORS else [])]
         if identity.lists_pages:
             listed = nvme_pages.supported_pages(self.log(0, size=nvme_pages.SUPPORTED_PAGES_BYTES))
             wanted = [one for one in wanted if VENDOR_PAGES[one] in listed]
@@ -252,7 +254,7 @@ class _Nvme:
                 raise
             except OSError:
                 continue  # the drive has no such page, which is no fault
-            if one != OCP or vendor_pages.is_ocp(page):
+            if one != OCP or nand_pages.is_ocp(page):
                 found.append(one)
         return found
 
@@ -278,7 +280,7 @@ def vendor_fields(texts: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, A
             own["nand_source"] = "OCP log page C0h"
     elif INTEL in texts and HEALTH in texts:
         host = nvme_pages.health_fields(bytes.fromhex(texts[HEALTH]))["data_written_bytes"]
-        written = vendor_pages.intel_nand_bytes(bytes.fromhex(texts[INTEL]), int(host))
+        written = nand_pages.intel_nand_bytes(bytes.fromhex(texts[INTEL]), int(host))
         if written is not None:
             own = {"nand_written_bytes": written, "nand_source": "Intel log page CAh"}
     return own, ocp
@@ -297,20 +299,10 @@ def behind_of(document: Mapping[str, Any]) -> list[str]:
     return sorted(found)
 
 
-def document_of(text: str) -> tuple[str, list[str]]:
-    """The document in smartctl's output, and the lines that it printed before it (a syntax error in the user's drive database)."""
-    begin = re.search(r"^[ \t]*\{", text, re.MULTILINE)
-    before = text[: begin.start()] if begin else ""
-    return text[len(before) :], [shown(line) for line in before.splitlines() if line.strip()]
-
-
 def decoded(done: Answer) -> dict[str, Any]:
     """smartctl's JSON. Raises ValueError that shows what it printed instead."""
-    try:
-        document = json.loads(document_of(done.text)[0])
-    except (ValueError, RecursionError):  # RecursionError: it nests without end
-        document = None
-    if not isinstance(document, dict):
+    document = smartctl.document_of(done.text)
+    if document is None:
         printed = shown(done.text or done.errors.decode("utf-8", "replace"))
         raise ValueError(f"smartctl: not JSON: {printed}")
     return document

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import NamedTuple
 
-from daq_bench.telemetry_agent.base import plausible
-from daq_bench.telemetry_agent.base.inlet_names import is_margin
+from daq_bench.candidate_kit import plausible
+from daq_bench.candidate_kit.inlet_names import is_margin
 from daq_bench.telemetry_agent.base.point import PointError, check_tag
 from daq_bench.telemetry_agent.base.tools import shown
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from daq_bench.telemetry_agent.base import plausible
+from daq_bench.candidate_kit import plausible
+from daq_bench.candidate_kit.nand_pages import PAGE_BYTES, demand_bytes
 from daq_bench.telemetry_agent.base.point import INT64_MAX, FieldValue
 
-PAGE_BYTES = 512
 IDENTIFY_BYTES = 4096
 SUPPORTED_PAGES_BYTES = 1024
 DATA_UNIT_BYTES = 512_000  # thousands of 512 B
@@ -86,13 +86,6 @@ def count(page: bytes, first: int, size: int, factor: int = 1) -> int:
     if value > INT64_MAX:
         raise ValueError(f"bytes {first} to {first + size - 1}: {value} is no credible count")
     return value
-
-
-def demand_bytes(name: str, page: bytes, size: int) -> bytes:
-    """The page. Raises ValueError when it has another size."""
-    if len(page) != size:
-        raise ValueError(f"{name}: {len(page)} B instead of {size} B: {bytes(page[:32])!r}")
-    return page
 
 
 def is_blank(page: bytes) -> bool:

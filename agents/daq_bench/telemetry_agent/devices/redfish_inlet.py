@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Callable, NamedTuple
 
-from daq_bench.telemetry_agent.base.inlet_names import is_named_inlet, is_of_a_part, without_mainboard
+from daq_bench.candidate_kit.inlet_names import is_named_inlet, is_of_a_part, without_mainboard
 from daq_bench.telemetry_agent.devices.kernel_text import visible
 
 AIR = ("Intake", "Room")  # PhysicalContext

@@ -12,15 +12,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from daq_bench.telemetry_agent.base import plausible
-from daq_bench.telemetry_agent.base.point import INT64_MAX, FieldValue
+from daq_bench.candidate_kit import plausible
+from daq_bench.candidate_kit.smartctl import COMMAND_LINE_OR_OPEN_FAILED, VOLUME, is_volume, whole_number
+from daq_bench.telemetry_agent.base.point import FieldValue
 from daq_bench.telemetry_agent.devices.nvme_pages import COMPOSITE, DATA_UNIT_BYTES
 
-COMMAND_LINE_OR_OPEN_FAILED = 0b11  # smartctl(8): the exit status' two lowest bits
-COMMAND_FAILED = 0b100  # smartctl(8): some command to the drive failed; which one it does not say
-VOLUME = "a volume of a RAID controller or bridge, whose disks are not seen through it, or a drive without SMART"
 DRIVE = "drive"  # the sensor of a drive that names none
-EXACT_FLOAT_MAX = 2**53
 
 # NVMe health log -> (field, factor)
 NVME_FIELDS = {
@@ -80,36 +77,11 @@ def answer_fault(document: Mapping[str, Any]) -> str | None:
     status = smartctl.get("exit_status")
     if not isinstance(status, int) or status & COMMAND_LINE_OR_OPEN_FAILED:
         return messages or f"smartctl exit status {status}"
-    if is_volume(document):
+    if is_volume(document, status):
         return messages or "no health data: " + VOLUME
     if not health_fields(document):
         return messages or "smartctl reports no health data"
     return None
-
-
-def is_volume(document: Mapping[str, Any]) -> bool:
-    """Is it what a RAID controller shows in place of its disks? Whatever health it reports is nobody's."""
-    if "nvme_smart_health_information_log" in document or "ata_smart_attributes" in document:
-        return False
-    if _table(document, "smart_support").get("available") is False:
-        return True
-    # smartctl before 7.3 has no smart_support: a failed command, and 0 degrees C for want of a temperature.
-    status = _table(document, "smartctl").get("exit_status")
-    failed = isinstance(status, int) and bool(status & COMMAND_FAILED)
-    return failed and _table(document, "temperature").get("current") == 0
-
-
-def whole_number(value: object, name: str, factor: int = 1) -> int:
-    """A count as smartctl's versions write it: a number, its digits, or both as {"n": ..., "s": ...}."""
-    if isinstance(value, dict):
-        value = value.get("s", value.get("n"))
-    if isinstance(value, str) and value.isascii() and value.isdigit():
-        value = int(value)
-    if isinstance(value, float) and value.is_integer() and abs(value) <= EXACT_FLOAT_MAX:
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value * factor <= INT64_MAX:
-        raise ValueError(f"{name} is {str(value)[:40]!r}, which is no credible count")
-    return value * factor
 
 
 def reading(value: object, name: str) -> float:

@@ -1,24 +1,13 @@
-"""The counts that NVMe's standard health log leaves out, above all the writes onto the NAND: OCP's extended log and Intel's.
+"""OCP's extended health log as fields: what NVMe's standard log leaves out, above all the writes onto the NAND.
 
-OCP: "Datacenter NVMe SSD Specification", SMART / Health Information Extended (log page C0h), trusted only where it
-carries its GUID. Intel and Solidigm: log page CAh, whose counts F4h and F5h are in 32 MiB; trusted only where its count
-of host writes agrees with the standard one. Other vendors' pages are not read: no public document states their units.
+Which page is OCP's, and Intel's page: candidate_kit.nand_pages.
 """
 
 from __future__ import annotations
 
+from daq_bench.candidate_kit.nand_pages import GUID_AT, is_ocp
 from daq_bench.telemetry_agent.base.point import FieldValue
-from daq_bench.telemetry_agent.devices.nvme_pages import PAGE_BYTES, count, demand_bytes
-
-OCP_PAGE, INTEL_PAGE = 0xC0, 0xCA
-OCP_GUID = 0xAFD514C97C6F4F9CA4F2BFEA2810AFC5  # stored little-endian, as every number of the page
-GUID_AT = 496
-INTEL_VENDORS = (0x8086, 0x025E)  # PCI vendors Intel and Solidigm
-INTEL_ITEM_BYTES, INTEL_RAW_AT, INTEL_RAW_BYTES = 12, 5, 6
-INTEL_NAND, INTEL_HOST = 0xF4, 0xF5
-INTEL_UNIT_BYTES = 32 * 2**20
-# The two counts of one drive are taken a moment apart and round differently.
-AGREE_FRACTION, AGREE_BYTES = 0.02, 4 * INTEL_UNIT_BYTES
+from daq_bench.telemetry_agent.devices.nvme_pages import count
 
 # Field -> (first byte, bytes); a number of ones only means that the drive does not count it.
 OCP_FIELDS = {
@@ -51,11 +40,6 @@ OCP_LATER_FIELDS = {
 VERSION_AT, LATER_VERSION = 494, 2
 
 
-def is_ocp(page: bytes) -> bool:
-    """Is it OCP's page, and not what another vendor keeps at the same place?"""
-    return int.from_bytes(demand_bytes("log page C0h", page, PAGE_BYTES)[GUID_AT:], "little") == OCP_GUID
-
-
 def ocp_fields(page: bytes) -> dict[str, FieldValue]:
     """Fields of the measurement `smart_ocp`. Raises ValueError for another vendor's page."""
     if not is_ocp(page):
@@ -66,20 +50,3 @@ def ocp_fields(page: bytes) -> dict[str, FieldValue]:
     if not known:
         raise ValueError("log page C0h: all of it is ones, which is no page")
     return {name: count(page, first, size) for name, (first, size) in known.items()}
-
-
-def intel_nand_bytes(page: bytes, host_bytes: int) -> int | None:
-    """Written onto the NAND, in steps of 32 MiB; None where the page does not count it.
-
-    `host_bytes`: host writes by the standard health log. Raises ValueError where the page counts them otherwise."""
-    demand_bytes("log page CAh", page, PAGE_BYTES)
-    items: dict[int, int] = {}
-    for first in range(0, PAGE_BYTES - INTEL_ITEM_BYTES + 1, INTEL_ITEM_BYTES):
-        items.setdefault(page[first], count(page, first + INTEL_RAW_AT, INTEL_RAW_BYTES, INTEL_UNIT_BYTES))
-    if INTEL_NAND not in items or INTEL_HOST not in items:
-        return None
-    if abs(items[INTEL_HOST] - host_bytes) > AGREE_BYTES + AGREE_FRACTION * host_bytes:
-        raise ValueError(
-            f"log page CAh: {items[INTEL_HOST]} B written by the host, the health log says {host_bytes} B: not in 32 MiB"
-        )
-    return items[INTEL_NAND]

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from daq_bench.bench_model.base import plausible
 from daq_bench.bench_model.bundle.line_protocol import Point
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.documents.derived import DriveTemperature, HottestSensor
+from daq_bench.candidate_kit import plausible
 
 KERNELS, DRIVES_OWN, HEALTH = "temperature", "smart_temperature", "smart"
 MINUTES = "warning_temperature_time_min"  # of the health log: what the drive counted itself

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from daq_bench.bench_model.base import plausible
-from daq_bench.bench_model.base.inlet_names import MARGIN, is_named_inlet, is_of_a_part, without_mainboard
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.line_protocol import Point
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.candidate_kit import plausible
+from daq_bench.candidate_kit.inlet_names import MARGIN, is_named_inlet, is_of_a_part, without_mainboard
 
 NAME = "results/surroundings.json"
 # IPMI 2.0, table 43-13: parts with an inlet of their own: processor, disk, bay, memory, processor module, power supply, add-in card, power

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daq_bench.bench_model.base import plausible
 from daq_bench.bench_model.behaviour.dips import Dip
 from daq_bench.bench_model.behaviour.smart_facts import Facts
 from daq_bench.bench_model.bundle.telemetry_tracks import THERMOMETERS, Track, Tracks
+from daq_bench.candidate_kit import plausible
 
 TEMPERATURE_BIT = 0x02  # NVMe base specification, SMART / Health Information log, critical warning bit 1
 AROUND_S = 3.0  # [P] dips and sensors are sampled each second, not at one instant

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from daq_bench.bench_model.base import plausible
 from daq_bench.bench_model.bundle.columns import Column, Columns, read_columns
 from daq_bench.bench_model.bundle.line_protocol import Point
 from daq_bench.bench_model.bundle.telemetry_files import points_files
+from daq_bench.candidate_kit import plausible
 
 # Measurement -> the tag that names its subject.
 SUBJECTS = {

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from daq_bench.bench_model.base import plausible
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.base.inlet_names import without_mainboard
 from daq_bench.bench_model.behaviour.surroundings import is_inlet
 from daq_bench.bench_model.bundle.files import LINE_MAX, REMEDY, SPOOL_BYTES_MAX, find_document, open_file
 from daq_bench.bench_model.bundle.line_protocol import parse_line
 from daq_bench.bench_model.bundle.telemetry_files import points_files
+from daq_bench.candidate_kit import plausible
+from daq_bench.candidate_kit.inlet_names import without_mainboard
 
 INLET, DRIVE = "inlet air", "hottest drive"
 STARTS = (b"\nipmi_sensor,", b"\nredfish_sensor,")

@@ -19,6 +19,7 @@ from daq_bench.bench_model.profiles.scenarios import Scenario, check_scenario_me
 
 DEFAULT_PROFILE = "dune-snb"
 IMPORT_ROOT = "daq_bench"
+KIT = "candidate_kit"  # is in every archive
 PACKED_ALONE = ("__main__.py", f"{IMPORT_ROOT}/__init__.py")  # what agents/build_pyz.py makes itself
 NO_FOLDER = Path("/dev/disk/to-be-found-by-its-serial")
 NOT_PUT_BACK = ("*-before.json", "restarting.json", "fans-lease.json")
@@ -110,7 +111,8 @@ class Layout:
                 held = {name: stream.read(name) for name in stream.namelist() if name not in PACKED_ALONE}
         except (OSError, ValueError, RuntimeError, zipfile.BadZipFile):  # whatever lies there is no archive of ours
             return False
-        sources = (agents / IMPORT_ROOT / archive.stem).rglob("*.py")
+        folders = [agents / IMPORT_ROOT / name for name in (archive.stem, KIT)]
+        sources = [file for folder in folders for file in folder.rglob("*.py")]
         return held == {file.relative_to(agents).as_posix(): file.read_bytes() for file in sources}
 
     @property

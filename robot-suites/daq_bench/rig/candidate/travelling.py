@@ -1,7 +1,8 @@
 """Packs a program of `on_candidate` and the modules of ours that it imports into one text that `python3 -c` runs on the candidate.
 
 The text makes each module in memory under its own name before the program begins, so that the same import works here and there. Besides
-`on_candidate` a program may take Ansible's module utilities of ours along (`bench_*`): the guard of drives is written once."""
+`on_candidate` a program may take `candidate_kit` along, and Ansible's module utilities of ours (`bench_*`): the guard of drives is written
+once."""
 
 from __future__ import annotations
 
@@ -11,12 +12,15 @@ import json
 import zlib
 from pathlib import Path
 
+import daq_bench.candidate_kit
 from daq_bench.rig.base.settings import Layout
 
 ON_CANDIDATE = Path(__file__).resolve().parent.parent / "on_candidate"
 PACKAGE = "daq_bench.rig.on_candidate"
+KIT = daq_bench.candidate_kit.__name__
 UTILITIES = "ansible.module_utils"
-OURS = (f"{PACKAGE}.", f"{UTILITIES}.bench_")
+PACKAGES = (PACKAGE, KIT)
+OURS = (f"{PACKAGE}.", f"{KIT}.", f"{UTILITIES}.bench_")
 # Compressed: a command line takes 128 KiB as one argument, and the SSH link quotes it once more.
 LOADER = """\
 import base64, json, sys, types, zlib
@@ -52,6 +56,8 @@ def _place(module: str) -> Path:
     room, folder = (PACKAGE, ON_CANDIDATE)
     if module.startswith(UTILITIES):
         room, folder = (UTILITIES, Layout().module_utils)
+    elif module.startswith(KIT):
+        room, folder = (KIT, Path(daq_bench.candidate_kit.__path__[0]))
     return folder.joinpath(*module.removeprefix(room).split(".")[1:])
 
 
@@ -78,7 +84,7 @@ def _imported(text: str) -> list[str]:
     found: list[str] = []
     for node in ast.walk(ast.parse(text)):
         module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
-        if (module == PACKAGE or module.startswith(OURS)) and isinstance(node, ast.ImportFrom):
+        if (module in PACKAGES or module.startswith(OURS)) and isinstance(node, ast.ImportFrom):
             package = _place(module).is_dir()
             found += [f"{module}.{alias.name}" for alias in node.names] if package else [module]
     return found

@@ -7,7 +7,6 @@ Solidigm's log page CAh, whose unit is proven by its count of host writes; or fr
 from __future__ import annotations
 
 import json
-import math
 import re
 import shutil
 import subprocess
@@ -15,29 +14,31 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from daq_bench.candidate_kit import nand_pages, plausible
+from daq_bench.candidate_kit.nand_pages import (
+    INTEL_PAGE,
+    INTEL_UNIT_BYTES,
+    INTEL_VENDORS,
+    OCP_PAGE,
+    PAGE_BYTES,
+    is_ocp,
+)
+from daq_bench.candidate_kit.smartctl import NVME_HEALTH, document_of, rows, stated, table, whole_number
 from daq_bench.rig.on_candidate.reading import disk_counters
 
 TOOL_S_MAX = 120  # ends a hang: a drive answers late while it is written to
 SECTOR_BYTES = disk_counters.SECTOR_BYTES
 NVME_DATA_UNIT_BYTES = 512_000  # NVMe base specification: thousands of 512 B, rounded up
-OCP_LOG, INTEL_LOG, LOG_BYTES = "0xc0", "0xca", 512
-OCP_GUID = bytes.fromhex(
-    "c5af1028eabff2a49c4f6f7cc914d5af"
-)  # OCP Datacenter NVMe SSD specification, SMART-20, as the drive sends it
-INTEL_VENDORS = (0x8086, 0x025E)  # PCI vendors Intel and Solidigm
-INTEL_ITEM_BYTES, INTEL_NAND, INTEL_HOST, INTEL_UNIT_BYTES = 12, 0xF4, 0xF5, 32 * 2**20
-HOST_COUNTS_AGREE = 0.02  # greatest difference of a drive's two counts of one thing, which are taken a moment apart and round differently
 ATA_NAND = re.compile(r"(?:NAND|Flash|Total_NAND)_Writes_(32MiB|1GiB|GiB)")
 ATA_UNITS = {"32MiB": 32 * 2**20, "1GiB": 2**30, "GiB": 2**30}
-HEALTH: dict[str, int | None] = {  # the highest that can be; beyond it a drive has stated none
-    "percentage_used": 255,
-    "available_spare": 100,
-    "available_spare_threshold": 100,
-    "media_errors": None,
-    "power_cycles": None,
-    "unsafe_shutdowns": None,
-}
-BLANK_AT = {"available_spare": 255, "percentage_used": 255, "critical_warning": 255}
+HEALTH = (
+    "percentage_used",
+    "available_spare",
+    "available_spare_threshold",
+    "media_errors",
+    "power_cycles",
+    "unsafe_shutdowns",
+)
 
 
 def tool(name: str) -> str | None:
@@ -58,52 +59,32 @@ def smart_document(name: str) -> dict[str, Any]:
             timeout=TOOL_S_MAX,
             check=False,
         )
-        return document_of(done.stdout)
+        return document_of(done.stdout.decode("utf-8", "replace")) or {}
     except subprocess.TimeoutExpired:
         return {}
-
-
-def document_of(text: str | bytes) -> dict[str, Any]:
-    """smartctl's JSON, behind lines that it may print before; empty where it is no JSON."""
-    if isinstance(text, bytes):
-        text = text.decode("utf-8", "replace")
-    begin = re.search(r"^[ \t]*\{", text, re.MULTILINE)
-    try:
-        document = json.loads(text[begin.start() :] if begin else text, parse_constant=number_of, parse_float=number_of)
-    except (ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}
-
-
-def number_of(text: str) -> float | None:
-    """Null for NaN and what is beyond all floats: no document of a bundle may hold it."""
-    number = float(text)
-    return number if math.isfinite(number) else None
 
 
 def nand_bytes(page: bytes) -> int | None:
     """Physical media bytes written, of an OCP SMART page; None when the page is another vendor's, or counts none.
 
     A number whose bits are all ones is no count: it never grows, as if no data were ever written onto the NAND."""
-    if len(page) < LOG_BYTES or page[496:512] not in (OCP_GUID, OCP_GUID[::-1]) or page[0:16] == b"\xff" * 16:
+    if len(page) != PAGE_BYTES or not is_ocp(page) or page[0:16] == b"\xff" * 16:
         return None
     return int.from_bytes(page[0:16], "little")
 
 
 def intel_nand_bytes(page: bytes, host_bytes: int) -> int | None:
-    """Returns NAND writes from Intel's page, in steps of 32 MiB; None where its count of host writes is not in that unit."""
-    items = {page[at]: page[at + 5 : at + 11] for at in reversed(range(0, len(page) - 11, INTEL_ITEM_BYTES))}
-    if len(page) < LOG_BYTES or INTEL_NAND not in items or INTEL_HOST not in items:
+    """Returns NAND writes from Intel's page; None where it counts none, or in a unit that is not known."""
+    try:
+        return nand_pages.intel_nand_bytes(page, host_bytes)
+    except ValueError:
         return None
-    nand, host = (int.from_bytes(items[key], "little") * INTEL_UNIT_BYTES for key in (INTEL_NAND, INTEL_HOST))
-    return nand if abs(host - host_bytes) <= HOST_COUNTS_AGREE * host_bytes + 4 * INTEL_UNIT_BYTES else None
 
 
 def ata_nand_bytes(document: dict[str, Any]) -> tuple[int, int] | None:
     """(bytes, step) of the attribute whose name, given by smartctl's drive database, states the unit."""
-    rows = table(document, "ata_smart_attributes").get("table")
-    for row in rows if isinstance(rows, list) else []:
-        match = ATA_NAND.fullmatch(str(row.get("name"))) if isinstance(row, dict) else None
+    for row in rows(table(document, "ata_smart_attributes"), "table"):
+        match = ATA_NAND.fullmatch(str(row.get("name")))
         if match:
             unit = ATA_UNITS[match[1]]
             written = count(table(row, "raw").get("value"), str(row["name"]))
@@ -111,51 +92,29 @@ def ata_nand_bytes(document: dict[str, Any]) -> tuple[int, int] | None:
     return None
 
 
-def table(document: dict[str, Any], key: str) -> dict[str, Any]:
-    """An object of smartctl's answer; empty for another type."""
-    value = document.get(key)
-    return value if isinstance(value, dict) else {}
-
-
 def count(value: Any, name: str) -> int | None:
-    """A count as smartctl's versions write it: a number, its digits, or both as {"n": ..., "s": ...}; None where there is none.
-
-    Raises ValueError for anything else: what a drive has written is counted, or it is not known."""
-    if isinstance(value, dict):
-        value = value.get("s", value.get("n"))
-    if value is None:
-        return None
-    if isinstance(value, str) and value.isascii() and value.isdigit():
-        value = int(value)
-    if isinstance(value, float) and value.is_integer() and abs(value) <= 2**53:
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
-        raise ValueError(f"{name} is {str(value)[:40]!r}, which is no credible count")
-    return value
+    """A count; None where there is none. Raises ValueError for anything else: what a drive has written is counted, or it is not known."""
+    return None if stated(value) is None else whole_number(value, name)
 
 
 def health_log(document: dict[str, Any]) -> dict[str, Any]:
-    """smartctl's health log of an NVMe drive; empty where it is a page of zeros or of ones, as the agent has it (plausible.py)."""
-    log = table(document, "nvme_smart_health_information_log")
-    values = [log[key] for key in log if key != "nsid"]
-    zeros = log.get("available_spare") == 0 and not any(
-        any(one) if isinstance(one, list) else str(one) != "0" for one in values
-    )
-    return {} if zeros or all(log.get(key) == ones for key, ones in BLANK_AT.items()) else log
+    """smartctl's health log of an NVMe drive; empty where it is a page of zeros or of ones."""
+    log = table(document, NVME_HEALTH)
+    return {} if plausible.is_blank_health(log) else log
 
 
 def health(log: dict[str, Any], name: str) -> dict[str, int | None]:
     """The drive's account of its health; null for what it does not state, and for what cannot be."""
     found = {key: count(log.get(key), f"{name}: {key}") for key in HEALTH}
-    most = {key: highest for key, highest in HEALTH.items() if highest is not None}
-    return {key: None if value is None or value > most.get(key, value) else value for key, value in found.items()}
+    most = plausible.HIGHEST
+    return {key: None if one is None or one > most.get(f"{key}_percent", one) else one for key, one in found.items()}
 
 
-def log_page(name: str, number: str) -> bytes:
+def log_page(name: str, number: int) -> bytes:
     program = tool("nvme")
     if program is None or not name.startswith("nvme"):
         return b""
-    argv = [program, "get-log", f"/dev/{name}", f"--log-id={number}", f"--log-len={LOG_BYTES}", "--raw-binary"]
+    argv = [program, "get-log", f"/dev/{name}", f"--log-id={number:#x}", f"--log-len={PAGE_BYTES}", "--raw-binary"]
     try:
         done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=TOOL_S_MAX, check=False)
     except subprocess.TimeoutExpired:
@@ -166,14 +125,14 @@ def log_page(name: str, number: str) -> bytes:
 def nand_writes(name: str, document: dict[str, Any], host_bytes: int | None) -> dict[str, Any]:
     """Returns `nand_bytes`, its unit, and the log that it is from; all null where no log counts it."""
     found: tuple[int | None, int | None, str | None] = (None, None, None)
-    written = nand_bytes(log_page(name, OCP_LOG))
+    written = nand_bytes(log_page(name, OCP_PAGE))
     by_ata = ata_nand_bytes(document)
     if written is not None:
         found = (written, 1, "OCP log page C0h")
     elif by_ata:
         found = (*by_ata, "ATA attribute")
     elif host_bytes is not None and table(document, "nvme_pci_vendor").get("id") in INTEL_VENDORS:
-        written = intel_nand_bytes(log_page(name, INTEL_LOG), host_bytes)
+        written = intel_nand_bytes(log_page(name, INTEL_PAGE), host_bytes)
         found = (written, INTEL_UNIT_BYTES, "Intel log page CAh") if written is not None else found
     return dict(zip(("nand_bytes", "nand_step_bytes", "nand_source"), found))
 

@@ -15,6 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from daq_bench.candidate_kit.smartctl import document_of
+
 SEARCH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 TOOL_S_MAX = 60
 BMC_TRIES, BMC_PAUSE_S = 3, 10.0  # a BMC that is busy answers a little later
@@ -68,12 +70,7 @@ def asked(name: str) -> tuple[str | None, str | None, str]:
 
 def told(text: str) -> tuple[str | None, str | None]:
     """(serial, firmware) of smartctl's JSON."""
-    begin = re.search(r"^[ \t]*\{", text, re.MULTILINE)  # behind lines that smartctl may print before
-    try:
-        document = json.loads(text[begin.start() :] if begin else text)
-    except (ValueError, RecursionError):
-        document = {}
-    document = document if isinstance(document, dict) else {}
+    document = document_of(text) or {}
     values = [document.get(key) for key in ("serial_number", "firmware_version")]
     serial, version = (value.strip() or None if isinstance(value, str) else None for value in values)
     return serial, version

@@ -1,7 +1,6 @@
 """Which sensor of a BMC is of the air that a server takes in, by its name.
 
 Promise: one rule for IPMI and Redfish. A part's inlet or ambient is air that the server has warmed, or a liquid, and never the server's.
-The agent and bench_model, which do not know each other, hold this file alike; a test compares them.
 """
 
 from __future__ import annotations

@@ -1,0 +1,81 @@
+"""The answer of `smartctl -j`: where its document begins, which of its values are counts, and what is no drive.
+
+Promise: one rule for all who ask smartctl. Ansible's modules import this file as `ansible.module_utils.bench_smartctl`, so that it imports
+no other of the kit.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+BEGIN = re.compile(r"^[ \t]*\{", re.MULTILINE)
+COMMAND_LINE_OR_OPEN_FAILED = 0b11  # smartctl(8): the exit status' two lowest bits; all others come with data
+COMMAND_FAILED = 0b100  # smartctl(8): some command to the drive failed; which one it does not say
+VOLUME = "a volume of a RAID controller or bridge, whose disks are not seen through it, or a drive without SMART"
+NVME_HEALTH, ATA_ATTRIBUTES = "nvme_smart_health_information_log", "ata_smart_attributes"
+EXACT_FLOAT_MAX, INT64_MAX = 2**53, 2**63 - 1
+
+
+def split(text: str) -> tuple[str, list[str]]:
+    """The document in smartctl's output, and the lines that it printed before it (a syntax error in the user's drive database)."""
+    begin = BEGIN.search(text)
+    before = text[: begin.start()] if begin else ""
+    return text[len(before) :], [line.strip() for line in before.splitlines() if line.strip()]
+
+
+def document_of(text: str) -> dict[str, Any] | None:
+    """The document; None where there is none. NaN and what is beyond all floats are null: no document of a bundle may hold them."""
+    try:
+        document = json.loads(split(text)[0], parse_constant=_finite, parse_float=_finite)
+    except (ValueError, RecursionError):  # RecursionError: it nests without end
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _finite(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
+
+
+def table(document: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """An object of the answer; empty for another type."""
+    value = document.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def rows(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    """A list of objects of the answer, without whatever else stands in it."""
+    value = document.get(key)
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+
+
+def is_volume(document: Mapping[str, Any], exit_status: object) -> bool:
+    """Is it what a RAID controller shows in place of its disks? Whatever health it reports is nobody's."""
+    if NVME_HEALTH in document or ATA_ATTRIBUTES in document:
+        return False
+    if table(document, "smart_support").get("available") is False:
+        return True
+    # smartctl before 7.3 has no smart_support: a failed command, and 0 degrees C for want of a temperature.
+    failed = isinstance(exit_status, int) and bool(exit_status & COMMAND_FAILED)
+    return failed and table(document, "temperature").get("current") == 0
+
+
+def stated(value: object) -> object:
+    """A count without smartctl's double form {"n": ..., "s": ...}: the digits, or else the number."""
+    return value.get("s", value.get("n")) if isinstance(value, dict) else value
+
+
+def whole_number(value: object, name: str, factor: int = 1) -> int:
+    """A count as smartctl's versions write it: a number, its digits, or both. Raises ValueError for anything else."""
+    value = stated(value)
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) <= EXACT_FLOAT_MAX:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value * factor <= INT64_MAX:
+        raise ValueError(f"{name} is {str(value)[:40]!r}, which is no credible count")
+    return value * factor
