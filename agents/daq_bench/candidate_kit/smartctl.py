@@ -1,7 +1,7 @@
 """The answer of `smartctl -j`: where its document begins, which of its values are counts, and what is no drive.
 
-Promise: one rule for all who ask smartctl. Ansible's modules import this file as `ansible.module_utils.bench_smartctl`, so that it imports
-no other of the kit.
+Promise: one rule for all who ask smartctl. Ansible's modules import this file as `ansible.module_utils.bench_smartctl`,
+so that it imports no other of the kit.
 """
 
 from __future__ import annotations
