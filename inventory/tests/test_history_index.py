@@ -280,6 +280,21 @@ def test_another_version_of_the_bench_judges_again(
     assert len(outcomes(runs)) == 5 and len(judged) == 5
 
 
+def test_the_index_knows_every_module_that_a_verdict_follows_from() -> None:
+    """A rule that changed may lie in the kit, or in a workload's own folder."""
+    text = (
+        "import sys; from pathlib import Path; from daq_bench.bench_model.base.places import deciding_folders\n"
+        "from daq_bench.bench_model.verdict import judging; from daq_bench.bench_model.workloads.table import model_of\n"
+        "model_of('lan')\n"
+        "files = [one.__file__ for name, one in sys.modules.items() if name.startswith('daq_bench.') and one.__file__]\n"
+        "print(*(file for file in files if not any(Path(file).is_relative_to(one) for one in deciding_folders())), sep='\\n')\n"
+        "assert any('workloads/lan/model' in file for file in files)\n"
+        "assert any('candidate_kit/plausible' in file for file in files)"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
 def test_a_bundle_that_may_still_change_without_a_trace_is_not_kept(
     runs: Path, judged: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -134,8 +134,11 @@ def test_outside_of_a_checkout_a_wheel_does_what_needs_no_candidate(installed: P
     assert "daqwriter" not in findings
     done = run(installed, "dashboards", "write", where=tmp_path)
     assert done.returncode == 0, done.stderr
-    for file in (tmp_path / "dashboards").iterdir():
-        assert file.read_bytes() == (Layout().repository / "reports" / "dashboards" / file.name).read_bytes()
+    written, here = tmp_path / "dashboards", Layout().repository / "reports" / "dashboards"
+    names = sorted(file.relative_to(written) for file in written.rglob("*.json"))
+    assert names == sorted(file.relative_to(here) for file in here.rglob("*.json"))
+    for name in names:
+        assert (written / name).read_bytes() == (here / name).read_bytes()
 
 
 def test_outside_of_a_checkout_a_wheel_judges_and_reports_on_a_stored_run(

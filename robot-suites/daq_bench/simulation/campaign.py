@@ -34,6 +34,7 @@ SOURCES = (
     "robot-suites/daq_bench/simulation",
     "agents/daq_bench/telemetry_agent",
     "agents/daq_bench/candidate_kit",
+    "agents/daq_bench/candidate_kit",
 )
 CANARY = Hazard(
     "bit_flips", 2, 20.0, 30.0, 40.0, 0

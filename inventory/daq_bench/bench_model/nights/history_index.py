@@ -27,8 +27,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from daq_bench import bench_model
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.places import deciding_folders
 from daq_bench.bench_model.bundle.bundle_state import State, state_of
 from daq_bench.bench_model.bundle.files import read_bytes
 from daq_bench.bench_model.bundle.user_key import replace_file, user_key
@@ -285,9 +285,9 @@ def help_reading() -> None:
 
 @cache
 def judged_by() -> bytes:
-    """A digest of all that a verdict follows from beside the bundle: this package, the schemas, the libraries that compute."""
+    """A digest of all that a verdict follows from beside the bundle: the packages, the schemas, the libraries that compute."""
     hashed = hashlib.sha256(" ".join(version(name) for name in JUDGES).encode())
-    for folder, names in ((Path(bench_model.__file__).parent, "*.py"), (SCHEMAS, "*.json")):
+    for folder, names in (*((one, "*.py") for one in deciding_folders()), (SCHEMAS, "*.json")):
         hashed.update(hash_of(folder, names))
     return hashed.digest()
 

@@ -7,12 +7,11 @@ import importlib.metadata
 import platform
 from collections.abc import Iterable
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 from weasyprint.text.ffi import pango
 
-from daq_bench.bench_model.base.places import REPOSITORY
+from daq_bench.bench_model.base.places import REPOSITORY, deciding_folders
 from daq_bench.bench_report.reading.dataset.provenance import NOT_SEALED
 
 LIBRARIES = ("numpy", "scipy", "matplotlib", "jinja2", "markupsafe", "weasyprint", "pydyf", "fonttools")
@@ -31,9 +30,8 @@ def made_by() -> dict[str, str]:
 
 
 def folders() -> tuple[Path, ...]:
-    """The renderer's own sources and templates, the models that it uses, and the workloads, whose sections are part of a report."""
-    specs = (find_spec(f"daq_bench.{name}") for name in ("bench_model", "workloads"))
-    return (*FOLDERS, *(Path(str(spec.origin)).parent for spec in specs if spec is not None))
+    """The renderer's own sources and templates, and what the verdict follows from: the workloads' folders hold sections of a report."""
+    return (*FOLDERS, *deciding_folders())
 
 
 def _sources() -> str:
