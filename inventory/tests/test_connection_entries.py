@@ -144,7 +144,7 @@ def test_nothing_that_ansible_documents_is_taken_for_a_slip(tmp_path: Path) -> N
     assert load_candidate(write(tmp_path, own), "one").name == "one"
 
 
-@pytest.mark.parametrize("kind", ["docker", "paramiko", "winrm", "ansible.builtin.ssh", "SSH", "7"])
+@pytest.mark.parametrize("kind", ["docker", "paramiko", "winrm", "ansible.builtin.paramiko_ssh", "SSH", "7"])
 def test_a_way_that_the_bench_cannot_go_is_refused_by_name(tmp_path: Path, kind: str) -> None:
     error = refusal(write(tmp_path, f"ansible_connection: {kind}"))
     assert error.place.line == 8
@@ -152,9 +152,33 @@ def test_a_way_that_the_bench_cannot_go_is_refused_by_name(tmp_path: Path, kind:
     assert error.remedy == "Write ssh, or local for the machine that the bench runs on"
 
 
-@pytest.mark.parametrize("kind", ["ssh", "smart", "local", '"{{ way }}"'])
-def test_a_way_that_the_bench_can_go_is_taken(tmp_path: Path, kind: str) -> None:
-    assert load_candidate(write(tmp_path, f"ansible_connection: {kind}"), "one").name == "one"
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [
+        ("ssh", "ssh"),
+        ("smart", "ssh"),
+        ("ansible.builtin.ssh", "ssh"),
+        ("local", "local"),
+        ("ansible.builtin.local", "local"),
+        ('"{{ way }}"', "ssh"),
+    ],
+)
+def test_a_way_that_the_bench_can_go_is_taken(tmp_path: Path, kind: str, way: str) -> None:
+    assert load_candidate(write(tmp_path, f"ansible_connection: {kind}"), "one").connection == way
+
+
+@pytest.mark.parametrize(
+    ("own", "group", "everybody", "way"),
+    [
+        ("", "", "ansible_connection: local", "local"),
+        ("", "ansible_connection: ssh", "ansible_connection: local", "ssh"),
+        ("ansible_connection: local", "ansible_connection: ssh", "", "local"),
+    ],
+)
+def test_the_nearest_group_says_the_way_of_an_entry_that_does_not(
+    tmp_path: Path, own: str, group: str, everybody: str, way: str
+) -> None:
+    assert load_candidate(write(tmp_path, own, group, everybody), "one").connection == way
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from daq_bench.bench_model.profiles.connection_entries import (
     TEMPLATE_MARKS,
     absent_files,
     check_connection,
+    connection_of_entry,
 )
 from daq_bench.bench_model.profiles.yaml_source import Key, YamlSource, check, read_shared_yaml
 
@@ -148,12 +149,13 @@ def load_candidate(file: Path, name: str) -> Candidate:
     _check_capacities(source, (*at, "bench_candidate", "identity", "drives"), document["identity"].get("drives", []))
     _check_memory(source, (*at, "bench_candidate"), document)
     targets = _targets(source, at, document)
-    _check_directories(source, at, targets, node[name].get("ansible_connection") == LOCAL)
+    connection = connection_of_entry(source, at)
+    _check_directories(source, at, targets, connection == LOCAL)
     _check_erased(source, (*at, "bench_candidate"), document["identity"].get("drives", []), targets)
     return Candidate(
         name=name,
         description=document["description"],
-        connection=str(node[name].get("ansible_connection", "ssh")),
+        connection=connection,
         virtual=document.get("virtual", False),
         identity=document["identity"],
         targets=targets,

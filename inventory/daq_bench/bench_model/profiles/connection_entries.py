@@ -18,7 +18,9 @@ from daq_bench.bench_model.base.errors import ProfileError
 from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.profiles.yaml_source import Key, YamlSource
 
-LOCAL, SSH, SMART = "local", "ssh", "smart"  # smart: an older name of Ansible's for ssh
+LOCAL, SSH = "local", "ssh"
+# All that Ansible takes for the two; smart is its older name for ssh.
+KINDS = {LOCAL: LOCAL, SSH: SSH, "smart": SSH, "ansible.builtin.local": LOCAL, "ansible.builtin.ssh": SSH}
 TEMPLATE_MARKS = ("{{", "{%", "{#")  # Jinja's
 
 # Texts that are plain names in a path, a host pattern of Ansible and a command line, and nothing else there.
@@ -99,6 +101,14 @@ def check_connection(source: YamlSource, at: tuple[str, ...]) -> None:
             _check_text(source, (*place, name), name, text)
 
 
+def connection_of_entry(source: YamlSource, at: tuple[str, ...]) -> str:
+    """LOCAL or SSH, as the entry says it, else the nearest of its groups. A template is taken for SSH: a machine that may be another."""
+    said = (
+        variables["ansible_connection"] for _, variables in _variables(source, at) if "ansible_connection" in variables
+    )
+    return KINDS.get(str(next(said, SSH)), SSH)
+
+
 def _variables(source: YamlSource, at: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
     for place in (at, *GROUPS):
         node: Any = source.data
@@ -145,7 +155,7 @@ def _plain_texts(source: YamlSource, place: tuple[str, ...], variables: Mapping[
 def _check_text(source: YamlSource, at: tuple[Key, ...], name: str, text: str) -> None:
     if name in PLAIN and not PLAIN[name].fullmatch(text):
         raise source.error(at, f"{text!r} is no plain host or user", "Give a name or an address alone")
-    if name == "ansible_connection" and text not in (SSH, SMART, LOCAL):
+    if name == "ansible_connection" and text not in KINDS:
         wrong = f"the bench reaches no candidate by {text!r}"
         raise source.error(at, wrong, f"Write {SSH}, or {LOCAL} for the machine that the bench runs on")
     if name == "ansible_port" and not (text.isascii() and text.isdecimal() and 0 < int(text) < 2**16):
@@ -186,7 +196,7 @@ def _named_files(
     variables: dict[str, tuple[tuple[Key, ...], str]] = {}
     for place, some in reversed(list(_variables(source, at))):
         variables.update({str(name): ((*place, name), _expanded(source.file, value)) for name, value in some.items()})
-    if variables.get("ansible_connection", ((), SSH))[1] != LOCAL:
+    if connection_of_entry(source, at) == SSH:
         yield from _files_of_ssh(variables)
     if "bench_packages_dir" in variables:
         where, text = variables["bench_packages_dir"]

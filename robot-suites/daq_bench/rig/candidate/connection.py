@@ -16,9 +16,8 @@ from ansible.template import Templar
 from ansible.vars.manager import VariableManager
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.profiles.connection_entries import PLAIN
+from daq_bench.bench_model.profiles.connection_entries import KINDS, LOCAL, PLAIN, SSH
 
-LOCAL, SSH = "local", "ssh"
 VARIABLES = (
     "ansible_connection",
     "ansible_host",
@@ -90,13 +89,14 @@ def _require_plain(inventory: Path, candidate: str, what: str, text: str) -> str
 
 
 def _connection(inventory: Path, candidate: str, found: dict[str, Any]) -> Connection:
-    kind = str(found.get("ansible_connection", SSH))
+    asked = str(found.get("ansible_connection", SSH))
     become = bool(found.get("bench_become", False))
+    kind = KINDS.get(asked)
     if kind == LOCAL:
         return Connection(LOCAL, candidate, become=become)
-    if kind not in (SSH, "smart"):
+    if kind is None:
         raise BenchError(
-            f"{inventory}: {candidate}: ansible_connection is {kind!r}; the bench reaches a candidate by {SSH} or {LOCAL}"
+            f"{inventory}: {candidate}: ansible_connection is {asked!r}; the bench reaches a candidate by {SSH} or {LOCAL}"
         )
     try:
         port = int(found.get("ansible_port", 22))

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.profiles.connection_entries import LOCAL
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.shell import HANG_S_MIN, Completed, LocalShell
-from daq_bench.rig.candidate.connection import LOCAL, Connection
+from daq_bench.rig.candidate.connection import Connection
 from daq_bench.rig.candidate.ssh import SshLink
 from daq_bench.rig.candidate.travelling import source_of
 

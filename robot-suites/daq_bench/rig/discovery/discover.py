@@ -15,10 +15,10 @@ from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.common import plain
-from daq_bench.bench_model.profiles.connection_entries import PLAIN, TEMPLATE_MARKS
+from daq_bench.bench_model.profiles.connection_entries import LOCAL, PLAIN, TEMPLATE_MARKS
 from daq_bench.bench_model.profiles.yaml_source import read_yaml
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.candidate.connection import LOCAL, connection_of
+from daq_bench.rig.candidate.connection import connection_of
 from daq_bench.rig.candidate.fitness import check_fit
 from daq_bench.rig.candidate.machine import Machine, SshMachine, machine_of
 from daq_bench.rig.candidate.ssh import UnreachableError
