@@ -14,6 +14,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
 ROLES = Path(__file__).resolve().parents[1] / "roles"
+NIGHTLY = ROLES.parents[1] / "docs/nightly"
 VARIABLES: dict[str, dict[str, Any]] = {
     "telemetry/templates/daq-bench-agent.service.j2": {
         "telemetry_influx_token": "token",
@@ -70,6 +71,38 @@ def test_a_unit_leaves_open_no_more_than_it_needs(tmp_path: Path, template: str)
     opened = [line for line in path.read_text().splitlines() if not line.startswith(closed)]
     path.write_text("\n".join(opened) + "\n")
     assert exposure(path) > EXPOSURE_MAX[path.name] + 2
+
+
+@needs_systemd
+def test_nights_behind_ssh_alone_leave_little_open(tmp_path: Path) -> None:
+    """The drop-in closes what the service of root leaves open; without its empty set of capabilities it would not."""
+    service = tmp_path / "daq-bench-nightly.service"
+    shutil.copy(NIGHTLY / service.name, service)
+    assert exposure(service) > 9
+    drop_in = tmp_path / f"{service.name}.d" / "unprivileged.conf"
+    drop_in.parent.mkdir()
+    text = (NIGHTLY / drop_in.name).read_text()
+    drop_in.write_text(text)
+    assert exposure(service) <= 1.9
+    assert "CapabilityBoundingSet=\n" in text
+    drop_in.write_text(text.replace("CapabilityBoundingSet=\n", ""))
+    assert exposure(service) > 3
+
+
+@needs_systemd
+def test_systemd_understands_every_line_of_the_drop_in(tmp_path: Path) -> None:
+    """A misspelt line is ignored by systemd with a warning that names the file."""
+    service = tmp_path / "daq-bench-nightly.service"
+    shutil.copy(NIGHTLY / service.name, service)
+    drop_in = tmp_path / f"{service.name}.d" / "unprivileged.conf"
+    drop_in.parent.mkdir()
+    text = (NIGHTLY / drop_in.name).read_text()
+    for written, warned in ((text, False), (text.replace("ProtectClock=", "ProtectClocks="), True)):
+        drop_in.write_text(written)
+        said = subprocess.run(
+            ["systemd-analyze", "verify", str(service)], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert (drop_in.name in said.stderr) is warned, said.stderr
 
 
 @needs_systemd
