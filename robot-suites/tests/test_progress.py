@@ -132,6 +132,31 @@ def test_the_clock_goes_on_whatever_a_step_is_called(tmp_path: Path, plan: Plan,
     assert said.count("elapsed") >= 1
 
 
+@pytest.mark.parametrize(
+    ("task", "shown"),
+    [
+        (
+            "Validating arguments against arg spec 'main' - Set the governor, and read it back",
+            "Set the governor, and read it back",
+        ),
+        ("Validating arguments against arg spec 'main'", "checking its arguments"),
+        ("Remove [a] * : b", "Remove [a] * : b"),
+    ],
+)
+def test_a_role_is_shown_by_its_description(tmp_path: Path, plan: Plan, task: str, shown: str) -> None:
+    bundle = Bundle.create(tmp_path, "c", "", "s")
+    bundle.begin(some_run())
+    bundle.event("phase", "identity", "applying the tuning", step=1, steps=1)
+    log = bundle.path / "facts" / "ansible-provision-tuning.log"
+    log.parent.mkdir(exist_ok=True)
+    for role in ("cpu : ", ""):
+        log.write_text(
+            f"2026-11-25 03:36:21,377 p=4711 u=root n=ansible INFO| TASK [{role}{task}] ***\n", encoding="utf-8"
+        )
+        if role or " : " not in task:
+            assert Observer(bundle, plan).snapshot().step == f"applying the tuning, {role}{shown}"
+
+
 def test_while_ansible_works_its_task_is_the_step(tmp_path: Path, plan: Plan) -> None:
     bundle = Bundle.create(tmp_path, "c", "", "s")
     bundle.begin(some_run())

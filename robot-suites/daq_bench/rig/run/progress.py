@@ -29,7 +29,10 @@ REFRESH_S = 0.25
 LOG_EVERY_S = 10.0
 TAIL_BYTES = 8192
 # A line of the log under way; the output that takes its place has no such prefix.
-TASK = re.compile(r"^\S+ \S+ p=\d+ .*\| TASK \[(.+)\] \*")
+# Ansible's own task at the head of each role ends with the role's description, in words enough for a line of this file.
+TASK = re.compile(
+    r"^\S+ \S+ p=\d+ .*\| TASK \[(?P<role>[^:]+: )?(?:Validating arguments against arg spec '[^']*'(?: - )?)?(?P<what>.*)\] \*"
+)
 STALE_NS = 1.5e9  # a record that is older belongs to an earlier phase
 REMOTE_STALE_NS = 5e9  # the agent's period, the mirror and the clocks' difference come on top
 
@@ -176,7 +179,7 @@ class Observer:
         for log in self._bundle.path.glob("facts/ansible-*.log"):
             for line in reversed(last_lines(log)):
                 if task := TASK.search(line):
-                    return f", {task[1]}"
+                    return f", {task['role'] or ''}{task['what'] or 'checking its arguments'}"
         return ""
 
     def _add_record(self, shown: Snapshot) -> None:
