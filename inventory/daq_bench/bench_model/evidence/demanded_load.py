@@ -265,8 +265,8 @@ def _shown(name: str, value: Any) -> str:
         text = f"[{', '.join(_shown(name, one) for one in value)}]"
     elif isinstance(value, dict):
         text = f"{{{', '.join(f'{key}: {_shown(str(key), one)}' for key, one in value.items())}}}"
-    elif name.endswith(SIZE_KEYS) and isinstance(value, int) and value >= 1000:
-        text = binary_label(value) if value % 1000 else decimal_label(value)
+    elif name.endswith(SIZE_KEYS) and isinstance(size := _comparable(name, value), int) and size >= 1000:
+        text = binary_label(size) if size % 1000 else decimal_label(size)
     else:
         text = "left out" if value == LEFT_OUT else str(value)
     return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."
