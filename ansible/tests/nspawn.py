@@ -26,6 +26,8 @@ from daq_bench.virtual_candidate.ports import free_ports
 
 BASE_PACKAGES = ("systemd-sysv", "dbus", "openssh-server", "python3", "procps")
 TOOLS = ("systemd-nspawn", "mmdebstrap", "ssh-keygen")
+# Ubuntu's suites are built where its archive keys are (package ubuntu-keyring); fio is in universe.
+UBUNTU, UBUNTU_KEYS = ("jammy", "noble"), Path("/usr/share/keyrings/ubuntu-archive-keyring.gpg")
 BUILD_S_MAX, START_S_MAX, STOP_S_MAX = 900.0, 60.0, 20.0
 WITHOUT = ("/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*")
 LOOPBACK = "127.0.0.1"
@@ -67,6 +69,7 @@ def _build_root(root: Path, suite: str, packages: list[str]) -> None:
         "--variant=minbase",
         f"--include={','.join(packages)}",
         *excluded,
+        *(["--components=main,universe"] if suite in UBUNTU else []),
         suite,
         str(new),
     ]

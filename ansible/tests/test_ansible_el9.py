@@ -1,7 +1,7 @@
-"""A candidate with AlmaLinux 9's os-release, real dnf and rpm and small packages of EL's names, by SSH; and Debian 11 with glibc 2.31.
+"""A candidate with AlmaLinux 9's os-release, real dnf and rpm and small packages of EL's names, by SSH; and of other releases.
 
-The container's own files are Debian's: no package of AlmaLinux is to be had here. So nothing is said of EL's scriptlets, SELinux and
-kernel."""
+The files of the one that calls itself AlmaLinux are Debian's: no package of AlmaLinux is to be had here. So nothing is said of EL's
+scriptlets, SELinux and kernel."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from nspawn import Container, container, missing_requirement
+from nspawn import UBUNTU, UBUNTU_KEYS, Container, container, missing_requirement
 from playbook_runs import PlaybookRun
 from ruamel.yaml import YAML
 from test_ansible_services import INSTALL, Candidate
 from test_ansible_systems import ALMALINUX, run
 
 from daq_bench.crash_trials.campaign import forget
-from daq_bench.crash_trials.candidate import light_candidates
+from daq_bench.crash_trials.candidate import LightCandidate, light_candidates
 from daq_bench.crash_trials.trial import REQUIREMENT, SCENARIO
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.telemetry.influx_server import LocalInflux
@@ -288,40 +288,29 @@ def test_a_login_that_is_not_root_and_folders_from_which_nothing_may_be_started(
     assert "sudo" in refused.text and "password" in refused.text
 
 
-def test_a_whole_qualification_of_an_el9_candidate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From discovery to the verdict: dnf brings fio (a package that starts Debian's), the programs run, everything is put back.
+@contextmanager
+def whole_qualification(
+    monkeypatch: pytest.MonkeyPatch, made_ready: Callable[[LightCandidate], dict[str, Any]], suite: str = ""
+) -> Iterator[tuple[LightCandidate, Path]]:
+    """From discovery to the verdict, and everything put back: gives the candidate and the bundle.
 
-    smartctl and the like are Debian's; the drive is a loop device.
+    `made_ready` changes the candidate and returns its entry. smartctl and the like are its own; the drive is a loop device.
     """
     monkeypatch.setattr("daq_bench.crash_trials.candidate.PACKAGES", DEBIANS)
-    (tmp_path / "made").mkdir()
-    made = make_rpms(tmp_path / "made", "fio-3", does=f'exec {REAL_FIO} "$@"')
-    folder = Layout().build / "tests" / f"el9-{os.getpid()}"  # on a drive
+    folder = Layout().build / "tests" / f"system-{os.getpid()}"  # on a drive
     folder.mkdir(parents=True)
     influx = LocalInflux(Layout().influxd, folder / "influxdb")
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder)
         stack.callback(influx.stop)
-        (light,) = stack.enter_context(light_candidates(folder, 1))
+        (light,) = stack.enter_context(light_candidates(folder, 1, suite=suite))
         stack.callback(forget, light)
-        become_el9(light.container, made)
-        light.command(f"mv /usr/bin/fio {REAL_FIO}")
-        before = light.settings()
-        entry = light.entry()
-        entry["bench_install_packages"] = True
+        entry, before = made_ready(light), light.settings()
         lab = folder / "lab.yml"
         YAML(typ="safe").dump({"all": {"children": {"candidates": {"hosts": {light.name: entry}}}}}, lab)
-        words = (
-            "--inventory",
-            str(lab),
-            "--runs",
-            str(folder / "runs"),
-            "--scenario",
-            str(SCENARIO),
-            "--requirement",
-            str(REQUIREMENT),
-        )
-        argv = [sys.executable, "-m", "daq_bench.rig", "qualify", "--yes", "--candidate", light.name, *words]
+        words = {"inventory": lab, "runs": folder / "runs", "scenario": SCENARIO, "requirement": REQUIREMENT}
+        options = [f"--{name}={value}" for name, value in words.items()]
+        argv = [sys.executable, "-m", "daq_bench.rig", "qualify", "--yes", "--candidate", light.name, *options]
         done = subprocess.run(
             [*argv, "--influx-url", influx.start(PORT)], env={**os.environ, "DAQ_BENCH_LOCK_DIR": str(folder)},
             text=True, capture_output=True, timeout=1500, check=False,
@@ -329,16 +318,51 @@ def test_a_whole_qualification_of_an_el9_candidate(tmp_path: Path, monkeypatch: 
         (bundle,) = (
             one for one in (folder / "runs").iterdir() if (one / "run.json").is_file() and not one.is_symlink()
         )
-        account = json.loads((bundle / "run.json").read_text())
-        assert account["state"] == "finished", done.stdout + done.stderr
+        assert json.loads((bundle / "run.json").read_text())["state"] == "finished", done.stdout + done.stderr
         assert (bundle / "verdict.json").is_file()
-        assert account["candidate"]["os"].startswith("AlmaLinux 9")
-        assert json.loads((bundle / "facts/versions.json").read_text())["fio"] in light.command(f"{REAL_FIO} --version")
         watched = json.loads((bundle / "telemetry/summary.json").read_text())["points"]
         assert watched["rejected"] == watched["undelivered"] == 0 < watched["delivered"], watched  # through the relay
         assert light.settings() == before
-        assert "fio-3-1.noarch" in light.command("rpm --query fio")
         assert light.command("ls /opt/daq-storage-bench 2>/dev/null | wc -l") == "0\n"
+        yield light, bundle
+
+
+def test_a_whole_qualification_of_an_el9_candidate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dnf brings fio (a package that starts Debian's) in the run."""
+    (tmp_path / "made").mkdir()
+    made = make_rpms(tmp_path / "made", "fio-3", does=f'exec {REAL_FIO} "$@"')
+
+    def made_ready(light: LightCandidate) -> dict[str, Any]:
+        become_el9(light.container, made)
+        light.command(f"mv /usr/bin/fio {REAL_FIO}")
+        return {**light.entry(), "bench_install_packages": True}
+
+    with whole_qualification(monkeypatch, made_ready) as (light, bundle):
+        assert json.loads((bundle / "run.json").read_text())["candidate"]["os"].startswith("AlmaLinux 9")
+        assert json.loads((bundle / "facts/versions.json").read_text())["fio"] in light.command(f"{REAL_FIO} --version")
+        assert "fio-3-1.noarch" in light.command("rpm --query fio")
+
+
+@pytest.mark.parametrize(
+    ("suite", "system", "glibc", "python"),
+    [
+        ("trixie", "Debian GNU/Linux 13", "2.41", "3.13"),
+        ("jammy", "Ubuntu 22.04", "2.35", "3.10"),
+        ("noble", "Ubuntu 24.04", "2.39", "3.12"),
+    ],
+)
+def test_a_whole_qualification_of_a_candidate_of_another_release(
+    monkeypatch: pytest.MonkeyPatch, suite: str, system: str, glibc: str, python: str
+) -> None:
+    """Its own packages, systemd, libc and Python; the kernel is this machine's."""
+    if suite in UBUNTU and not UBUNTU_KEYS.exists():
+        pytest.skip(
+            f"Ubuntu's archive keys are not here: install package ubuntu-keyring, so that {UBUNTU_KEYS} is there"
+        )
+    with whole_qualification(monkeypatch, LightCandidate.entry, suite) as (light, bundle):
+        assert json.loads((bundle / "run.json").read_text())["candidate"]["os"].startswith(system)
+        assert light.command("getconf GNU_LIBC_VERSION") == f"glibc {glibc}\n"
+        assert light.command("python3 --version").startswith(f"Python {python}.")
 
 
 PROGRAMS = {

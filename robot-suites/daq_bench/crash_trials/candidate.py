@@ -38,11 +38,11 @@ def missing() -> str:
 
 
 class LightCandidate:
-    """`number` tells the candidates of this process apart. Made by `light_candidate`."""
+    """`number` tells the candidates of this process apart. `suite`: the system's, or this machine's. Made by `light_candidates`."""
 
-    def __init__(self, folder: Path, number: int, backing: Path | None = None) -> None:
+    def __init__(self, folder: Path, number: int, backing: Path | None = None, suite: str = "") -> None:
         self.name = f"light-{os.getpid()}-{number}"
-        self.folder, self.number = folder, number
+        self.folder, self.number, self.suite = folder, number, suite
         self.backing = backing or folder / "drive.img"
         self.loop = ""
         pid = os.getpid()
@@ -71,7 +71,7 @@ class LightCandidate:
         # With the drive's file, so that the bench sees what the drive lies on.
         seen = (f"--bind={self.loop}", f"--bind-ro={self.backing}")
         options = (f"--network-namespace-path=/run/netns/{self.namespace}", *seen)
-        self.container = Container(self.folder / "container", PACKAGES, self.address, options)
+        self.container = Container(self.folder / "container", PACKAGES, self.address, options, self.suite)
         self.container.start()
         # The kernel's settings are writable, and the one that all candidates would share is this candidate's alone.
         self.command(
@@ -145,10 +145,12 @@ class LightCandidate:
 
 
 @contextmanager
-def light_candidates(folder: Path, count: int, backing: Path | None = None) -> Iterator[list[LightCandidate]]:
+def light_candidates(
+    folder: Path, count: int, backing: Path | None = None, suite: str = ""
+) -> Iterator[list[LightCandidate]]:
     """Candidates for as long as the block lasts; removes first what a killed campaign has left of its networks."""
     remove_left_behind(LETTERS)
-    made = [LightCandidate(folder / f"light-{number}", number, backing) for number in range(count)]
+    made = [LightCandidate(folder / f"light-{number}", number, backing, suite) for number in range(count)]
     try:
         for one in made:
             one.start()
