@@ -64,7 +64,11 @@ def begun(runs: Path, name: str, ago_s: float = 0.0, **changes: Any) -> Bundle:
     moment = datetime.now(UTC) - timedelta(seconds=ago_s)
     bundle = Bundle.create(runs, name, "", "burst", now=lambda: moment)
     started = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    asked: dict[str, Any] = {"candidate": candidate(name), "scenario": scenario("burst", scale=0.5), "started_utc": started}
+    asked: dict[str, Any] = {
+        "candidate": candidate(name),
+        "scenario": scenario("burst", scale=0.5),
+        "started_utc": started,
+    }
     bundle.begin(some_run(**asked | changes))
     (bundle.path / "profiles" / "requirements").mkdir()
     for file in ("metrics.yml", "requirements/dune-snb.yml"):
@@ -131,7 +135,6 @@ def test_a_run_lives_as_long_as_its_process(tmp_path: Path) -> None:
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # nobody has waited for it yet: it has a number still
         dead = only(tmp_path)
-    assert dead == only(tmp_path) or dead.last_event_age_s != only(tmp_path).last_event_age_s
     assert (dead.state, dead.phase, dead.elapsed_s, dead.telemetry_age_s) == (DEAD, "provision", None, None)
     assert dead.next_step == (
         f"`daq-bench resume {bundle.path}` starts it again",
@@ -152,7 +155,9 @@ def test_whoever_holds_the_lock_for_something_else_does_not_drive_the_run(tmp_pa
         assert only(tmp_path).state == DEAD
 
 
-@pytest.mark.parametrize("words", ["", "\0\xff", "process 99999999999999: daq-bench qualify", "process -1: daq-bench qualify"])
+@pytest.mark.parametrize(
+    "words", ["", "\0\xff", "process 99999999999999: daq-bench qualify", "process -1: daq-bench qualify"]
+)
 def test_words_of_a_lock_that_no_bench_wrote_let_no_run_live(tmp_path: Path, words: str) -> None:
     begun(tmp_path, "server")
     lock_path("server").write_text(words, encoding="latin-1")
@@ -189,10 +194,14 @@ def test_phases_count_from_their_events_however_late_somebody_looks(tmp_path: Pa
         bundle.event("phase", "provision", "applying", step=1, steps=1)
         bundle._now = lambda: datetime.now(UTC) + timedelta(seconds=-20)
         bundle.event("phase", "block_scan", "block size 8 MiB", step=12, steps=14)
-        one = only(tmp_path)
-    assert (one.phase, one.phase_number, one.phases, one.step_number, one.steps) == ("block_scan", 2, 2, 12, 14)
+        onlooker = Onlooker(tmp_path, LAYOUT)
+        onlooker.look()
+        (one,) = onlooker.look()
+    assert (one.phase, one.step_number, one.steps) == ("block_scan", 12, 14)
     assert one.last_event_age_s == pytest.approx(20, abs=15)
-    assert (one.left_s, one.foreseen_s) == (None, None)  # this bundle says not what was asked for
+    assert (one.phase_number, one.phases, one.left_s, one.foreseen_s) == (
+        None,
+    ) * 4  # this bundle says not what was asked for
 
 
 def test_rates_backlog_and_losses_are_the_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,13 +211,20 @@ def test_rates_backlog_and_losses_are_the_records(tmp_path: Path, capsys: pytest
         bundle._now = lambda: datetime.now(UTC) - timedelta(seconds=60)
         bundle.event("phase", "snb_record", "record 2 of 3", step=2, steps=3)
         now_s = time.time()
-        bundle.workload_file.write_text("".join(record(i * 10**8, now_s - 2 + i / 10) for i in range(1, 21)), encoding="utf-8")
+        bundle.workload_file.write_text(
+            "".join(record(i * 10**8, now_s - 2 + i / 10) for i in range(1, 21)), encoding="utf-8"
+        )
         one = only(tmp_path)
-        assert one.rates_bytes_per_s == {"offered": pytest.approx(1e9, rel=1e-3), "stored": pytest.approx(0.9e9, rel=1e-3)}
+        assert one.rates_bytes_per_s == {
+            "offered": pytest.approx(1e9, rel=1e-3),
+            "stored": pytest.approx(0.9e9, rel=1e-3),
+        }
         assert one.demand_bytes_per_s == pytest.approx(10 * 5568 * 166000 * 0.5)
         assert (one.backlog_bytes, one.backlog_percent, one.busy, one.lost_superchunks) == (2 * 10**8, 25.0, 1, 3)
         assert (one.step_number, one.steps) == (2, 3)
-        bundle.workload_file.write_text("".join(record(i * 10**8, now_s - 32 + i / 10) for i in range(1, 21)), encoding="utf-8")
+        bundle.workload_file.write_text(
+            "".join(record(i * 10**8, now_s - 32 + i / 10) for i in range(1, 21)), encoding="utf-8"
+        )
         text = said(tmp_path, capsys)
     assert " ".join(text.split()).count("0:3") == 3, text  # rate, backlog and lost say how old they are
     assert "demand 4.621 GB/s" in " ".join(text.split())
@@ -218,13 +234,17 @@ def test_rates_backlog_and_losses_are_the_records(tmp_path: Path, capsys: pytest
 def test_a_record_of_an_earlier_step_is_none_of_this_one(tmp_path: Path) -> None:
     with holder("server"):
         bundle = begun(tmp_path, "server")
-        bundle.workload_file.write_text("".join(record(i * 10**8, time.time() - 90 + i / 10) for i in range(9)), encoding="utf-8")
+        bundle.workload_file.write_text(
+            "".join(record(i * 10**8, time.time() - 90 + i / 10) for i in range(9)), encoding="utf-8"
+        )
         bundle.event("phase", "snb_record", "trimming the file system", step=1, steps=1)
         one = only(tmp_path)
     assert (one.rates_bytes_per_s, one.backlog_bytes, one.lost_superchunks) == ({}, None, None)
 
 
-def temperature(device: str, degc: object, age_s: float, warning: object = None, measurement: str = "temperature") -> str:
+def temperature(
+    device: str, degc: object, age_s: float, warning: object = None, measurement: str = "temperature"
+) -> str:
     limit = "" if warning is None else f",warning_degc={warning}"
     return f"{measurement},device={device},label=Composite temperature_degc={degc}{limit} {int((time.time() - age_s) * 1e9)}\n"
 
@@ -235,8 +255,8 @@ def test_the_drive_nearest_to_its_own_limit_is_the_hottest(tmp_path: Path, capsy
         points = bundle.path / "telemetry" / "points.lp"
         points.write_text(
             temperature("nvme0n1", 69.0, 5, 70.0) + temperature("nvme0n1", 50.0, 0, 70.0) + temperature("nvme1n1", 60.0, 0, 90.0)
-            + temperature("sda", 99.0, 0, 70.0) + 'temperature,device=nvme1n1 temperature_degc="hot" 5\nnonsense\n\xff 99999999999999999999\n'
-            + "x y=1 9223372036854775807\n",
+            + temperature("sda", 99.0, 0, 70.0) + 'temperature,device=nvme1n1 temperature_degc="hot" 5\nnonsense\n'
+            + "\xff 99999999999999999999\nx y=1 9223372036854775807\n",
             encoding="latin-1",
         )  # fmt: skip
         hottest = only(tmp_path).hottest
@@ -262,7 +282,7 @@ def test_a_requirement_has_a_value_so_far_and_no_verdict(tmp_path: Path, capsys:
         text = " ".join(said(tmp_path, capsys).split())
         assert "so far SNB-01 No superchunk is lost during the record: 7, asked = 0" in text
         assert "not yet SNB-02, SNB-03" in text
-        assert not any(word in text for word in ("PASS", "FAIL", "missed", "met"))
+        assert {"PASS", "FAIL", "missed", "met"}.isdisjoint(text.split())
         (bundle.path / "results" / "snb_record.json").write_text('{"repetitions": [', encoding="utf-8")
         torn = onlooker.look()[0]
         assert {one.measured for one in torn.requirements} == {None}
@@ -295,6 +315,16 @@ def test_an_events_file_that_was_cut_is_read_again(tmp_path: Path) -> None:
         assert onlooker.look()[0].phase == "verify"
 
 
+def test_a_file_full_of_phases_is_read_soon(tmp_path: Path) -> None:
+    with holder("server"):
+        bundle = begun(tmp_path, "server")
+        line = (
+            '{{"time_utc": "2026-01-31T12:00:00.000Z", "kind": "phase", "source": "{}", "text": "x", "data": {{}}}}\n'
+        )
+        bundle.events_file.write_text("".join(line.format(number) for number in range(20_000)), encoding="utf-8")
+        assert only(tmp_path).step == "x"
+
+
 def _pipe(file: Path) -> None:
     os.mkfifo(file)
 
@@ -307,7 +337,9 @@ def _folder(file: Path) -> None:
     file.mkdir()
 
 
-@pytest.mark.parametrize("name", ["events.jsonl", "telemetry/points.lp", "telemetry/workload.lp", "results/snb_record.json"])
+@pytest.mark.parametrize(
+    "name", ["events.jsonl", "telemetry/points.lp", "telemetry/workload.lp", "results/snb_record.json"]
+)
 @pytest.mark.parametrize("make", [_pipe, _link, _folder])
 def test_what_is_no_plain_file_hangs_nobody(tmp_path: Path, name: str, make: Callable[[Path], None]) -> None:
     with holder("server"):
@@ -394,7 +426,9 @@ def test_ctrl_c_leaves_the_terminal_clean(tmp_path: Path, number: signal.Signals
         stack.callback(os.close, terminal)
         argv = [sys.executable, "-m", "daq_bench.rig", "watch", "--runs", str(tmp_path)]
         environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
-        process = stack.enter_context(subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs, env=environment))
+        process = stack.enter_context(
+            subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+        )
         stack.callback(process.kill)
         os.close(theirs)
         shown, deadline = b"", time.monotonic() + HANG_S
@@ -447,7 +481,12 @@ def test_a_real_run_is_watched_from_another_process_and_its_death_is_seen(tmp_pa
                 os.kill(pid, signal.SIGSTOP)
             stopped = time.monotonic()
             seen = watched(tmp_path / "runs")
-            assert (seen["state"], seen["candidate"], seen["scenario"], seen["scale"]) == (GOING_ON, "this-machine", "short", 0.01)
+            assert (seen["state"], seen["candidate"], seen["scenario"], seen["scale"]) == (
+                GOING_ON,
+                "this-machine",
+                "short",
+                0.01,
+            )
             assert (seen["phase"], seen["phase_number"], seen["phases"]) == ("snb_record", 3, 7)
             assert seen["step"].startswith("record 1 of 1")
             assert seen["demand_bytes_per_s"] == pytest.approx(92428800)
@@ -471,7 +510,9 @@ def test_a_real_run_is_watched_from_another_process_and_its_death_is_seen(tmp_pa
     resume = dead["next_step"][0].split("`")[1].split()
     assert (resume[:2], resume[2]) == (["daq-bench", "resume"], str((tmp_path / "runs" / "latest").resolve()))
     mend = dead["next_step"][1].split("`")[1].split()
-    done = subprocess.run([sys.executable, "-m", "daq_bench.rig", *mend[1:]], capture_output=True, text=True, timeout=HANG_S, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "daq_bench.rig", *mend[1:]], capture_output=True, text=True, timeout=HANG_S, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert settings_now() == before
 

@@ -81,7 +81,9 @@ def holder_since_s(candidate: str, what: str) -> float | None:
     path = lock_path(candidate)
     try:
         found = re.match(rf"process (\d{{1,9}}): {re.escape(what)}", read_text(path.parent, path.name, "replace"))
-        if not found or not Path(f"/proc/{found[1]}/cmdline").read_bytes():  # of a process that has ended and was not waited for
+        if (
+            not found or not Path(f"/proc/{found[1]}/cmdline").read_bytes()
+        ):  # of a process that has ended and was not waited for
             return None
     except (BenchError, OSError):
         return None

@@ -41,9 +41,9 @@ def watch(options: argparse.Namespace) -> int:
     if options.runs and not folder.is_dir():
         why = "it is a file" if folder.exists() else "there is no such folder"
         raise BenchError(f"{folder} holds no runs ({why}). Name the folder that `daq-bench qualify --runs` was given")
-    onlooker = Onlooker(folder.absolute(), Layout())
+    onlooker = Onlooker(Path(shown(folder.absolute())), Layout())
     if options.json:
-        print_document(options, {"runs": [{**asdict(one), "backlog_percent": one.backlog_percent} for one in onlooker.look()]})
+        print_document(options, {"runs": [asdict(one) for one in onlooker.look()]})
         return 0
     console = Console()
     console = console if console.is_terminal else Console(width=WIDTH)
@@ -91,7 +91,8 @@ def _page(sights: Sequence[Sight]) -> Group:
             table.add_row(Text(label, style=style), Text(printable(text), style=style, overflow="fold"))
         where = f", target {one.target}" if one.target else ""
         head = f"{one.candidate}{where}: {one.scenario} at scale {one.scale:g}" if one.candidate else one.run
-        parts += [*([Text()] if parts else []), Text(printable(head), style="bold"), table]
+        parts += [Text()] if parts else []
+        parts += [Text(printable(head), style="bold"), table]
     return Group(*parts)
 
 
@@ -103,7 +104,7 @@ def _rows(one: Sight) -> Iterator[tuple[str, str]]:
         yield "phase", f"{one.phase}{place}{f': {one.step}' if one.step else ''}"
     if one.state == DEAD:
         age = "" if one.last_event_age_s is None else f"; its last event is {clock(one.last_event_age_s)} old"
-        yield "DEAD", f"no process drives it any more{age}"
+        yield "DEAD", f"no process of this machine drives it any more{age}"
         yield from (("next", step) for step in one.next_step)
     if one.state == GOING_ON:
         yield from _live_rows(one)
@@ -143,4 +144,4 @@ def _old(age_s: float | None, period_s: float) -> str:
     return f", {clock(age_s)} ago" if age_s is not None and age_s > OLD_PERIODS * period_s else ""
 
 
-COMMANDS = {"watch": Command("show the runs that are going on: rate, backlog, temperature, requirements so far", _add_watch, watch)}
+COMMANDS = {"watch": Command("show the runs that are going on", _add_watch, watch)}

@@ -20,7 +20,8 @@ from daq_bench.bench_model.bundle.line_protocol import Point, parse_line
 from daq_bench.bench_model.bundle.provenance import MANIFEST, REPORTS_MANIFEST
 from daq_bench.bench_model.bundle.telemetry_files import OWN, POINTS_FILE
 from daq_bench.bench_model.documents.run import Run
-from daq_bench.bench_model.evidence.measured import measure
+from daq_bench.bench_model.evidence.measured import Measured, measure
+from daq_bench.bench_model.profiles.requirements import Requirement
 from daq_bench.bench_model.statistics.repetitions import judged_value
 from daq_bench.bench_model.verdict.judging import Profiles, profiles_of
 from daq_bench.bench_model.verdict.verdict import bounds
@@ -36,6 +37,7 @@ from daq_bench.rig.telemetry.agent import PERIOD_S
 RUNS_MAX = 500  # the newest by name, which begins with the time
 EVENTS_BYTES_MAX = 4 << 20  # of one look
 RESULT_BYTES_MAX = 16 << 20
+PHASES_MAX = 64
 DRIVES_OWN_PERIOD_S = 10.0  # the least between two questions to a drive (agents: SLOW_PERIOD_S)
 CLOCK_S = 2.0  # by which a process's begin is known
 CLOCKS_APART_S = 60.0  # a candidate's clock and ours
@@ -79,8 +81,8 @@ class Sight:
     scenario: str = ""
     scale: float | None = None
     phase: str = ""
-    phase_number: int = 0
-    phases: int = 0
+    phase_number: int | None = None
+    phases: int | None = None
     step: str = ""
     step_number: int | None = None
     steps: int | None = None
@@ -92,6 +94,7 @@ class Sight:
     rates_age_s: float | None = None
     demand_bytes_per_s: float | None = None
     backlog_bytes: int | None = None
+    backlog_percent: float | None = None  # of the buffer
     buffer_bytes: int | None = None
     busy: int | None = None
     lost_superchunks: int | None = None
@@ -102,13 +105,9 @@ class Sight:
     next_step: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
 
-    @property
-    def backlog_percent(self) -> float | None:
-        return None if self.backlog_bytes is None or not self.buffer_bytes else 100 * self.backlog_bytes / self.buffer_bytes
-
 
 class Onlooker:
-    """Looks at the runs in one folder, again and again. What has ended, and what was read of a run before, is not read twice."""
+    """Looks at the runs in one folder, again and again, and reads no ended run twice."""
 
     def __init__(self, runs: Path, layout: Layout) -> None:
         self._runs, self._layout = runs, layout
@@ -116,11 +115,13 @@ class Onlooker:
         self._followed: dict[str, _Followed] = {}
 
     def look(self) -> list[Sight]:
-        """The runs that are going on, or that a killed process left unfinished; of a candidate only the newest run can be either. Raises
-        OSError where the folder cannot be listed."""
+        """The runs that are going on, or that a killed process left unfinished; only a candidate's newest run can be either. Raises OSError
+        where the folder cannot be listed."""
         if not self._runs.exists():
             return []
-        names = sorted((one.name for one in self._runs.iterdir() if one.is_dir() and not one.is_symlink()), reverse=True)
+        names = sorted(
+            (one.name for one in self._runs.iterdir() if one.is_dir() and not one.is_symlink()), reverse=True
+        )
         seen: set[str] = set()
         found = [sight for name in names[:RUNS_MAX] for sight in self._look_at(name, seen)]
         return found[::-1]
@@ -132,14 +133,16 @@ class Onlooker:
         path = self._runs / name
         try:
             run = Bundle.open(path).run if (path / RUN).exists() else None
-            if run is None or run.candidate.name in seen:
+            if run is None:
                 return
-            seen.add(run.candidate.name)
             since_s = holder_since_s(run.candidate.name, DRIVES_A_RUN)
             is_driven = since_s is not None and since_s <= run.started.timestamp() + CLOCK_S
-            if (path / REPORTS_MANIFEST).exists() or ((path / MANIFEST).exists() and not (is_driven and run.state == "finished")):
+            is_rendering = is_driven and run.state == "finished" and not (path / REPORTS_MANIFEST).exists()
+            if run.candidate.name in seen or ((path / MANIFEST).exists() and not is_rendering):
                 self._ended[name] = run.candidate.name
+                seen.add(run.candidate.name)
                 return
+            seen.add(run.candidate.name)
             followed = self._followed.get(name) or _Followed(Bundle(path, run), self._layout)
             self._followed[name] = followed
             yield followed.sight(Bundle(path, run), is_driven)
@@ -152,36 +155,41 @@ class _Followed:
 
     def __init__(self, bundle: Bundle, layout: Layout) -> None:
         self._bundle = bundle
-        self._clock_s = bundle.run.started.timestamp()
+        self._clock_s = self._last_event_s = bundle.run.started.timestamp()
         phases, self._foreseen_s = _foreseen(bundle, layout)
-        self._plan = Plan(phases, now=lambda: self._clock_s)
+        self._plan, self._is_planned = Plan(phases, now=lambda: self._clock_s), bool(phases)
         self._offset = self._no_events = 0
         self._profiles: Profiles | None = None
-        self._results: dict[str, tuple[tuple[int, int], Document | None]] = {}
+        self._versions: dict[str, tuple[int, int]] = {}
+        self._so_far: tuple[SoFar, ...] = ()
+        self._torn: list[str] = []
 
     def sight(self, bundle: Bundle, is_driven: bool) -> Sight:
         self._bundle, run, now_s, faults = bundle, bundle.run, time.time(), list[str]()
         common = Sight(
             bundle.id, GOING_ON, run.candidate.name, run.target.name, run.scenario.id, run.scenario.scale, foreseen_s=self._foreseen_s
         )  # fmt: skip
-        for read in (self._read_events, self._read_profiles):
+        for read in (self._read_events, self._read_requirements):
             try:
                 read()
-            except (BenchError, FileNotFoundError) as error:
+            except FileNotFoundError:  # the run has not come to it yet
+                continue
+            except BenchError as error:
                 faults.append(in_words(error))
+        faults += self._torn
         if self._no_events:
             faults.append(f"{self._no_events} lines of events.jsonl are no events; they are left out")
-        last_event_age_s, self._clock_s = max(0.0, now_s - self._clock_s), now_s
+        self._clock_s = now_s
         seen = Observer(bundle, self._plan, live=run.candidate.connection == "local", glance=True).snapshot()
-        number, phases = self._plan.place()
+        number, phases = self._plan.place() if self._is_planned else (None, None)
         step_number, steps = seen.place or (None, None)
         common = replace(
             common, phase=seen.phase, phase_number=number, phases=phases, step=seen.step, step_number=step_number, steps=steps,
-            last_event_age_s=last_event_age_s, requirements=tuple(self._so_far(run, faults)), faults=tuple(faults),
+            last_event_age_s=max(0.0, now_s - self._last_event_s), requirements=self._so_far, faults=tuple(faults),
         )  # fmt: skip
         if not is_driven:
             return replace(common, state=DEAD, next_step=_next_step(run, bundle.path))
-        period_s = _period_s(run)
+        period_s, buffer = _period_s(run), seen.buffer_bytes or run.candidate.transient_buffer_bytes
         points = last_lines(bundle.path / OWN / POINTS_FILE, GLANCE_BYTES)
         return replace(
             common,
@@ -191,7 +199,8 @@ class _Followed:
             rates_age_s=_age_s(seen.measured_ns, now_s),
             demand_bytes_per_s=run.demand.offered_bytes_per_s if run.demand else None,
             backlog_bytes=seen.backlog_bytes,
-            buffer_bytes=seen.buffer_bytes or run.candidate.transient_buffer_bytes,
+            backlog_percent=None if seen.backlog_bytes is None or not buffer else 100 * seen.backlog_bytes / buffer,
+            buffer_bytes=buffer,
             busy=seen.busy,
             lost_superchunks=seen.lost,
             hottest=_hottest(points, [drive.name for drive in run.target.drives], period_s, now_s),
@@ -212,39 +221,44 @@ class _Followed:
             event = event_of(line)
             self._no_events += event is None
             if event:
-                self._clock_s = event.time.timestamp()
-                if event.kind == "phase":
+                self._clock_s = self._last_event_s = event.time.timestamp()
+                if event.kind == "phase" and (len(names := self._plan.names()) < PHASES_MAX or event.source in names):
                     self._plan.expect(event.source)
                     self._plan.begin(event.source)
 
-    def _read_profiles(self) -> None:
-        self._profiles = self._profiles or profiles_of(self._bundle.path, self._bundle.run.requirement.id)
-
-    def _so_far(self, run: Run, faults: list[str]) -> Iterator[SoFar]:
-        asked, metrics = (self._profiles[0].requirements, self._profiles[1]) if self._profiles else ((), {})
-        results = {metrics[one.metric].file: self._result(metrics[one.metric].file, faults) for one in asked}
-        there = {name: found for name, found in results.items() if found is not None}
-        for one in asked:
-            measured = measure(one, metrics[one.metric], there)
-            strata = [judged_value(part.values, one.statistic) for part in measured.by_stratum().values()] if measured.values else []
-            worst = (max if one.comparison == "at_most" else min)(strata, default=None)
-            yield SoFar(one.id, one.text, one.severity, worst, one.comparison, bounds(one, run)[1], one.unit)
-
-    def _result(self, name: str, faults: list[str]) -> Document | None:
-        """The result as far as it is written; each version of it is read once."""
-        try:
-            found = (self._bundle.path / name).stat()
-        except OSError:
-            return None
-        version = found.st_mtime_ns, found.st_size
-        if name not in self._results or self._results[name][0] != version:
-            document = None
+    def _read_requirements(self) -> None:
+        """Reads results when one of them has changed: they may be large."""
+        run = self._bundle.run
+        self._profiles = self._profiles or profiles_of(self._bundle.path, run.requirement.id)
+        asked, metrics = self._profiles[0].requirements, self._profiles[1]
+        files = sorted({metrics[one.metric].file for one in asked})
+        versions = {file: found for file in files if (found := _version(self._bundle.path / file))}
+        if versions == self._versions and self._so_far:
+            return
+        results: dict[str, Document] = {}
+        self._versions, self._torn = versions, []
+        for file in versions:
             try:
-                document = parse_json(read_bytes(self._bundle.path, name, RESULT_BYTES_MAX), name)
+                document = parse_json(read_bytes(self._bundle.path, file, RESULT_BYTES_MAX), file)
+                results |= {file: document} if isinstance(document, dict) else {}
             except (BenchError, OSError) as error:
-                faults.append(in_words(error))
-            self._results[name] = version, document if isinstance(document, dict) else None
-        return self._results[name][1]
+                self._torn.append(in_words(error))
+        self._so_far = tuple(_so_far(one, measure(one, metrics[one.metric], results), run) for one in asked)
+
+
+def _version(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.lstat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _so_far(asked: Requirement, measured: Measured, run: Run) -> SoFar:
+    """The value of the worst stratum, as the judge takes it."""
+    values = [judged_value(part.values, asked.statistic) for part in measured.by_stratum().values() if part.values]
+    worst = (max if asked.comparison == "at_most" else min)(values, default=None)
+    return SoFar(asked.id, asked.text, asked.severity, worst, asked.comparison, bounds(asked, run)[1], asked.unit)
 
 
 def _foreseen(bundle: Bundle, layout: Layout) -> tuple[list[tuple[str, float]], float | None]:
@@ -277,7 +291,7 @@ def _age_s(time_ns: int | None, now_s: float) -> float | None:
 
 
 def _newest_ns(lines: list[str], now_s: float) -> int | None:
-    """The last line may not be the newest: a span is written when it ends, and has the time at which it began. A time to come is none."""
+    """The last line may not be the newest: a span is written at its end, with the time of its begin. Times to come do not count."""
     stamps = (line.rpartition(" ")[2] for line in lines)
     times = (int(stamp) for stamp in stamps if stamp.isascii() and stamp.isdigit() and len(stamp) < 20)
     return max((one for one in times if one <= (now_s + CLOCKS_APART_S) * 1e9), default=None)
@@ -303,7 +317,7 @@ def _warmth(drive: str, points: list[Point], period_s: float, now_s: float) -> I
         found = from_points(own, [drive])
     except (ValueError, TypeError):  # a limit or a temperature that is a text
         return
-    degc = found.max_degC if found.max_degC is not None else found.hottest_sensor and found.hottest_sensor.degC
+    degc = found.hottest_sensor.degC if found.max_degC is None and found.hottest_sensor else found.max_degC
     if degc is None:
         return
     newest = max(own, key=lambda point: point.time_ns)

@@ -134,7 +134,7 @@ class Plan:
 
 
 def last_lines(path: Path, at_most: int = TAIL_BYTES) -> list[str]:
-    """The whole lines within the last bytes of a growing file; none of what is no plain file."""
+    """The whole lines within the last bytes of a growing file; an empty list for anything but a plain file."""
     try:
         with open_file(path.parent, path.name, SPOOL_BYTES_MAX) as file:
             begin = max(0, file.seek(0, 2) - at_most)
@@ -147,7 +147,7 @@ def last_lines(path: Path, at_most: int = TAIL_BYTES) -> list[str]:
 
 
 def event_of(line: str | bytes) -> Event | None:
-    """The event in a line of events.jsonl; None for a line that is none."""
+    """The event in a line of events.jsonl; None for any other line."""
     try:
         return read(parse_json(line.encode() if isinstance(line, str) else line, "the line"), Event, "the line")
     except BenchError:
