@@ -170,13 +170,18 @@ def test_two_runs_at_once_and_none_that_has_ended(tmp_path: Path, capsys: pytest
     seal_evidence(ended.path)
     seal_reports(ended.path)
     with holder("one"), holder("two"):
+        lost = [{"condition": "fresh", "minidaq": {"superchunks": {"lost": 7}}}]
         for name in ("one", "two"):
-            begun(tmp_path, name).event("phase", "identity", f"comparing {name}", step=1, steps=1)
+            bundle = begun(tmp_path, name)
+            bundle.event("phase", "identity", f"comparing {name}", step=1, steps=1)
+            bundle.write("results/snb_record.json", {"repetitions": lost})
         assert {one.candidate: (one.state, one.step) for one in sights(tmp_path)} == {
             "one": (GOING_ON, "comparing one"),
             "two": (GOING_ON, "comparing two"),
         }
         text = said(tmp_path, capsys)
+    so_far = [line.rstrip() for line in text.splitlines() if line.startswith("so far")]
+    assert so_far == ["so far     SNB-01 7, asked = 0"] * 2  # without its words: they share the screen
     assert "one: burst at scale 0.5" in text
     assert "two: burst at scale 0.5" in text
     assert "three" not in text
@@ -229,6 +234,30 @@ def test_rates_backlog_and_losses_are_the_records(tmp_path: Path, capsys: pytest
     assert " ".join(text.split()).count("0:3") == 3, text  # rate, backlog and lost say how old they are
     assert "demand 4.621 GB/s" in " ".join(text.split())
     assert "3 superchunks of the present record, 0:3" in text
+
+
+def test_records_of_a_candidate_behind_ssh_come_with_its_telemetry(tmp_path: Path) -> None:
+    with holder("server"):
+        bundle = begun(tmp_path, "server", candidate=candidate("server", connection="ssh"))
+        bundle.event("phase", "snb_record", "record 1 of 1", step=1, steps=1)
+        other = f"cpu,core=total,host=server busy_fraction=0.5 {time.time_ns()}\n" * 50
+        lines = (record(i * 10**8, time.time() + i / 10) + other for i in range(1, 12))
+        (bundle.path / "telemetry" / "points.lp").write_text("".join(lines), encoding="utf-8")
+        one = only(tmp_path)
+    assert one.rates_bytes_per_s["offered"] == pytest.approx(1e9, rel=1e-3)
+    assert (one.lost_superchunks, one.backlog_bytes) == (3, 110_000_000)
+
+
+def test_during_a_scan_the_drives_counters_are_the_rate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with holder("server"):
+        bundle = begun(tmp_path, "server", target=target(drive("vda"), device=drive("vda")))
+        bundle.event("phase", "block_scan", "block size 8 MiB", step=12, steps=14)
+        points = bundle.path / "telemetry" / "points.lp"
+        line = "block_device,device=vda,host=server written_bytes_per_s=2.5e9 {}\n"
+        points.write_text(line.format(time.time_ns()), encoding="utf-8")
+        assert only(tmp_path).rates_bytes_per_s == {"vda writes": 2.5e9}
+        points.write_text(line.format(time.time_ns() - 70 * 10**9), encoding="utf-8")
+        assert "vda writes 2.500 GB/s, 1:1" in said(tmp_path, capsys)
 
 
 def test_a_record_of_an_earlier_step_is_none_of_this_one(tmp_path: Path) -> None:

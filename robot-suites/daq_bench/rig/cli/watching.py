@@ -86,7 +86,7 @@ def _page(sights: Sequence[Sight]) -> Group:
     parts: list[Text | Table] = []
     for one in sights:
         table = Table.grid(padding=(0, 2))
-        for label, text in _rows(one):
+        for label, text in _rows(one, brief=len(sights) > 1):
             style = STYLES.get(label, "")
             table.add_row(Text(label, style=style), Text(printable(text), style=style, overflow="fold"))
         where = f", target {one.target}" if one.target else ""
@@ -96,8 +96,8 @@ def _page(sights: Sequence[Sight]) -> Group:
     return Group(*parts)
 
 
-def _rows(one: Sight) -> Iterator[tuple[str, str]]:
-    """What is said of one run, by label."""
+def _rows(one: Sight, *, brief: bool) -> Iterator[tuple[str, str]]:
+    """What is said of one run, by label; briefly where several share the screen."""
     yield "run", one.run
     if one.candidate:
         place = f" ({one.phase_number} of {one.phases})" if one.phase_number else ""
@@ -108,10 +108,13 @@ def _rows(one: Sight) -> Iterator[tuple[str, str]]:
         yield from (("next", step) for step in one.next_step)
     if one.state == GOING_ON:
         yield from _live_rows(one)
-    measured = [so_far for so_far in one.requirements if so_far.measured is not None]
-    for so_far in measured:
-        value, bound = (quantity(number, so_far.unit) for number in (so_far.measured or 0.0, so_far.bound))
-        yield "so far", f"{so_far.id} {so_far.text}: {value}, asked {SIGNS[so_far.comparison]} {bound}"
+    measured = []
+    for so_far in one.requirements:
+        if so_far.measured is not None:
+            value, bound = quantity(so_far.measured, so_far.unit), quantity(so_far.bound, so_far.unit)
+            text = "" if brief else f" {so_far.text}:"
+            measured.append(f"{so_far.id}{text} {value}, asked {SIGNS[so_far.comparison]} {bound}")
+    yield from (("so far", text) for text in (["; ".join(measured)] if brief and measured else measured))
     if missing := [so_far.id for so_far in one.requirements if so_far.measured is None]:
         yield "not yet", ", ".join(missing)
     yield from (("fault", text) for text in one.faults)
