@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from test_qualify import command, settings_now
 
 from daq_bench.bench_model.base.load import Demand
 from daq_bench.bench_model.documents.run import DemandOfRun
-from daq_bench.crash_trials.processes import inside
+from daq_bench.crash_trials.processes import inside, words_of
 from daq_bench.rig.base.bundle import Bundle, now_utc
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.lock import exclusive, lock_path
@@ -496,17 +496,19 @@ def test_whoever_watches_is_told_that_the_last_run_has_ended(tmp_path: Path) -> 
 @pytest.mark.integration
 def test_a_real_run_is_watched_from_another_process_and_its_death_is_seen(tmp_path: Path, disk: Path) -> None:
     """All processes of the run are stopped in its record, so that the look has its time however slow the machine is."""
-    before = settings_now()
+    before, children = settings_now(), dict[int, str]()
+    deadline = time.monotonic() + HANG_S
     argv = command(tmp_path, disk, "http://127.0.0.1:1", "--scale", "0.01", "--duration", "20")
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
         try:
-            onlooker, deadline, found = Onlooker(tmp_path / "runs", LAYOUT), time.monotonic() + HANG_S, list[Sight]()
+            onlooker, found = Onlooker(tmp_path / "runs", LAYOUT), list[Sight]()
             while not (found and "stored" in found[0].rates_bytes_per_s and found[0].telemetry_age_s is not None):
                 assert run.poll() is None, run.communicate()[1]
                 assert time.monotonic() < deadline, found
                 time.sleep(0.2)
                 found = onlooker.look()
-            for pid in (run.pid, *inside(run.pid)):
+            children.update(inside(run.pid))
+            for pid in (run.pid, *children):
                 os.kill(pid, signal.SIGSTOP)
             stopped = time.monotonic()
             seen = watched(tmp_path / "runs")
@@ -533,7 +535,13 @@ def test_a_real_run_is_watched_from_another_process_and_its_death_is_seen(tmp_pa
             assert later["telemetry_age_s"] > 3 * later["period_s"]
         finally:
             run.kill()
+            for pid in children:  # they have been told to end with their parent, and do so when they go on
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
             run.communicate(timeout=HANG_S)
+    while any(words_of(pid) == words for pid, words in children.items()):
+        assert time.monotonic() < deadline, children
+        time.sleep(0.1)
     dead = watched(tmp_path / "runs")
     assert (dead["state"], dead["phase"], dead["rates_bytes_per_s"]) == (DEAD, "snb_record", {})
     resume = dead["next_step"][0].split("`")[1].split()
