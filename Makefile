@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 
 TARGETS := help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden coverage mutants writable packages packages-test \
     packages-virtual apt apt-test python \
-    influxd influxd2 test-influx2 test-systems soak fuzz build native native-portable agent qualify plan resume bench bench-table self-qualify samples \
+    influxd influxd2 test-influx2 test-systems soak fuzz build native native-portable agent qualify plan resume watch bench bench-table self-qualify samples \
     crash-trials check slow test study audit lint lint-docs lint-python lint-types lint-imports lint-robot lint-ansible \
     lint-collection collection keywords-doc lint-shell lint-native validate provision verify restore unlock tables site export-metrics \
     history gather report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start \
@@ -120,6 +120,9 @@ plan: python ##1 say what a qualification costs, and whether it can end in PASS
 
 resume: setup ##1 start the interrupted run RUN again, with what it was asked for
 	@$(RIG) resume $(RUN_OR_LATEST) $(call option,--influx-url,INFLUX_URL) $(call switch,--yes,YES)
+
+watch: python ##1 show the runs that are going on, those in RUNS=FOLDER
+	@$(RIG) watch $(call option,--runs,RUNS) $(call switch,--once,ONCE) $(call switch,--json,JSON)
 
 bench: packages python native agent influxd ##3 measure the bench itself: daqwriter, agent, hot store, reports, fleets
 	@$(RIG) bench $(call option,--parts,PARTS) $(call switch,--quick,QUICK) $(call option,--scratch,BENCH_DIR)

@@ -7,15 +7,15 @@ from daq_bench.bench_model.verdict.decision import UNDECIDED
 
 DIGITS = (4, 6, 9, 12, 17)  # significant ones; the last tell any two numbers apart
 WHILE = ", while "
+SIGNS = {"at_least": ">=", "at_most": "<=", "equal": "="}
 
 
 def sentence(judgement: Judgement) -> str:
     """`SNB-01 No superchunk is lost: measured 3, bound = 0`."""
     if judgement.measured is None:
         return f"{judgement.id} {judgement.text}: {judgement.reason}"
-    sign = {"at_least": ">=", "at_most": "<=", "equal": "="}[judgement.comparison]
     measured, bound = _told_apart(judgement.measured, judgement.scaled_bound, judgement.unit)
-    text = f"{judgement.id} {judgement.text}: measured {measured}, bound {sign} {bound}"
+    text = f"{judgement.id} {judgement.text}: measured {measured}, bound {SIGNS[judgement.comparison]} {bound}"
     if judgement.outcome == "FAIL":
         return text + "".join(judgement.reason.partition(WHILE)[1:])
     if judgement.decision != UNDECIDED:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import time
 import urllib.parse
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from daq_bench.bench_model.base.errors import RefusedError, in_words
+from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
+from daq_bench.bench_model.bundle.files import read_text
 from daq_bench.bench_model.profiles.candidates import Candidate
-from daq_bench.rig.on_candidate.machine_lock import LockError, age, lock_folder, opened, user_name
+from daq_bench.rig.on_candidate.machine_lock import LockError, age, began, lock_folder, opened, user_name
 
 
 def lock_path(candidate: str) -> Path:
@@ -70,6 +72,24 @@ def exclusive(candidate: str, what: str, subject: str = "candidate") -> Iterator
             file.write(f"process {os.getpid()}: {what}, of {user_name()}\n")
             file.flush()
         yield
+
+
+def holder_since_s(candidate: str, what: str) -> float | None:
+    """When the process began that took the candidate's lock last, to do `what`; s since 1970 UTC. None where it is gone. Takes no lock.
+
+    Whoever compares it with what the process did finds out a number that the kernel has given to another process since."""
+    path = lock_path(candidate)
+    try:
+        found = re.match(rf"process (\d{{1,9}}): {re.escape(what)}", read_text(path.parent, path.name, "replace"))
+        if (
+            not found or not Path(f"/proc/{found[1]}/cmdline").read_bytes()
+        ):  # of a process that has ended and was not waited for
+            return None
+    except (BenchError, OSError):
+        return None
+    ticks = began(int(found[1])).rpartition(":")[2]
+    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(ticks) / os.sysconf("SC_CLK_TCK") if ticks else None
+    return None if age_s is None else time.time() - age_s
 
 
 def _only_readable(handle: int) -> bool:

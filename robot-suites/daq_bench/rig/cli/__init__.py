@@ -22,7 +22,7 @@ from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.verdict import verdict as outcomes
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.terminal import printable, printable_lines
-from daq_bench.rig.cli import bundles, candidate, discovery, nights, planning, profiles, runs, server
+from daq_bench.rig.cli import bundles, candidate, discovery, nights, planning, profiles, runs, server, watching
 from daq_bench.rig.cli.arguments import Command, require_checkout
 from daq_bench.rig.cli.candidate import FirmwareLeftError
 from daq_bench.rig.cli.completion import NAME, SHELLS, completion
@@ -33,6 +33,7 @@ LINK_LOOP = "Symlink loop from"  # how pathlib begins the error of a path that l
 # In the order of the help.
 COMMANDS = {
     **runs.COMMANDS,
+    **watching.COMMANDS,
     **planning.COMMANDS,
     **candidate.COMMANDS,
     **discovery.COMMANDS,

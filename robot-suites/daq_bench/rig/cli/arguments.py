@@ -135,8 +135,14 @@ def say(options: argparse.Namespace, text: str) -> None:
 
 
 def print_document(options: argparse.Namespace, document: object) -> None:
+    """No character of it moves a terminal's cursor: JSON has an escape for each."""
     if options.json:
-        print(json.dumps(document, indent=1, ensure_ascii=False))
+        lines = json.dumps(document, indent=1, ensure_ascii=False).split("\n")
+        print("\n".join(line if line.isprintable() else _escaped(line) for line in lines))
+
+
+def _escaped(text: str) -> str:
+    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
 
 
 def add_inventory(command: argparse.ArgumentParser) -> None:

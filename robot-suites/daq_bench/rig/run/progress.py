@@ -4,7 +4,6 @@ On a terminal it redraws in place; elsewhere (a log, CI) it prints a line per ph
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 import time
@@ -13,14 +12,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.bundle.files import SPOOL_BYTES_MAX, open_file, parse_json
 from daq_bench.bench_model.bundle.line_protocol import Point, parse_line
+from daq_bench.bench_model.bundle.telemetry_files import OWN, POINTS_FILE
+from daq_bench.bench_model.documents.events import Event
+from daq_bench.bench_model.documents.struct import read
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.terminal import printable, say
 from daq_bench.rig.workloads.registry import WORKLOADS
@@ -28,6 +31,7 @@ from daq_bench.rig.workloads.registry import WORKLOADS
 REFRESH_S = 0.25
 LOG_EVERY_S = 10.0
 TAIL_BYTES = 8192
+GLANCE_BYTES = 1 << 20  # 20 s of telemetry of a server with many drives
 # A line of the log under way; the output that takes its place has no such prefix.
 # Ansible's own task at the head of each role ends with the role's description, in words enough for a line of this file.
 TASK = re.compile(
@@ -35,6 +39,7 @@ TASK = re.compile(
 )
 STALE_NS = 1.5e9  # a record that is older belongs to an earlier phase
 REMOTE_STALE_NS = 5e9  # the agent's period, the mirror and the clocks' difference come on top
+CLOCKS_NS = 2e9  # a candidate's clock may be behind ours
 
 
 @dataclass
@@ -49,7 +54,9 @@ class Phase:
 
 @dataclass
 class Snapshot:
-    """The values that the display shows. Rates in B/s, amounts in B; None: unknown at this moment."""
+    """The values that the display shows. Rates in B/s, amounts in B; None: unknown at this moment.
+
+    `place`: the step's number and how many there are; `measured_ns`: when the rates and amounts were measured, ns since 1970 UTC."""
 
     phase: str
     step: str
@@ -59,6 +66,9 @@ class Snapshot:
     backlog_bytes: int | None = None
     busy: int | None = None
     lost: int | None = None
+    buffer_bytes: int | None = None
+    place: tuple[int, int] | None = None
+    measured_ns: int | None = None
 
     def line(self) -> str:
         parts = [f"{self.phase}: {self.step}" if self.step else self.phase]
@@ -104,6 +114,11 @@ class Plan:
         running = [phase.name for phase in self._phases if phase.started is not None and phase.ended is None]
         return running[-1] if running else "starting"
 
+    def place(self) -> tuple[int, int]:
+        """The running phase's number, 0 before the first, and how many there are."""
+        names = [phase.name for phase in self._phases]
+        return (names.index(self.current()) + 1 if self.current() in names else 0, len(names))
+
     def names(self) -> set[str]:
         return {phase.name for phase in self._phases}
 
@@ -121,27 +136,38 @@ class Plan:
         return left
 
 
-def last_lines(path: Path) -> list[str]:
-    """The whole lines within the last 8 KiB of a growing file."""
+def last_lines(path: Path, at_most: int = TAIL_BYTES) -> list[str]:
+    """The whole lines within the last bytes of a growing file; an empty list for anything but a plain file."""
     try:
-        with path.open("rb") as file:
-            begin = max(0, path.stat().st_size - TAIL_BYTES)
+        with open_file(path.parent, path.name, SPOOL_BYTES_MAX) as file:
+            begin = max(0, file.seek(0, 2) - at_most)
             file.seek(begin)
-            text = file.read().decode("utf-8", "replace")
-    except FileNotFoundError:
+            text = file.read(at_most).decode("utf-8", "replace")
+    except (FileNotFoundError, BenchError):
         return []
     lines = text.split("\n")
     return lines[1:-1] if begin else lines[:-1]
 
 
+def event_of(line: str | bytes) -> Event | None:
+    """The event in a line of events.jsonl; None for any other line."""
+    try:
+        return read(parse_json(line.encode() if isinstance(line, str) else line, "the line"), Event, "the line")
+    except BenchError:
+        return None
+
+
 class Observer:
     """Reads the tails of a bundle's files into snapshots."""
 
-    def __init__(self, bundle: Bundle, plan: Plan, live: bool = True) -> None:
-        """`live`: the tools write into the bundle itself. Otherwise their records come with the agent's, seconds later."""
+    def __init__(self, bundle: Bundle, plan: Plan, live: bool = True, glance: bool = False) -> None:
+        """`live`: the tools write into the bundle itself. Otherwise their records come with the agent's, seconds later. `glance`: somebody
+        looks now and then, and sees the last values of the running step, however old they are."""
         self._bundle, self._plan = bundle, plan
-        self._records = bundle.workload_file if live else bundle.path / "telemetry" / "points.lp"
+        self._points = bundle.path / OWN / POINTS_FILE
+        self._records = bundle.workload_file if live else self._points
         self._stale_ns = STALE_NS if live else REMOTE_STALE_NS
+        self._glance, self._step_ns = glance, 0.0
 
     @property
     def _device(self) -> str | None:
@@ -149,8 +175,8 @@ class Observer:
         return device.name if device else None
 
     def snapshot(self) -> Snapshot:
-        step = self._step()
-        shown = Snapshot(self._plan.current(), step, self._plan.elapsed_s(), self._plan.left_s())
+        step, place = self._step()
+        shown = Snapshot(self._plan.current(), step, self._plan.elapsed_s(), self._plan.left_s(), place=place)
         if shown.phase in WORKLOADS:
             with suppress(
                 ValueError, OverflowError
@@ -161,18 +187,19 @@ class Observer:
                     self._add_device(shown)
         return shown
 
-    def _step(self) -> str:
-        for line in reversed(last_lines(self._bundle.events_file)):
-            event: dict[str, Any] = json.loads(line)
-            if event["kind"] == "phase":
-                if event["source"] in WORKLOADS:
-                    self._plan.expect(event["source"])
-                if event["source"] in self._plan.names():
-                    self._plan.begin(event["source"])
-                data = event["data"]
-                position = f" ({data['step']}/{data['steps']})" if data.get("steps", 1) > 1 else ""
-                return f"{event['text']}{position}{self._task()}"
-        return ""
+    def _step(self) -> tuple[str, tuple[int, int] | None]:
+        for event in map(event_of, reversed(last_lines(self._bundle.events_file))):
+            if event and event.kind == "phase":
+                if event.source in WORKLOADS:
+                    self._plan.expect(event.source)
+                if event.source in self._plan.names():
+                    self._plan.begin(event.source)
+                self._step_ns = event.time.timestamp() * 1e9
+                step, steps = event.data.get("step"), event.data.get("steps")
+                place = (step, steps) if isinstance(step, int) and isinstance(steps, int) and steps > 1 else None
+                position = f" ({step}/{steps})" if place else ""
+                return f"{event.text}{position}{self._task()}", place
+        return "", None
 
     def _task(self) -> str:
         """The task that Ansible is at, by the log that it writes while it runs."""
@@ -183,8 +210,8 @@ class Observer:
         return ""
 
     def _add_record(self, shown: Snapshot) -> None:
-        points = [parse_line(line) for line in last_lines(self._records) if line.startswith("daqwriter,")]
-        if len(points) < 2 or time.time_ns() - points[-1].time_ns > self._stale_ns:
+        points = [parse_line(line) for line in self._tail(self._records) if line.startswith("daqwriter,")]
+        if len(points) < 2 or not self._counts(points[-1].time_ns):
             return
         first = next(point for point in points if points[-1].time_ns - point.time_ns <= 1e9)
         last = points[-1]
@@ -192,26 +219,39 @@ class Observer:
             rate = _rate(first, last, field_name)
             if rate is not None:
                 shown.rates[name] = rate
+        shown.measured_ns = last.time_ns
+        if "buffer_bytes" in last.fields:
+            shown.buffer_bytes = int(last.fields["buffer_bytes"])
         if "backlog_bytes" in last.fields:
             shown.backlog_bytes = int(last.fields["backlog_bytes"])
         if "busy_count" in last.fields:  # the storage application holds its source back instead
             shown.busy, shown.lost = int(last.fields["busy_count"]), int(last.fields["lost_superchunks"])
 
     def _add_device(self, shown: Snapshot) -> None:
-        for line in reversed(last_lines(self._bundle.path / "telemetry" / "points.lp")):
+        for line in reversed(self._tail(self._points)):
             if line.startswith("block_device,") and f"device={self._device}," in line:
-                fields = parse_line(line).fields
+                point = parse_line(line)
+                fields, shown.measured_ns = point.fields, point.time_ns
                 for name, key in (("writes", "written_bytes_per_s"), ("reads", "read_bytes_per_s")):
                     if fields.get(key):
                         shown.rates[f"{self._device} {name}"] = float(fields[key])
                 return
+
+    def _tail(self, path: Path) -> list[str]:
+        """Records of a load stand alone in their file; the agent's stand among all its others."""
+        return last_lines(path, GLANCE_BYTES if self._glance and path.name == POINTS_FILE else TAIL_BYTES)
+
+    def _counts(self, time_ns: int) -> bool:
+        """Says whether a record of that time is one of the running step."""
+        return time_ns >= self._step_ns - CLOCKS_NS if self._glance else time.time_ns() - time_ns <= self._stale_ns
 
 
 def _rate(first: Point, last: Point, name: str) -> float | None:
     seconds = (last.time_ns - first.time_ns) / 1e9
     if seconds <= 0 or name not in last.fields or name not in first.fields:
         return None
-    return (float(last.fields[name]) - float(first.fields[name])) / seconds
+    rate = (float(last.fields[name]) - float(first.fields[name])) / seconds
+    return rate if rate >= 0 else None  # a counter that fell is another program's
 
 
 class ProgressDisplay:

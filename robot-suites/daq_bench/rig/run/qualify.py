@@ -39,6 +39,7 @@ from daq_bench.rig.run.suites import Loads, ScenarioSuites, suite_files
 from daq_bench.rig.run.targets import Targets
 from daq_bench.rig.run.watch import Watch
 
+DRIVES_A_RUN = "daq-bench qualify"  # how the words in a lock begin that a run holds
 REASONS_MAX = 3  # against a PASS: the first lines of a run are no page
 
 
@@ -70,7 +71,7 @@ class Qualification:
         candidate = self._profiles.candidate
         directory = target_directory(self._layout, candidate, self._request.target_directory)
         influx_problem = check(self._influx) if self._influx is not None else None
-        what = f"daq-bench qualify --scenario {self._profiles.scenario.id} in {self._layout.repository}"
+        what = f"{DRIVES_A_RUN} --scenario {self._profiles.scenario.id} in {self._layout.repository}"
         with (
             all_exclusive(candidate, what),
             connected(self._profiles.inventory_file, candidate.name, self._layout, to_change=True) as machine,
