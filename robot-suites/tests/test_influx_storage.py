@@ -86,15 +86,21 @@ def test_the_role_and_the_bench_say_the_same() -> None:
     defaults = YAML(typ="safe").load(ROLE / "defaults" / "main.yml")
     ours = Storage()
     named = {name: f"influxdb_{'raw_' if name == 'retention' else ''}{name}" for name in OPTIONS if name != "history"}
-    assert {name: defaults[variable] for name, variable in named.items()} == {name: getattr(ours, name) for name in named}
+    assert {name: defaults[variable] for name, variable in named.items()} == {
+        name: getattr(ours, name) for name in named
+    }
     assert YAML(typ="safe").load(ROLE / "vars" / "main.yml")["__influxdb_history"] == ours.history
 
 
 def test_the_index_is_on_disk_and_no_number_of_series_ends_writes(own: LocalInflux) -> None:
     started = own.start(free_ports(1)[0])
-    template = (ROLE / "templates" / "influxdb.conf.j2").read_text(encoding="utf-8").replace("{{ ansible_managed }}", "")
+    template = (
+        (ROLE / "templates" / "influxdb.conf.j2").read_text(encoding="utf-8").replace("{{ ansible_managed }}", "")
+    )
     ours = tomllib.loads((own.directory / "influxdb.conf").read_text(encoding="utf-8"))["data"]
-    roles = tomllib.loads(re.sub(r"\{\{ (influxdb_data_dir) \}\}/", "", template).replace("{{", "").replace("}}", ""))["data"]
+    roles = tomllib.loads(re.sub(r"\{\{ (influxdb_data_dir) \}\}/", "", template).replace("{{", "").replace("}}", ""))[
+        "data"
+    ]
     assert ours == roles
     assert (ours["index-version"], ours["max-series-per-database"], ours["max-values-per-tag"]) == ("tsi1", 0, 0)
     write(started, "bench", (0, "smart,host=h v=1"))
@@ -149,7 +155,9 @@ def test_a_server_killed_between_two_steps_goes_on_where_it_was(own: LocalInflux
     port = free_ports(1)[0]
     started = own.start(port)
     wanted = Storage(database="broken", retention="INF")
-    every = [statement for _, statements in differences(partial(influxql, started, ""), wanted) for statement in statements]
+    every = [
+        statement for _, statements in differences(partial(influxql, started, ""), wanted) for statement in statements
+    ]
     assert len(every) == 4
     for number in range(len(every)):
         influxql(started, "", 'DROP DATABASE "broken"')
@@ -227,7 +235,9 @@ def test_the_setting_is_a_duration_and_for_ever_by_default() -> None:
         raw_retention({RETENTION: "30 days"})
 
 
-def test_a_server_that_takes_the_greater_part_of_its_room_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_takes_the_greater_part_of_its_room_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     layout = Layout(tmp_path)
     assert not [one for one in control_node(layout) if "InfluxDB" in one.subject and "data" in one.subject]
     layout.influx_data.mkdir(parents=True)

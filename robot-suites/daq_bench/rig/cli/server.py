@@ -22,7 +22,9 @@ def influx(options: argparse.Namespace) -> int:
         url = server.start()
         print(f"InfluxDB is running at {url}")
         if deleted := delete_old(url, Layout().runs, kept, datetime.now(UTC)):
-            print(f"{deleted} shards of raw points were deleted, older than {RETENTION} and than every run that is not sealed")
+            print(
+                f"{deleted} shards of raw points were deleted, older than {RETENTION} and than every run that is not sealed"
+            )
     elif options.action == "stop":
         print("InfluxDB stopped" if server.stop() else "InfluxDB was not running")
     else:

@@ -62,7 +62,9 @@ def delete_old(url: str, runs: Path, kept: timedelta | None, now: datetime, data
         for shard in old:
             ask(f"DROP SHARD {shard}")
     except InfluxError as error:
-        raise BenchError(f"InfluxDB at {url} did not delete raw points from before {before:%Y-%m-%d}: {error}") from None
+        raise BenchError(
+            f"InfluxDB at {url} did not delete raw points from before {before:%Y-%m-%d}: {error}"
+        ) from None
     return len(old)
 
 
