@@ -95,8 +95,8 @@ EXAMPLES = r"""
     retention: 30d
     downsampled: bench_1m
     downsampled_retention: INF
-    downsampled_every: 5m
-    downsampled_late: 30m
+    downsampled_every: 30m
+    downsampled_late: 1h
     history: history
     history_retention: INF
     writer_user: agent

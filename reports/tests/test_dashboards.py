@@ -247,7 +247,7 @@ def panel_of(uid: str, title: str) -> dict[str, Any]:
 
 
 def test_what_is_kept_for_months_is_read_by_the_board_of_months_alone() -> None:
-    """Every query of Drive history, none of the others'; no run is chosen there, since values of a minute have none."""
+    """Every query of Drive history, and no query of another board. No run is chosen there: values of a minute have none."""
     for uid, document in FILES.items():
         queries = [target["query"] for panel in panels_of(document) for target in panel["targets"]]
         assert {MINUTES in query for query in queries} == {uid == "daq-bench-drive-history"}, uid

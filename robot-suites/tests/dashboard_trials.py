@@ -7,7 +7,7 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
-from ansible.module_utils.bench_influx_storage import Storage
+from ansible.module_utils.bench_influx_storage import MEASUREMENTS, Storage
 from influx2_server import OPERATOR, ORGANISATION, Influx2Server
 
 from daq_bench.bench_dashboards.catalogue import DASHBOARDS
@@ -41,10 +41,12 @@ def unexcused(found: list[Tried], bundle: Path) -> list[Tried]:
     ]
 
 
-def by_the_minute(on: Server, since_ms: int) -> None:
-    """Has InfluxDB 1.8 make values of a minute now, by the statement of its continuous query, which runs each five minutes."""
-    select = Storage(database=on.database).downsampling()
-    on.rows(select.replace(" GROUP BY", f" WHERE time >= {since_ms // 60_000 * 60_000}ms GROUP BY"))
+def by_the_minute(on: Server, since_ms: int, until_ms: int = 0) -> None:
+    """Has InfluxDB 1.8 make values of a minute now, by the statements of its continuous queries, which run each five minutes."""
+    for measurement in MEASUREMENTS:
+        select = Storage(database=on.database).downsampling(measurement)
+        until = f" AND time < {until_ms}ms" if until_ms else ""
+        on.rows(select.replace(" GROUP BY", f" WHERE time >= {since_ms // 60_000 * 60_000}ms{until} GROUP BY"))
 
 
 def by_the_minute_2(influx2: Influx2Server, database: str, days: int) -> None:

@@ -25,7 +25,7 @@ class Source:
         return influxql.highest(self._name("max", field))
 
     def lowest(self, field: str) -> Expression:
-        """Of minutes it is the lowest of their last values: nothing else is kept that a low value shows in."""
+        """The lowest value; in the policy of minutes, the lowest of their last values, since no minimum is kept there."""
         return influxql.lowest(self._name("last", field))
 
     def mean(self, field: str) -> Expression:
