@@ -19,9 +19,9 @@ def influx(options: argparse.Namespace) -> int:
     server = LocalInflux(Layout().influxd, Layout().influx_data)
     if options.action == "start":
         kept = raw_retention()
-        url = server.start()
-        print(f"InfluxDB is running at {url}")
-        if deleted := delete_old(url, Layout().runs, kept, datetime.now(UTC)):
+        started = server.start()
+        print(f"InfluxDB is running at {started}")
+        if deleted := delete_old(started, Layout().runs, kept, datetime.now(UTC)):
             print(
                 f"{deleted} shards of raw points were deleted, older than {RETENTION} and than every run that is not sealed"
             )
