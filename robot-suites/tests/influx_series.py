@@ -40,7 +40,7 @@ TAKES: dict[str, dict[str, Words]] = {
     "memory": {},
     "numa": {"node": numbered("", SOCKETS)},
     "memory_bandwidth": {"domain": numbered("L3-", SOCKETS)},
-    # Of each device the 8 busiest CPUs of a second: over a night every CPU has been among them.
+    # The 8 busiest CPUs of each device in a second; over a night every CPU has been among them.
     "interrupts": {"device": (*DRIVE, *numbered("eth", PORTS)), "core": ("total", *CORE)},
     "network": {"interface": (*numbered("eth", PORTS), "bond0")},
     "network_link": {"interface": (*numbered("eth", PORTS), "bond0")},
