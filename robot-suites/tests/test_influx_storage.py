@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,9 +25,11 @@ from ruamel.yaml import YAML
 from daq_bench.bench_dashboards.trial import Server
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.bundle.provenance import MANIFEST
+from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.influx import Influx
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.discovery.doctor import control_node
+from daq_bench.rig.run.watch import Watch
 from daq_bench.rig.telemetry import influx_room
 from daq_bench.rig.telemetry.influx_room import RETENTION, delete_old, fullness, raw_retention
 from daq_bench.rig.telemetry.influx_server import LocalInflux, create_database
@@ -267,6 +270,30 @@ def test_a_server_that_takes_the_greater_part_of_its_room_is_told(
     (finding,) = [one for one in control_node(layout) if "InfluxDB" in one.subject and "data" in one.subject]
     assert not finding.ok
     assert f"set {RETENTION}" in finding.remedy
+
+
+def test_a_run_deletes_what_is_no_longer_wanted_and_warns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As each run does when it begins; its own bundle is not sealed yet."""
+    layout = Layout(tmp_path)
+    layout.influxd.parent.mkdir(parents=True)
+    layout.influxd.symlink_to(Layout().influxd)
+    own = LocalInflux(layout.influxd, layout.influx_data)
+    started = own.start(free_ports(1)[0])
+    try:
+        write(started, "bench", *((days, f"smart,host=h v={days}") for days in (60, 20, 0)))
+        bundle = Bundle.create(tmp_path / "runs", "here", "", "short")
+        monkeypatch.setenv(RETENTION, "30d")
+        usage = type("Usage", (), {"free": 1})
+        monkeypatch.setattr(influx_room.shutil, "disk_usage", lambda _: usage)
+        said: list[str] = []
+        watch = Watch(SimpleNamespace(layout=layout), bundle, None, None, said.append)  # type: ignore[arg-type]
+        assert watch.reach_influx().url == started
+        assert values(started, "bench", RAW) == [20, 0]
+        (warning,) = said
+        assert warning.startswith("warning: the bench's own InfluxDB takes ")
+        assert f"set {RETENTION} (30d, for example)" in warning
+    finally:
+        own.stop()
 
 
 # --- the number of series ---
