@@ -37,16 +37,34 @@ options:
     description: The database's name.
     type: str
     required: true
-  retention_policies:
-    description: Each with C(name), C(duration) (30d, INF) and C(default).
-    type: list
-    elements: dict
+  retention:
+    description: How long points are kept as they came, such as 30d.
+    type: str
     required: true
-  continuous_queries:
-    description: Each with C(name), C(source) and C(target) policies, C(interval), C(every), C(for) and C(functions).
-    type: list
-    elements: dict
-    default: []
+  downsampled:
+    description: The retention policy of values of one a minute, and the continuous query that fills it.
+    type: str
+    required: true
+  downsampled_retention:
+    description: How long these are kept.
+    type: str
+    required: true
+  downsampled_every:
+    description: How often they are made.
+    type: str
+    required: true
+  downsampled_late:
+    description: How late points may arrive and still be counted in them.
+    type: str
+    required: true
+  history:
+    description: The retention policy of verdicts, runs and events.
+    type: str
+    required: true
+  history_retention:
+    description: How long the history is kept.
+    type: str
+    required: true
   writer_user:
     description: The user who may write to the database, and nothing else.
     type: str
@@ -74,8 +92,13 @@ EXAMPLES = r"""
     admin_user: admin
     admin_password: "{{ vault_admin_password }}"
     database: bench
-    retention_policies:
-      - {name: raw, duration: 30d, default: true}
+    retention: 30d
+    downsampled: bench_1m
+    downsampled_retention: INF
+    downsampled_every: 30m
+    downsampled_late: 1h
+    history: history
+    history_retention: INF
     writer_user: agent
     writer_password: "{{ vault_writer_password }}"
     reader_user: grafana
@@ -101,41 +124,22 @@ from ansible.module_utils.bench_influx import (
     InfluxError,
     administer,
     basic,
-    duration_s,
-    duration_text,
     influxql,
+)
+from ansible.module_utils.bench_influx_storage import (
+    OPTIONS,
+    Difference,
+    differences,
+    name_in,
+    storage_of,
 )
 
 NO_ADMIN_YET = "create admin user first"
-# A difference: the fault in words, and the statements that put it right.
-Difference = tuple[str, list[str]]
-
-
-def name_in(text: str) -> str:
-    """Quote an identifier."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def string_in(text: str) -> str:
     """Quote a string."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def continuous_query(database: str, wanted: dict[str, Any]) -> str:
-    """Return the statement that creates a continuous query, worded as the server itself words it."""
-    every, reach, interval = (duration_text(duration_s(str(wanted[key]))) for key in ("every", "for", "interval"))
-    functions = ", ".join(f"{function}(*)" for function in wanted["functions"])
-    base = name_in(database)
-    return (
-        f"CREATE CONTINUOUS QUERY {name_in(wanted['name'])} ON {base} RESAMPLE EVERY {every} FOR {reach} BEGIN "
-        f"SELECT {functions} INTO {base}.{name_in(wanted['target'])}.:MEASUREMENT "
-        f"FROM {base}.{name_in(wanted['source'])}./.*/ GROUP BY time({interval}), * END"
-    )
-
-
-def same_statement(one: str, other: str) -> bool:
-    """Say whether two statements differ in quotes and blanks at most."""
-    return one.replace('"', "").split() == other.replace('"', "").split()
 
 
 class Server:
@@ -178,54 +182,7 @@ class Server:
 
     def differences(self) -> list[Difference]:
         """Compare; the statements of each difference put it right."""
-        return [*self.storage_differences(), *self.query_differences(), *self.user_differences()]
-
-    def storage_differences(self) -> list[Difference]:
-        """Return the differences of database and retention policies."""
-        base, found = name_in(self.database), []
-        present = self.database in [row["name"] for row in self.ask("SHOW DATABASES")]
-        policies = {}
-        if present:
-            policies = {row["name"]: row for row in self.ask(f"SHOW RETENTION POLICIES ON {base}")}
-        for wanted in self.wanted["retention_policies"]:
-            name, seconds = wanted["name"], duration_s(str(wanted["duration"]))
-            default = bool(wanted.get("default", False))
-            terms = f"DURATION {duration_text(seconds)} REPLICATION 1"
-            if not present and default:
-                found.append(
-                    (
-                        f"database {self.database} is missing",
-                        [f"CREATE DATABASE {base} WITH {terms} NAME {name_in(name)}"],
-                    )
-                )
-                continue
-            policy, suffix = policies.get(name), " DEFAULT" if default else ""
-            target = f"RETENTION POLICY {name_in(name)} ON {base} {terms}{suffix}"
-            if policy is None:
-                found.append((f"retention policy {name} is missing", [f"CREATE {target}"]))
-            elif duration_s(policy["duration"]) != seconds or (default and not policy["default"]):
-                before = f"{policy['duration']}{', default' if policy['default'] else ''}"
-                found.append(
-                    (
-                        f"retention policy {name} is {before}, not {wanted['duration']}{suffix.lower()}",
-                        [f"ALTER {target}"],
-                    )
-                )
-        return found
-
-    def query_differences(self) -> list[Difference]:
-        """Return the differences of continuous queries of our names."""
-        rows = self.ask("SHOW CONTINUOUS QUERIES")
-        present = {row["name"]: row["query"] for row in rows if row["_series"] == self.database}
-        found = []
-        for wanted in self.wanted["continuous_queries"]:
-            name, create = wanted["name"], continuous_query(self.database, wanted)
-            drop = f"DROP CONTINUOUS QUERY {name_in(name)} ON {name_in(self.database)}"
-            if name not in present:
-                found.append((f"continuous query {name} is missing", [create]))
-            elif not same_statement(present[name], create):
-                found.append((f"continuous query {name} differs", [drop, create]))
-        return found
+        return [*differences(self.ask, storage_of(self.wanted)), *self.user_differences()]
 
     def user_differences(self) -> list[Difference]:
         """Return the differences of users: existence, password, and exactly one privilege."""
@@ -300,9 +257,7 @@ def main() -> None:
             "wait_s": {"type": "float", "default": 30},
             "admin_user": {"type": "str", "required": True},
             "admin_password": {"type": "str", "required": True, "no_log": True},
-            "database": {"type": "str", "required": True},
-            "retention_policies": {"type": "list", "elements": "dict", "required": True},
-            "continuous_queries": {"type": "list", "elements": "dict", "default": []},
+            **{name: {"type": "str", "required": True} for name in OPTIONS},
             # Secrets stand at the top: Ansible masks those for certain, nested ones not when they hold a quote.
             "writer_user": {"type": "str", "required": True},
             "writer_password": {"type": "str", "required": True, "no_log": True},

@@ -102,8 +102,8 @@ EXAMPLES = r"""
     retention: 30d
     downsampled: bench_1m
     downsampled_retention: INF
-    downsampled_every: 5m
-    downsampled_late: 30m
+    downsampled_every: 30m
+    downsampled_late: 1h
     history: history
     history_retention: INF
     writer: daq-bench-writer
@@ -128,32 +128,8 @@ from typing import Any, Callable
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.bench_influx import InfluxError, administer, call, duration_s, duration_text
+from ansible.module_utils.bench_influx_storage import OPTIONS, storage_of
 
-# As the continuous query of InfluxDB 1.x names its fields: mean_X and max_X of numbers, last_X of everything. The range begins
-# with a whole minute: the mean of half of one would overwrite the right one.
-FLUX = """import "date"
-import "types"
-
-option task = {{name: "{name}", every: {every}}}
-
-data = from(bucket: "{source}")
-    |> range(start: date.truncate(t: -{late}, unit: 1m))
-numbers = data |> filter(fn: (r) => types.isNumeric(v: r._value))
-
-numbers
-    |> aggregateWindow(every: 1m, fn: mean, createEmpty: false, timeSrc: "_start")
-    |> map(fn: (r) => ({{r with _field: "mean_" + r._field}}))
-    |> to(bucket: "{target}", org: "{organisation}")
-numbers
-    |> aggregateWindow(every: 1m, fn: max, createEmpty: false, timeSrc: "_start")
-    |> map(fn: (r) => ({{r with _field: "max_" + r._field}}))
-    |> to(bucket: "{target}", org: "{organisation}")
-data
-    |> aggregateWindow(every: 1m, fn: last, createEmpty: false, timeSrc: "_start")
-    |> map(fn: (r) => ({{r with _field: "last_" + r._field}}))
-    |> to(bucket: "{target}", org: "{organisation}")
-"""
-MORE_NAMES = ("downsampled_every", "downsampled_late", "history", "history_retention", "writer", "reader")
 # A difference: the fault in words, and the call that puts it right.
 Difference = tuple[str, Callable[[], Any]]
 
@@ -166,11 +142,7 @@ class Server:
         self.wanted = parameters
         self.url: str = parameters["url"]
         self.organisation_id = ""
-
-    @property
-    def history(self) -> str:
-        """Return the history's bucket, named as InfluxDB 1.x names a database's policy, so that points go to both alike."""
-        return f"{self.wanted['database']}/{self.wanted['history']}"
+        self.storage = storage_of(parameters)
 
     def ask(self, method: str, path: str, query: dict[str, str] | None = None, body: Any = None) -> Any:
         """Make a request with the operator's token."""
@@ -220,11 +192,7 @@ class Server:
     def bucket_differences(self) -> list[Difference]:
         """Return the differences of buckets and of how long they keep their points."""
         found: list[Difference] = []
-        for name, duration in (
-            (self.wanted["database"], self.wanted["retention"]),
-            (self.wanted["downsampled"], self.wanted["downsampled_retention"]),
-            (self.history, self.wanted["history_retention"]),
-        ):
+        for name, duration in ((one.bucket, one.duration) for one in self.storage.policies()):
             rules = [{"type": "expire", "everySeconds": duration_s(duration)}]
             present = self.bucket(name)
             if present is None:
@@ -248,11 +216,7 @@ class Server:
         listed = self.ask("GET", "dbrps", {"orgID": self.organisation_id, "db": database}).get("content") or []
         present = {one["retention_policy"]: one for one in listed if not one.get("virtual", False)}
         found: list[Difference] = []
-        for policy, name, default in (
-            ("raw", database, True),
-            (self.wanted["downsampled"], self.wanted["downsampled"], False),
-            (self.wanted["history"], self.history, False),
-        ):
+        for policy, name, default in ((one.name, one.bucket, one.default) for one in self.storage.policies()):
             bucket, mapping = self.bucket(name), present.get(policy)
             bucket_id = bucket["id"] if bucket else ""
             if mapping and mapping["bucketID"] == bucket_id and mapping["default"] == default:
@@ -278,14 +242,7 @@ class Server:
     def task_differences(self) -> list[Difference]:
         """Return the differences of the task that fills the bucket of one value a minute."""
         name = self.wanted["downsampled"]
-        flux = FLUX.format(
-            name=name,
-            source=self.wanted["database"],
-            target=name,
-            every=self.wanted["downsampled_every"],
-            late=self.wanted["downsampled_late"],
-            organisation=self.wanted["organisation"],
-        )
+        flux = self.storage.task(self.wanted["organisation"])
         present = self.ask("GET", "tasks", {"orgID": self.organisation_id, "name": name}).get("tasks") or []
         if not present:
             body = {"orgID": self.organisation_id, "flux": flux}
@@ -298,11 +255,11 @@ class Server:
     def token_differences(self) -> list[Difference]:
         """Return the differences of tokens: their rights, and the files that hold them."""
         listed = self.ask("GET", "authorizations", {"orgID": self.organisation_id})["authorizations"]
-        raw, minutes = self.wanted["database"], self.wanted["downsampled"]
+        raw, minutes, history = (one.bucket for one in self.storage.policies())
         found: list[Difference] = []
         for name, action, buckets in (
-            (self.wanted["writer"], "write", [raw, self.history]),
-            (self.wanted["reader"], "read", [raw, minutes, self.history]),
+            (self.wanted["writer"], "write", [raw, history]),
+            (self.wanted["reader"], "read", [raw, minutes, history]),
         ):
             rights = [(action, bucket["id"]) for bucket in map(self.bucket, buckets) if bucket]
             present = [one for one in listed if one["description"] == name and one["status"] == "active"]
@@ -368,7 +325,7 @@ def main() -> None:
     """Run the module."""
     required = {"type": "str", "required": True}
     secret = {**required, "no_log": True}
-    names = ("url", "admin_user", "organisation", "database", "retention", "downsampled", "downsampled_retention")
+    names = ("url", "admin_user", "organisation", "writer", "reader")
     module = AnsibleModule(
         argument_spec={
             "mode": {"type": "str", "choices": ["apply", "verify"], "default": "apply"},
@@ -376,7 +333,7 @@ def main() -> None:
             "admin_password": secret,
             "admin_token": secret,
             "token_directory": {"type": "path", "required": True, "no_log": False},
-            **dict.fromkeys((*names, *MORE_NAMES), required),
+            **dict.fromkeys((*names, *OPTIONS), required),
         },
         supports_check_mode=True,
     )

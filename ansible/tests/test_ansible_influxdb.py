@@ -154,10 +154,17 @@ def test_a_server_is_set_up_once_with_users_of_least_rights_and_removed(server: 
 
     server.rows(f'GRANT ALL ON bench TO "{READER}"')
     server.rows("ALTER RETENTION POLICY raw ON bench DURATION 7d")
+    server.rows('DROP CONTINUOUS QUERY "bench_1m_smart" ON bench')
+    # As an earlier version of the role made it: one for all measurements.
+    server.rows(
+        'CREATE CONTINUOUS QUERY "bench_1m" ON bench BEGIN SELECT mean(*) INTO bench.bench_1m.:MEASUREMENT '
+        "FROM bench.raw./.*/ GROUP BY time(1m), * END"
+    )
     drift = server.run("verify")
     assert drift.code != 0
     assert f"user {READER} may ALL PRIVILEGES on bench, not READ on bench alone" in drift.text
     assert "retention policy raw is 168h0m0s, default, not 30d" in drift.text
+    assert "continuous query bench_1m is not wanted; continuous query bench_1m_smart is missing" in drift.text
     assert server.run("apply").changed > 0
     assert server.run("verify").code == 0
 
@@ -186,11 +193,15 @@ def test_a_server_is_set_up_once_with_users_of_least_rights_and_removed(server: 
 
 
 def check_downsampling(server: Server) -> None:
-    """The continuous query really runs: means, maxima and last values of whole minutes, also of points that came late."""
+    """The continuous queries really run: means, maxima and last values of whole minutes, also of points that came late, of all runs."""
     minute_ns = (time.time_ns() // 60_000_000_000 - 10) * 60_000_000_000
     lines = [
-        f"smart,device=b passed={state},temperature_degc={degrees},power_on_hours={hours}i {minute_ns + second * 10**9}"
-        for second, degrees, hours, state in ((1, 40, 7, "true"), (30, 70, 8, "true"), (59, 40, 9, "false"))
+        f"smart,device=b,run={run} passed={state},temperature_degc={degrees},power_on_hours={hours}i {minute_ns + second * 10**9}"
+        for second, degrees, hours, state, run in (
+            (1, 40, 7, "true", "one"),
+            (30, 70, 8, "true", "one"),
+            (59, 40, 9, "false", "another"),
+        )
     ]
     lines.append(f'ipmi_sensor,sensor=Fan1 state="lower critical" {minute_ns}')
     assert server.write(WRITER, "\n".join(lines))[0] == 204
@@ -202,6 +213,8 @@ def check_downsampling(server: Server) -> None:
     while not (found := server.rows(statement, READER)) and time.monotonic() < until_s:
         time.sleep(0.5)
     assert [row[1:] for row in found] == [[50, 70, 9, False]]
+    counted = server.rows("SELECT count(max_temperature_degc) FROM \"bench_1m\".smart WHERE device = 'b' GROUP BY run")
+    assert [row[1] for row in counted] == [1], "two runs, and one series"
     assert [row[1] for row in server.rows('SELECT last_state FROM "bench_1m".ipmi_sensor', READER)] == [
         "lower critical"
     ]

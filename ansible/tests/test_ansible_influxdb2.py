@@ -82,11 +82,12 @@ def test_a_server_of_version_2_is_set_up_with_tokens_of_least_rights(tmp_path: P
         write = "/api/v2/write?org=bench&bucket=bench&precision=ns"
         minute_ns = (time.time_ns() // 60_000_000_000 - 5) * 60_000_000_000
         lines = [
-            f"smart,device=a passed={state},temperature_degc={degrees},power_on_hours={hours}i,state={text} {minute_ns + at * 10**9}"
-            for at, degrees, hours, state, text in (
-                (1, 40, 7, "true", '"ok"'),
-                (30, 70, 8, "true", '"ok"'),
-                (59, 40, 9, "false", '"lower critical"'),
+            f"smart,device=a,run={run} passed={state},temperature_degc={degrees},power_on_hours={hours}i,state={text}"
+            f" {minute_ns + at * 10**9}"
+            for at, degrees, hours, state, text, run in (
+                (1, 40, 7, "true", '"ok"', "z"),
+                (30, 70, 8, "true", '"ok"', "z"),
+                (59, 40, 9, "false", '"lower critical"', "a"),
             )
         ]
         line = "\n".join(lines)

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from daq_bench.bench_dashboards.dashboard import Dashboard
 from daq_bench.bench_dashboards.declared import Declared
 from daq_bench.bench_dashboards.furniture import TagValues
 from daq_bench.bench_dashboards.influxql import (
+    MINUTES,
     Query,
     chosen,
     equals,
@@ -69,7 +71,7 @@ def test_the_same_files_are_made_each_time_and_tests_have_them_where_grafana_tak
     assert {file.name: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.json")} == files(DECLARED)
     assert files(DECLARED) == files(Declared.load())
     assert {name: json.loads(text)["schemaVersion"] for name, text in files(DECLARED).items()} == {
-        f"daq-bench-{name}.json": 39 for name in ("compare", "drives", "fleet", "live")
+        f"daq-bench-{name}.json": 39 for name in ("compare", "drive-history", "drives", "fleet", "live")
     }
 
 
@@ -207,9 +209,10 @@ def test_lines_end_where_nothing_was_measured(document: dict[str, Any]) -> None:
                 continue
             assert all(one.endswith("fill(null)") for one in queries if "time($__interval)" in one), panel["title"]
             bridged_s = custom["spanNulls"] / 1000
-            days = document["uid"] == "daq-bench-drives"  # drives answer each minute or slower
+            # Drives answer each minute or slower; over months, no gap is a night, a weekend or a holiday.
+            long = {"daq-bench-drives": 6 * 3600, "daq-bench-drive-history": 4 * 86400}.get(document["uid"])
             slow = any(f'"{name}"' in one for one in queries for name in SLOW)
-            assert bridged_s == (6 * 3600 if days else 60 if slow else 10), panel["title"]
+            assert bridged_s == (long or (60 if slow else 10)), panel["title"]
             assert custom["insertNulls"] is False, "of a long range each interval would be a gap"
             assert 0 < panel["maxDataPoints"] <= 300
 
@@ -222,7 +225,7 @@ def test_each_board_opens_with_its_own_range_and_a_choice_goes_along_where_it_me
         for link in document["links"]
         if link["includeVars"] and "from=" not in link["url"]
     }
-    assert carried == {("daq-bench-live", "daq-bench-drives"), ("daq-bench-drives", "daq-bench-live")}
+    assert carried == set(permutations(("daq-bench-live", "daq-bench-drives", "daq-bench-drive-history"), 2))
     assert not any(link["keepTime"] for document in FILES.values() for link in document["links"])
 
 
@@ -241,6 +244,17 @@ def test_a_board_of_one_candidate_opens_on_the_one_that_answered_last() -> None:
 
 def panel_of(uid: str, title: str) -> dict[str, Any]:
     return next(panel for panel in panels_of(FILES[uid]) if panel["title"] == title)
+
+
+def test_what_is_kept_for_months_is_read_by_the_board_of_months_alone() -> None:
+    """Every query of Drive history, and no query of another board. No run is chosen there: values of a minute have none."""
+    for uid, document in FILES.items():
+        queries = [target["query"] for panel in panels_of(document) for target in panel["targets"]]
+        assert {MINUTES in query for query in queries} == {uid == "daq-bench-drive-history"}, uid
+    (names,) = [
+        {one["name"] for one in document["templating"]["list"]} for uid, document in FILES.items() if "history" in uid
+    ]
+    assert names == {"datasource", "host", "device", "report_base"}
 
 
 def test_axes_legends_and_digits_fit_what_they_show() -> None:
@@ -418,6 +432,11 @@ def dashboard_with(query: Query, **changes: Any) -> Dashboard:
         (over_time("memory", mean("swap_bytes"), HERE, "host"), "memory has no field 'swap_bytes'; declared are "),
         (over_time("memory", mean("free_bytes"), HERE, "dimm"), "memory has no tag 'dimm'; declared are host, run"),
         (over_time("memory", mean("free_bytes"), (equals("node", "0"),)), "memory has no tag 'node'"),
+        (over_time("smart", highest("media_errors"), (), policy=MINUTES), "smart by the minute has no field 'media_errors'"),
+        (over_time("smart", highest("min_media_errors"), (), policy=MINUTES), "has no field 'min_media_errors'"),
+        (over_time("smart", highest("max_passed"), (), policy=MINUTES), "smart by the minute has no field 'max_passed'"),
+        (over_time("smart", highest("last_passed"), (), policy=MINUTES), "'last_passed' of smart by the minute is of type boolean"),
+        (over_time("smart", highest("max_media_errors"), HERE, policy=MINUTES), "smart by the minute has no tag 'run'"),
         (over_time("bench_event", mean("text"), HERE), "field 'text' of bench_event is of type string, and the query needs"),
         (Query("smart", (highest("passed"),)), "field 'passed' of smart is of type boolean"),
         (over_time("memory", mean("free_bytes"), (chosen("host", "server"),)), "there is no variable 'server' before it"),

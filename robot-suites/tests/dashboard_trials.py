@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
+
+from ansible.module_utils.bench_influx_storage import MEASUREMENTS, Storage
+from influx2_server import OPERATOR, ORGANISATION, Influx2Server
 
 from daq_bench.bench_dashboards.catalogue import DASHBOARDS
 from daq_bench.bench_dashboards.interpolation import Choice
@@ -34,3 +39,43 @@ def unexcused(found: list[Tried], bundle: Path) -> list[Tried]:
         if not one.rows
         and (not (one.needs or one.kinds) or fields.intersection(one.needs) or kinds.intersection(one.kinds))
     ]
+
+
+def by_the_minute(on: Server, since_ms: int, until_ms: int = 0) -> None:
+    """Has InfluxDB 1.8 make values of a minute now, by the statements of its continuous queries, which run each five minutes."""
+    for measurement in MEASUREMENTS:
+        select = Storage(database=on.database).downsampling(measurement)
+        until = f" AND time < {until_ms}ms" if until_ms else ""
+        on.rows(select.replace(" GROUP BY", f" WHERE time >= {since_ms // 60_000 * 60_000}ms{until} GROUP BY"))
+
+
+def by_the_minute_2(influx2: Influx2Server, database: str, days: int) -> None:
+    """Has InfluxDB 2 do it, by the task's own text over a longer time."""
+    flux = Storage(database=database, downsampled_late=f"{days}d").task(ORGANISATION)
+    request = urllib.request.Request(
+        f"{influx2.url}/api/v2/query?org={ORGANISATION}",
+        json.dumps({"query": flux, "type": "flux"}).encode(),
+        {"Authorization": f"Token {OPERATOR}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        text = answer.read().decode()
+    assert "error" not in text.splitlines()[0], text[:500]
+
+
+def set_up_as_the_role(influx2: Influx2Server, folder: Path, database: str) -> None:
+    """By the role's own module; the task waits for an hour, so that a test has values of its own making alone."""
+    import bench_influxdb2
+
+    storage = Storage(database=database, retention="INF", downsampled_every="1h")
+    options = {name: getattr(storage, name) for name in bench_influxdb2.OPTIONS}
+    names = {
+        "url": influx2.url,
+        "admin_user": "admin",
+        "admin_password": "",
+        "admin_token": OPERATOR,
+        "writer": f"w {database}",
+    }
+    more = {"organisation": ORGANISATION, "reader": f"r {database}", "token_directory": str(folder)}
+    server = bench_influxdb2.Server({**options, **names, **more})
+    assert bench_influxdb2.converge(server, True)
+    assert bench_influxdb2.converge(server, False) == []

@@ -10,9 +10,10 @@ import sys
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,16 +21,19 @@ from typing import Any
 import pytest
 import yaml
 from daq_bench.audit.good.small_run import candidate, scenario, some_run, target
-from dashboard_trials import all_tried, unexcused
+from dashboard_trials import all_tried, by_the_minute, by_the_minute_2, set_up_as_the_role, unexcused
 from influx2_server import ORGANISATION, Influx2Server
 
 from daq_bench.bench_dashboards.boards.compare import DASHBOARD as COMPARE
 from daq_bench.bench_dashboards.boards.drive_health import DASHBOARD as DRIVE_HEALTH
+from daq_bench.bench_dashboards.boards.drive_history import DASHBOARD as DRIVE_HISTORY
 from daq_bench.bench_dashboards.boards.fleet import DASHBOARD as FLEET
 from daq_bench.bench_dashboards.boards.run_live import DASHBOARD as RUN_LIVE
 from daq_bench.bench_dashboards.catalogue import DASHBOARDS
+from daq_bench.bench_dashboards.common import HERE
 from daq_bench.bench_dashboards.dashboard import Dashboard
 from daq_bench.bench_dashboards.declared import METRICS
+from daq_bench.bench_dashboards.influxql import Query, chosen, highest
 from daq_bench.bench_dashboards.interpolation import Choice, Every, Range, interpolated
 from daq_bench.bench_dashboards.trial import Server, Tried, choices_of, range_of, values_of
 from daq_bench.bench_model.base.errors import BenchError
@@ -41,7 +45,8 @@ from daq_bench.rig.base.influx import HISTORY, Influx
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.telemetry.agent import Agent
 from daq_bench.rig.telemetry.history import publish
-from daq_bench.rig.telemetry.influx_server import LocalInflux
+from daq_bench.rig.telemetry.influx_room import delete_old
+from daq_bench.rig.telemetry.influx_server import LocalInflux, create_database
 from daq_bench.telemetry_agent.base.point import Encoder, FieldValue, Point
 
 LAYOUT = Layout()
@@ -113,6 +118,7 @@ def filled(server: LocalInflux) -> Server:
     url = server.running_url()
     assert url is not None
     fill(Influx(url), time.time_ns())
+    by_the_minute(Server(url), time.time_ns() // 10**6 - 600_000)
     return Server(url)
 
 
@@ -330,14 +336,117 @@ def test_points_of_the_year_2000_are_refused_where_points_expire(filled: Server)
 
 
 @pytest.mark.influx2
-def test_every_query_finds_what_is_declared_on_influxdb_2(influx2: Influx2Server) -> None:
+def test_every_query_finds_what_is_declared_on_influxdb_2(influx2: Influx2Server, tmp_path: Path) -> None:
     """Through /query, where InfluxQL's database and policies are mapped to buckets; with the right to read alone."""
+    set_up_as_the_role(influx2, tmp_path, "bench")
     buckets = ("bench", "bench/history")
     writer = influx2.token(*(("write", bucket) for bucket in buckets))
     fill(Influx(influx2.url, organisation=ORGANISATION, token=writer), time.time_ns())
-    server = Server(influx2.url, token=influx2.token(*(("read", bucket) for bucket in buckets)))
+    by_the_minute_2(influx2, "bench", days=1)
+    server = Server(influx2.url, token=influx2.token(*(("read", bucket) for bucket in (*buckets, "bench_1m"))))
     for wanted in (SEVERAL, ONE, {"host": HOST}):
         assert [one for one in all_tried(server, RUN, wanted) if not one.rows] == []
+
+
+# --- months, when raw points are gone ---
+
+DAY_MS = 86_400_000
+MONTHS = "months"
+# Two runs within one minute, 60 days ago, and another 40 days ago; the drive grew hot and gave two errors in the second.
+DRIVE_OF_MONTHS = "host=months,run={run},device=nvme0n1,serial=S0"
+MONTHS_SCENE = (
+    (60, 10, "r1", 40, 1, 90),
+    (60, 40, "r2", 70, 3, 88),
+    (40, 0, "r3", 50, 3, 87),
+)
+
+
+def months_lines(now_ms: int) -> str:
+    lines = []
+    for days, second, run, degc, errors, spare in MONTHS_SCENE:
+        tags = DRIVE_OF_MONTHS.format(run=run)
+        at_ns = ((now_ms - days * DAY_MS) // 60_000 * 60_000 + second * 1000) * 10**6
+        lines += [
+            f"smart,{tags},model=m media_errors={errors}i,available_spare_percent={spare}i,passed={str(errors < 3).lower()} {at_ns}",
+            f"smart_temperature,{tags},model=m,sensor=composite temperature_degc={degc}.0 {at_ns}",
+            f"temperature,{tags},label=Composite temperature_degc={degc}.0 {at_ns}",
+            f"block_device,{tags} read_ios={errors}i {at_ns}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def months_of_1(server: LocalInflux, now_ms: int) -> Server:
+    """Points as they came, values of a minute, the history, and then only what is kept."""
+    url = server.running_url()
+    assert url is not None
+    create_database(url, MONTHS)
+    on, influx = Server(url, MONTHS), Influx(url, MONTHS)
+    influx.write(MONTHS, months_lines(now_ms))
+    influx.write(f"{MONTHS}/history", f"bench_run,host=months,run=r3 started_ns=1i {now_ms * 10**6}\n")
+    by_the_minute(on, now_ms - 61 * DAY_MS)
+    on.rows(f'ALTER RETENTION POLICY "raw" ON "{MONTHS}" DURATION 30d REPLICATION 1')
+    assert delete_old(url, Path("/none"), timedelta(days=30), datetime.now(UTC), MONTHS) == 2
+    return on
+
+
+def months_of_2(influx2: Influx2Server, folder: Path, now_ms: int) -> Server:
+    set_up_as_the_role(influx2, folder, MONTHS)
+    buckets = (MONTHS, "bench_1m", f"{MONTHS}/history")
+    influx = Influx(influx2.url, MONTHS, ORGANISATION, influx2.token(*(("write", one) for one in buckets)))
+    influx.write(MONTHS, months_lines(now_ms))
+    influx.write(f"{MONTHS}/history", f"bench_run,host=months,run=r3 started_ns=1i {now_ms * 10**6}\n")
+    by_the_minute_2(influx2, MONTHS, days=61)
+    gone = {"start": "1970-01-01T00:00:00Z", "stop": f"{datetime.now(UTC) - timedelta(days=30):%Y-%m-%dT%H:%M:%SZ}"}
+    influx2.ask("POST", f"delete?org={ORGANISATION}&bucket={MONTHS}", gone)
+    return Server(influx2.url, MONTHS, influx2.token(*(("read", one) for one in buckets)))
+
+
+# Panel, and its values in the order of time.
+OF_MONTHS: tuple[tuple[str, list[Any]], ...] = (
+    ("Media errors", [3, 3]),
+    ("Spare left", [88, 87]),
+    ("Each drive's own sensors", [70, 50]),
+    ("As the kernel reads them", [55, 50]),
+    ("Newest values of each drive", [False, None, None, 87, 3]),
+)
+
+
+@pytest.mark.parametrize("version", ["1.8", pytest.param("2", marks=pytest.mark.influx2)])
+def test_drive_history_shows_months_and_drive_health_no_longer_does(
+    request: pytest.FixtureRequest, tmp_path: Path, version: str
+) -> None:
+    """By values; a query of another policy, of one run, or of another of the minute's values gives others."""
+    now_ms = time.time_ns() // 10**6
+    if version == "1.8":
+        on = months_of_1(request.getfixturevalue("server"), now_ms)
+    else:
+        on = months_of_2(request.getfixturevalue("influx2"), tmp_path, now_ms)
+    assert choices_of(on, DRIVE_HISTORY, {}) == {"host": "months", "device": Every.VALUE}
+    assert values_of(on, DRIVE_HISTORY.variables[1], {"host": "months"}) == ["nvme0n1"]
+    shown = Range(now_ms - 180 * DAY_MS, now_ms)
+
+    def known(board: Dashboard, title: str, change: Callable[[Query], Query] = lambda query: query) -> list[Any]:
+        panel = next(panel for panel in board.panels() if panel.title == title)
+        choices: dict[str, Choice] = {"host": "months", "run": Every.VALUE, "device": ("nvme0n1",)}
+        rows = on.rows(interpolated(change(panel.targets[0].query).render(), choices, shown))
+        return (
+            [row[1] for row in rows if row[1] is not None]
+            if panel.kind != "table"
+            else [cell for row in rows for cell in row[1:6]]
+        )
+
+    for title, values in OF_MONTHS:
+        assert known(DRIVE_HISTORY, title) == values, title
+        assert known(DRIVE_HEALTH, title) == [], title
+        assert known(DRIVE_HISTORY, title, lambda query: replace(query, policy="")) == [], f"mutant of {title}"
+    hottest = "Each drive's own sensors"
+    assert known(DRIVE_HISTORY, hottest, lambda query: replace(query, select=(highest("mean_temperature_degc"),))) == [
+        55,
+        50,
+    ]
+    with_run = (*HERE, chosen("device"))
+    of_one = [known(DRIVE_HISTORY, hottest, lambda query: replace(query, where=with_run))]
+    assert of_one == [[70, 50]], "All runs are those without the tag, too"
 
 
 # --- a real agent beside a real load ---
@@ -391,6 +500,7 @@ def observed(server: LocalInflux, tmp_path_factory: pytest.TempPathFactory) -> I
     bundle.event("verdict", "judge", "PASS", reasons=[])
     bundle.end_phase()
     assert publish(bundle.path, Influx(url)) is None
+    by_the_minute(Server(url), time.time_ns() // 10**6 - 600_000)
     yield Observed(bundle, Server(url))
 
 

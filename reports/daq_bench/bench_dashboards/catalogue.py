@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from daq_bench.bench_dashboards import alerts
-from daq_bench.bench_dashboards.boards import compare, drive_health, fleet, run_live
+from daq_bench.bench_dashboards.boards import compare, drive_health, drive_history, fleet, run_live
 from daq_bench.bench_dashboards.dashboard import Dashboard
 from daq_bench.bench_dashboards.declared import Declared
 from daq_bench.bench_model.base.places import IN_CHECKOUT, REPOSITORY
@@ -13,6 +13,7 @@ from daq_bench.bench_model.base.places import IN_CHECKOUT, REPOSITORY
 DASHBOARDS: tuple[Dashboard, ...] = (
     run_live.DASHBOARD,
     drive_health.DASHBOARD,
+    drive_history.DASHBOARD,
     fleet.DASHBOARD,
     compare.DASHBOARD,
 )

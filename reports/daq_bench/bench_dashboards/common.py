@@ -19,6 +19,7 @@ from daq_bench.bench_dashboards.looks import Colour, DataLink
 from daq_bench.bench_dashboards.panels import Target
 
 LIVE, DRIVES, FLEET, COMPARE = "daq-bench-live", "daq-bench-drives", "daq-bench-fleet", "daq-bench-compare"
+DRIVE_HISTORY = "daq-bench-drive-history"
 REPORT_URL = "${report_base:raw}/${__data.fields.run}/report.html"
 EPOCH_BEGIN, EPOCH_END = "1999-12-31T23:59:50.000Z", "2000-01-01T00:02:00.000Z"
 
@@ -94,10 +95,11 @@ def links(here: str) -> tuple[Link, ...]:
     names = (
         (LIVE, "Run live", "what the candidate does now"),
         (DRIVES, "Drive health", "SMART of each drive over time"),
+        (DRIVE_HISTORY, "Drive history", "the same over months, when raw points are gone"),
         (FLEET, "Fleet and history", "outcomes and margins of all candidates"),
         (COMPARE, "Compare two runs", "two runs laid over each other"),
     )
-    of_one = (LIVE, DRIVES)
+    of_one = (LIVE, DRIVES, DRIVE_HISTORY)
     return tuple(
         Link(title, f"/d/{uid}", tooltip, keep_range=False, variables=here in of_one and uid in of_one)
         for uid, title, tooltip in names
@@ -112,9 +114,10 @@ def line(
     *by: str,
     where: tuple[Condition, ...] = HERE,
     optional: bool = False,
+    policy: str = "",
 ) -> Target:
     """Returns lines over time, one for each combination of the tags `by`. `optional`: not all hardware has what they show."""
-    query = over_time(measurement, column, where, *by)
+    query = over_time(measurement, column, where, *by, policy=policy)
     needs = tuple(f"{name}.{field}" for name, field in sorted(query.used())) if optional else ()
     return Target(query, alias, needs=needs)
 

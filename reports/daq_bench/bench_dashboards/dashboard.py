@@ -15,7 +15,7 @@ from daq_bench.bench_dashboards.furniture import (
     data_source_variable,
     report_base_variable,
 )
-from daq_bench.bench_dashboards.influxql import Query
+from daq_bench.bench_dashboards.influxql import MINUTES, Query
 from daq_bench.bench_dashboards.layout import Section, placed
 from daq_bench.bench_dashboards.looks import Json
 from daq_bench.bench_dashboards.panels import Panel
@@ -58,7 +58,7 @@ class Dashboard:
         known: set[str] = set(OWN_VARIABLES)
         for variable in self.variables:
             place = f"{self.title} / variable {variable.name}"
-            measurement = declared.measurement(variable.measurement, place)
+            measurement = declared.measurement(variable.measurement, place, variable.policy == MINUTES)
             measurement.require_tags((variable.tag, *(tag for tag, _ in variable.where)), place)
             if variable.field:
                 measurement.require_field(variable.field, place, number=False)

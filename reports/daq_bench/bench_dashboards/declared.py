@@ -13,6 +13,7 @@ from daq_bench.bench_model.profiles.yaml_source import read_yaml
 
 METRICS = REPOSITORY / "inventory" / "metrics.yml"
 NUMBERS = ("integer", "float")
+NOT_BY_THE_MINUTE = "run"  # the tag that values of a minute have not got
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,13 @@ class Measurement:
     name: str
     tags: frozenset[str]
     fields: dict[str, str]
+
+    def by_the_minute(self) -> Measurement:
+        """Returns what the server makes of it each minute: `mean_` and `max_` of numbers, `last_` of everything."""
+        numbers = {name for name, kind in self.fields.items() if kind in NUMBERS}
+        made = {f"mean_{name}": "float" for name in numbers} | {f"max_{name}": self.fields[name] for name in numbers}
+        made |= {f"last_{name}": kind for name, kind in self.fields.items()}
+        return Measurement(f"{self.name} by the minute", self.tags - {NOT_BY_THE_MINUTE}, made)
 
     def require_tags(self, names: Iterable[str], query: str) -> None:
         for name in names:
@@ -62,8 +70,9 @@ class Declared:
             }
         )
 
-    def measurement(self, name: str, query: str) -> Measurement:
+    def measurement(self, name: str, query: str, by_the_minute: bool = False) -> Measurement:
         """Raises BenchError for one that is not declared."""
         if name not in self.measurements:
             raise BenchError(f"{query}: measurement {name!r} is not declared in inventory/metrics.yml")
-        return self.measurements[name]
+        found = self.measurements[name]
+        return found.by_the_minute() if by_the_minute else found

@@ -13,6 +13,7 @@ from daq_bench.bench_dashboards.declared import Declared
 INTERVAL = "$__interval"  # Grafana's own choice for the panel's width
 RANGE = "$timeFilter"
 HISTORY = "history"  # retention policy (2.x: bucket DATABASE/history) that is kept for ever
+MINUTES = "bench_1m"  # retention policy (2.x: bucket) of one value a minute, kept when the points that it was made of are gone
 
 
 def quoted(name: str) -> str:
@@ -243,7 +244,7 @@ class Query:
             if len({inner.measurement for inner in self._inner}) > 1:
                 raise ValueError(f"{where}: InfluxQL adds nothing up across measurements")
             return
-        measurement = declared.measurement(self.source, where)
+        measurement = declared.measurement(self.source, where, self.policy == MINUTES)
         measurement.require_tags((*self.by, *self.tags, *(one.tag for one in self.where if one.tag)), where)
         for name in self._fields():
             measurement.require_field(name, where, number=any(name in column.numbers for column in self.select))
@@ -266,9 +267,9 @@ class Query:
         return frozenset((self.source, name) for name in self._fields())
 
 
-def over_time(measurement: str, column: Expression, where: tuple[Condition, ...], *by: str) -> Query:
+def over_time(measurement: str, column: Expression, where: tuple[Condition, ...], *by: str, policy: str = "") -> Query:
     """A column as lines over the range shown, one for each combination of the tags `by`."""
-    return Query(measurement, (column,), where, by, INTERVAL)
+    return Query(measurement, (column,), where, by, INTERVAL, policy=policy)
 
 
 def rate_over_time(measurement: str, field: str, where: tuple[Condition, ...], *by: str) -> Query:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from daq_bench.bench_dashboards.boards.drive_heat import BY_DRIVE, DRIVE_NAME, GAP_S, heat, links_and_arrays
+from daq_bench.bench_dashboards.boards.drive_heat import BY_DRIVE, DRIVE_NAME, heat, links_and_arrays
+from daq_bench.bench_dashboards.boards.drive_source import RAW, Source
 from daq_bench.bench_dashboards.common import ANNOTATIONS, CANDIDATE, DEVICE, DRIVE, DRIVES, RUN, links
 from daq_bench.bench_dashboards.dashboard import Dashboard
 from daq_bench.bench_dashboards.influxql import Query, highest, last, lowest, over_time
@@ -24,6 +25,7 @@ WORN = Thresholds(Colour.GOOD, ((80, Colour.WATCH), (100, Colour.BAD)))
 
 
 def _over_time(
+    source: Source,
     field: str,
     title: str,
     description: str,
@@ -32,7 +34,8 @@ def _over_time(
     least: bool = False,
     most: float | None = None,
 ) -> TimeSeries:
-    query = over_time("smart", lowest(field) if least else highest(field), DRIVE, *BY_DRIVE)
+    column = source.lowest(field) if least else source.highest(field)
+    query = over_time("smart", column, source.drive, *BY_DRIVE, policy=source.policy)
     return TimeSeries(
         title,
         description,
@@ -42,7 +45,7 @@ def _over_time(
         steps=steps,
         most=most,
         legend=("lastNotNull",),
-        gap_s=GAP_S,
+        gap_s=source.gap_s,
     )
 
 
@@ -137,9 +140,9 @@ TABLE_FIELDS = (
 )
 
 
-def _newest() -> Row:
-    columns = tuple(last(field).named(field) for field, _ in TABLE_FIELDS)
-    query = Query("smart", columns, DRIVE, by=("device", "serial", "model"))
+def newest(source: Source) -> Row:
+    columns = tuple(source.last(field).named(field) for field, _ in TABLE_FIELDS)
+    query = Query("smart", columns, source.drive, by=("device", "serial", "model"), policy=source.policy)
     table = Table(
         "Newest values of each drive",
         "One row for each drive. A column stays empty where its kind of drive has no such value.",
@@ -164,9 +167,9 @@ def _newest() -> Row:
     return Row(8, table)
 
 
-def _wear() -> Section:
+def wear(source: Source) -> Section:
     def amount(field: str, alias: str) -> Target:
-        query = over_time("smart", highest(field), DRIVE, *BY_DRIVE)
+        query = over_time("smart", source.highest(field), source.drive, *BY_DRIVE, policy=source.policy)
         return Target(query, f"{DRIVE_NAME} {alias}", needs=(f"smart.{field}",))
 
     written = TimeSeries(
@@ -176,19 +179,21 @@ def _wear() -> Section:
         Unit.BYTES,
         steps=True,
         legend=("lastNotNull",),
-        gap_s=GAP_S,
+        gap_s=source.gap_s,
     )
     return Section(
         "Wear",
         Row(
             8,
             _over_time(
+                source,
                 "percentage_used_percent",
                 "Endurance used",
                 "The drive's own estimate, in whole percent: it moves by steps.",
                 Unit.PERCENT,
             ),
             _over_time(
+                source,
                 "available_spare_percent",
                 "Spare left",
                 "Falls when blocks are retired. Below the drive's threshold it warns.",
@@ -201,15 +206,22 @@ def _wear() -> Section:
         Row(
             8,
             _over_time(
-                "media_errors", "Media errors", "Any step is data that the drive could not give back.", Unit.COUNT
+                source,
+                "media_errors",
+                "Media errors",
+                "Any step is data that the drive could not give back.",
+                Unit.COUNT,
             ),
             _over_time(
+                source,
                 "error_log_entries",
                 "Error log entries",
                 "Also counts commands that a drive merely refuses; compare with media errors.",
                 Unit.COUNT,
             ),
-            _over_time("unsafe_shutdowns", "Unsafe shutdowns", "A step: power went away without notice.", Unit.COUNT),
+            _over_time(
+                source, "unsafe_shutdowns", "Unsafe shutdowns", "A step: power went away without notice.", Unit.COUNT
+            ),
         ),
     )
 
@@ -218,7 +230,7 @@ DASHBOARD = Dashboard(
     uid=DRIVES,
     title="Drive health",
     description="Each drive's own account of its wear, errors, heat and link, over time.",
-    sections=(Section("", _header(), _newest()), _wear(), heat(), links_and_arrays()),
+    sections=(Section("", _header(), newest(RAW)), wear(RAW), heat(RAW), links_and_arrays(RAW)),
     variables=(CANDIDATE, RUN, DEVICE),
     annotations=ANNOTATIONS,
     links=links(DRIVES),

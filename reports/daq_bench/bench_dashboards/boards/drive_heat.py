@@ -1,21 +1,25 @@
-"""Parts of *Drive health*: heat and throttling, PCIe links, arrays."""
+"""Parts of *Drive health* and *Drive history*: heat and throttling, PCIe links, arrays."""
 
 from __future__ import annotations
 
-from daq_bench.bench_dashboards.common import DRIVE, line
-from daq_bench.bench_dashboards.influxql import Query, chosen, highest, last, lowest, mean, over_time
+from functools import partial
+
+from daq_bench.bench_dashboards.boards.drive_source import Source
+from daq_bench.bench_dashboards.common import line
+from daq_bench.bench_dashboards.influxql import Query, over_time
 from daq_bench.bench_dashboards.layout import Row, Section
 from daq_bench.bench_dashboards.looks import Colour, Override, Thresholds, Unit
 from daq_bench.bench_dashboards.panels import BarGauge, Target, TimeSeries
 
 BY_DRIVE = ("device", "serial")
 DRIVE_NAME = "$tag_device $tag_serial"
-GAP_S = 6 * 3600  # these dashboards show days, and drives answer every minute or slower
 
 
-def heat() -> Section:
+def heat(source: Source) -> Section:
     def drives(field: str, alias: str) -> Target:
-        query = over_time("smart_temperature", highest(field), DRIVE, "device", "sensor")
+        query = over_time(
+            "smart_temperature", source.highest(field), source.drive, "device", "sensor", policy=source.policy
+        )
         return Target(query, alias, needs=(f"smart_temperature.{field}",))
 
     sensors = TimeSeries(
@@ -32,9 +36,11 @@ def heat() -> Section:
             Override("/ critical$/", colour=Colour.BAD, dashed=True),
         ),
         legend=("lastNotNull", "max"),
-        gap_s=GAP_S,
+        gap_s=source.gap_s,
     )
-    read_by_kernel = over_time("temperature", mean("temperature_degc"), DRIVE, "device", "label")
+    read_by_kernel = over_time(
+        "temperature", source.mean("temperature_degc"), source.drive, "device", "label", policy=source.policy
+    )
     kernel = TimeSeries(
         "As the kernel reads them",
         "Finer in time than the drive's own log.",
@@ -42,22 +48,24 @@ def heat() -> Section:
         Unit.CELSIUS,
         needs=("temperature.temperature_degc",),
         legend=("lastNotNull", "max"),
-        gap_s=GAP_S,
+        gap_s=source.gap_s,
     )
+
+    of_drives = partial(line, where=source.drive, policy=source.policy)
 
     def throttling(what: str, unit: Unit, title: str, description: str) -> TimeSeries:
         fields = [f"thermal_management_{level}_{what}" for level in (1, 2)]
         targets = tuple(
-            line("smart", highest(field), f"{DRIVE_NAME} TMT{level}", *BY_DRIVE, where=DRIVE)
+            of_drives("smart", source.highest(field), f"{DRIVE_NAME} TMT{level}", *BY_DRIVE)
             for level, field in enumerate(fields, start=1)
         )
         needs = tuple(f"smart.{field}" for field in fields)
         return TimeSeries(
-            title, description, targets, unit, needs=needs, steps=True, legend=("lastNotNull",), gap_s=GAP_S
+            title, description, targets, unit, needs=needs, steps=True, legend=("lastNotNull",), gap_s=source.gap_s
         )
 
     above = tuple(
-        line("smart", highest(f"{limit}_temperature_time_min"), f"{DRIVE_NAME} {limit}", *BY_DRIVE, where=DRIVE)
+        of_drives("smart", source.highest(f"{limit}_temperature_time_min"), f"{DRIVE_NAME} {limit}", *BY_DRIVE)
         for limit in ("warning", "critical")
     )
     return Section(
@@ -85,27 +93,29 @@ def heat() -> Section:
                 needs=("smart.warning_temperature_time_min", "smart.critical_temperature_time_min"),
                 steps=True,
                 legend=("lastNotNull",),
-                gap_s=GAP_S,
+                gap_s=source.gap_s,
             ),
         ),
     )
 
 
-def links_and_arrays() -> Section:
+def links_and_arrays(source: Source) -> Section:
+    of_drives = partial(line, where=source.drive, policy=source.policy)
     bandwidth = TimeSeries(
         "PCIe bandwidth",
         "The link's present bandwidth. A step down: it was retrained to fewer lanes or a lower speed.",
-        (line("pcie_link", lowest("bandwidth_bytes_per_s"), "$tag_device", "device", where=DRIVE),),
+        (of_drives("pcie_link", source.lowest("bandwidth_bytes_per_s"), "$tag_device", "device"),),
         Unit.BYTES_PER_S,
         needs=("pcie_link.bandwidth_bytes_per_s",),
         steps=True,
         legend=("lastNotNull", "min"),
-        gap_s=GAP_S,
+        gap_s=source.gap_s,
     )
+    newest = Query("pcie_link", (source.last("bandwidth_fraction"),), source.drive, ("device",), policy=source.policy)
     width = BarGauge(
         "Link against what both ends can",
         "Below 100 %: fewer lanes or a lower speed than drive and slot have.",
-        (Target(Query("pcie_link", (last("bandwidth_fraction"),), DRIVE, ("device",)), "$tag_device"),),
+        (Target(newest, "$tag_device"),),
         Unit.FRACTION,
         Thresholds(Colour.BAD, ((0.99, Colour.GOOD),)),
         needs=("pcie_link.bandwidth_fraction",),
@@ -116,23 +126,27 @@ def links_and_arrays() -> Section:
         "PCIe errors (AER)",
         "Correctable ones cost time, the others data. Growth points at a cable, a riser or a slot.",
         tuple(
-            line("pcie_errors", highest(field), f"$tag_device {field}", "device", "function", where=DRIVE)
+            of_drives("pcie_errors", source.highest(field), f"$tag_device {field}", "device", "function")
             for field in ("correctable", "nonfatal", "fatal")
         ),
         Unit.COUNT,
         needs=("pcie_errors.correctable",),
         steps=True,
         legend=("lastNotNull",),
-        gap_s=GAP_S,
+        gap_s=source.gap_s,
     )
     arrays = TimeSeries(
         "Arrays: members missing",
         "0 is healthy. Above: the array runs without redundancy, or is about to.",
-        (line("md_array", highest("degraded"), "$tag_device", "device", where=(chosen("host"), chosen("run"))),),
+        (
+            line(
+                "md_array", source.highest("degraded"), "$tag_device", "device", where=source.here, policy=source.policy
+            ),
+        ),
         Unit.COUNT,
         needs=("md_array.degraded",),
         steps=True,
         legend=("lastNotNull",),
-        gap_s=GAP_S,
+        gap_s=source.gap_s,
     )
     return Section("Links and arrays", Row(7, bandwidth, width, errors, arrays, widths=(8, 4, 6, 6)))

@@ -119,6 +119,11 @@ class Layout:
     def influxd(self) -> Path:
         return self.build / "tools" / "influxd"
 
+    @property
+    def influx_data(self) -> Path:
+        """The folder of the bench's own server."""
+        return self.build / "influxdb"
+
     def install_directory(self, candidate: str) -> Path:
         """The folder for the bench's programs on a candidate that is this machine; Ansible puts them there."""
         return self.build / "candidate" / candidate

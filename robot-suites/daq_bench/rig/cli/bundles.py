@@ -176,7 +176,7 @@ def _server_of(bundle: Bundle, telemetry: TelemetryOfRun, inventory: Path) -> In
     if used.configured:
         named = _named_in(inventory, bundle.run.candidate.name)
         return named if named and named.url == used.url else used
-    running = LocalInflux(Layout().influxd, Layout().build / "influxdb").running_url()
+    running = LocalInflux(Layout().influxd, Layout().influx_data).running_url()
     return replace(used, url=running) if running else used
 
 

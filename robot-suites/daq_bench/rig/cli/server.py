@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from datetime import UTC, datetime
 
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.cli.arguments import Command
+from daq_bench.rig.telemetry.influx_room import RETENTION, delete_old, raw_retention
 from daq_bench.rig.telemetry.influx_server import LocalInflux
 
 
@@ -14,9 +16,15 @@ def add_action(command: argparse.ArgumentParser) -> None:
 
 
 def influx(options: argparse.Namespace) -> int:
-    server = LocalInflux(Layout().influxd, Layout().build / "influxdb")
+    server = LocalInflux(Layout().influxd, Layout().influx_data)
     if options.action == "start":
-        print(f"InfluxDB is running at {server.start()}")
+        kept = raw_retention()
+        started = server.start()
+        print(f"InfluxDB is running at {started}")
+        if deleted := delete_old(started, Layout().runs, kept, datetime.now(UTC)):
+            print(
+                f"{deleted} shards of raw points were deleted, older than {RETENTION} and than every run that is not sealed"
+            )
     elif options.action == "stop":
         print("InfluxDB stopped" if server.stop() else "InfluxDB was not running")
     else:

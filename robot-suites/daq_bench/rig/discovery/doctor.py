@@ -26,6 +26,7 @@ from daq_bench.rig.candidate.ssh import UnreachableError
 from daq_bench.rig.discovery.discover import as_root, known_tools
 from daq_bench.rig.discovery.firmware import look
 from daq_bench.rig.run.preflight import check_clock
+from daq_bench.rig.telemetry.influx_room import fullness
 
 CONTROL, CANDIDATE = "control node", "candidate"
 PROGRAMS = {"ssh": "openssh-client", "setpriv": "util-linux", "git": "git", "ipmitool": "ipmitool"}
@@ -122,6 +123,8 @@ def control_node(layout: Layout) -> Iterator[Finding]:
     yield finding(
         f"disk of {layout.home}", f"{decimal_label(room)} free", enough, f"free {decimal_label(DISK_BYTES_MIN)}"
     )
+    if layout.influx_data.is_dir():
+        yield Finding(CONTROL, "data of the bench's own InfluxDB", *fullness(layout.influx_data))
 
 
 def halves(text: str, otherwise: str = "") -> tuple[str, str]:

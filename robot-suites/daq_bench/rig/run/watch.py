@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from daq_bench.rig.run.clean_up import CleanUp, Place
 from daq_bench.rig.run.progress import announce_clean_up
 from daq_bench.rig.telemetry.agent import Agent
 from daq_bench.rig.telemetry.influx_counts import counts_document
+from daq_bench.rig.telemetry.influx_room import delete_old, fullness, raw_retention
 from daq_bench.rig.telemetry.influx_server import DEFAULT_PORT, LocalInflux
 from daq_bench.rig.telemetry.remote_agent import RemoteAgent
 
@@ -47,13 +49,25 @@ class Watch:
             if self._problem:
                 self._warn_of_influx(f"InfluxDB takes no telemetry at present ({self._problem})")
             return self.influx
-        server = LocalInflux(self._session.layout.influxd, self._session.layout.build / "influxdb")
+        server = LocalInflux(self._session.layout.influxd, self._session.layout.influx_data)
         try:
             self.influx = Influx(server.start(), configured=False)
+            self._make_room(server, self.influx.url)
         except (BenchError, OSError) as error:
             self._warn_of_influx(f"InfluxDB could not be started ({in_words(error)})")
             self.influx = Influx(f"http://127.0.0.1:{DEFAULT_PORT}", configured=False)
         return self.influx
+
+    def _make_room(self, server: LocalInflux, url: str) -> None:
+        """Deletes what the operator no longer wants to keep, and warns of a disk that fills; the run goes on with either."""
+        runs = self._bundle.path.parent
+        try:
+            delete_old(url, runs, raw_retention(), datetime.now(UTC))
+        except BenchError as error:
+            self._say(f"warning: {error}")
+        found, remedy = fullness(server.directory)
+        if remedy:
+            self._say(f"warning: the bench's own InfluxDB takes {found}; {remedy}")
 
     def _warn_of_influx(self, problem: str) -> None:
         again = f"daq-bench replay runs/{self._bundle.id}"

@@ -8,20 +8,26 @@ import signal
 import socket
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from influxdb_client import InfluxDBClient  # type: ignore[attr-defined]
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.rig.base.influx import DATABASE, HISTORY, Influx, InfluxError
+from daq_bench.rig.base.influx import DATABASE
+from daq_bench.rig.base.module_utils import use_module_utils
+from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.shell import environment_for_children
 
 DEFAULT_PORT = 8086
 START_S_MAX = 30.0
+FOR_EVER = "INF"
+MADE_BY_ITSELF = "autogen"  # the policy of a database that was created without naming one
 
 # Every listener is bound to loopback, the RPC port too; nothing is reported to the vendor. The folders are those of the folder that the
-# server stands in, so that they follow it when the checkout is moved.
+# server stands in, so that they follow it when the checkout is moved. [data] is as in the role's template (ansible/roles/influxdb): the
+# index is on disk, and no number of series ends writes. Shards from before that keep their index in memory.
 CONFIG = """\
 reporting-disabled = true
 bind-address = "127.0.0.1:{rpc_port}"
@@ -32,7 +38,10 @@ bind-address = "127.0.0.1:{rpc_port}"
 [data]
   dir = "data"
   wal-dir = "wal"
+  index-version = "tsi1"
   series-id-set-cache-size = 100
+  max-series-per-database = 0
+  max-values-per-tag = 0
   query-log-enabled = false
 
 [http]
@@ -148,14 +157,30 @@ class LocalInflux:
         return True
 
 
-def create_database(url: str, name: str) -> None:
-    """Creates the database `name`, and its policy for the history, if they are not there. Raises BenchError with InfluxDB's own words."""
-    history = f'CREATE RETENTION POLICY "{HISTORY}" ON "{name}" DURATION INF REPLICATION 1'
-    for statement in (f'CREATE DATABASE "{name}"', history):
-        try:
-            Influx(url, name).query(statement, timeout_s=10)
-        except InfluxError as error:
-            raise BenchError(f"InfluxDB at {url} did not create the database {name!r}: {error}") from None
+def create_database(url: str, name: str) -> list[str]:
+    """Brings the database `name` to the state that the role `influxdb` sets up, except that points as they come are kept for ever; returns
+    the differences that there were, one line each. What it finds right it leaves alone: it may be entered twice, or after an end between
+    two statements. Raises BenchError with InfluxDB's own words.
+
+    A database from before the bench named its policies keeps its points where they are: its `autogen` is the policy of raw points."""
+    use_module_utils(Layout())
+    from ansible.module_utils.bench_influx import InfluxError, influxql
+    from ansible.module_utils.bench_influx_storage import Storage, differences, name_in
+
+    ask = partial(influxql, url, "")
+    wanted = Storage(database=name, retention=FOR_EVER)
+    try:
+        if name in [row["name"] for row in ask("SHOW DATABASES")]:
+            there = [row["name"] for row in ask(f"SHOW RETENTION POLICIES ON {name_in(name)}")]
+            if wanted.raw not in there and MADE_BY_ITSELF in there:
+                wanted = replace(wanted, raw=MADE_BY_ITSELF)
+        found = differences(ask, wanted)
+        for _, statements in found:
+            for statement in statements:
+                ask(statement)
+    except InfluxError as error:
+        raise BenchError(f"InfluxDB at {url} did not set up the database {name!r}: {error}") from None
+    return [text for text, _ in found]
 
 
 def _reap(pid: int) -> None:

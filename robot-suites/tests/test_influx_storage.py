@@ -1,0 +1,337 @@
+"""How long the bench's own InfluxDB keeps what: the set-up that it shares with the role, its adversaries, and the room that it takes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+import tomllib
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ansible.module_utils.bench_influx import influxql
+from ansible.module_utils.bench_influx_storage import MEASUREMENTS, OPTIONS, Storage, differences
+from dashboard_trials import by_the_minute
+from influx_series import IN_HISTORY, NIGHT_NS, declared
+from influx_series import write as write_nights
+from ruamel.yaml import YAML
+
+from daq_bench.bench_dashboards.trial import Server
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.bundle.provenance import MANIFEST
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.influx import Influx
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.discovery.doctor import control_node
+from daq_bench.rig.run.watch import Watch
+from daq_bench.rig.telemetry import influx_room
+from daq_bench.rig.telemetry.influx_room import RETENTION, delete_old, fullness, raw_retention
+from daq_bench.rig.telemetry.influx_server import LocalInflux, create_database
+from daq_bench.virtual_candidate.ports import free_ports
+
+ROLE = Layout().ansible / "roles" / "influxdb"
+NOW = datetime.now(UTC)
+QUERIES = [f"bench_1m_{name}" for name in sorted(MEASUREMENTS)]
+QUERIES_MISSING = [f"continuous query {name} is missing" for name in QUERIES]
+FOR_EVER = {"raw": ("0s", True), "bench_1m": ("0s", False), "history": ("0s", False)}
+
+
+def policies(url: str, database: str) -> dict[str, tuple[str, bool]]:
+    rows = influxql(url, "", f'SHOW RETENTION POLICIES ON "{database}"')
+    return {row["name"]: (row["duration"], row["default"]) for row in rows}
+
+
+def queries(url: str, database: str) -> dict[str, str]:
+    rows = influxql(url, "", "SHOW CONTINUOUS QUERIES")
+    return {row["name"]: row["query"] for row in rows if row["_series"] == database}
+
+
+def write(url: str, bucket: str, *points: tuple[float, str]) -> None:
+    """Points as (days before now, line without its time)."""
+    lines = [f"{line} {int((NOW - timedelta(days=days)).timestamp()) * 10**9}" for days, line in points]
+    Influx(url, bucket.split("/", maxsplit=1)[0]).write(bucket, "\n".join(lines) + "\n")
+
+
+def values(url: str, database: str, statement: str) -> list[Any]:
+    return [row["v"] for row in influxql(url, "", statement, database)]
+
+
+@pytest.fixture
+def url(influx: LocalInflux) -> str:
+    running = influx.running_url()
+    assert running is not None
+    return running
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[LocalInflux]:
+    """A server of the test's own, not started yet."""
+    made = LocalInflux(Layout().influxd, tmp_path / "influxdb")
+    yield made
+    made.stop()
+
+
+def test_the_benchs_own_server_is_set_up_as_the_roles_and_a_second_time_changes_nothing(url: str) -> None:
+    assert policies(url, "bench") == FOR_EVER
+    assert sorted(queries(url, "bench")) == QUERIES
+    assert create_database(url, "bench") == []
+    assert create_database(url, "new one") == [
+        "database new one is missing",
+        "retention policy bench_1m is missing",
+        "retention policy history is missing",
+        *QUERIES_MISSING,
+    ]
+    assert create_database(url, "new one") == []
+    assert policies(url, "new one") == FOR_EVER
+
+
+def test_the_role_and_the_bench_say_the_same() -> None:
+    """The role's defaults stand in YAML, as every role's; the rest of the description is one file."""
+    defaults = YAML(typ="safe").load(ROLE / "defaults" / "main.yml")
+    ours = Storage()
+    named = {name: f"influxdb_{'raw_' if name == 'retention' else ''}{name}" for name in OPTIONS if name != "history"}
+    assert {name: defaults[variable] for name, variable in named.items()} == {
+        name: getattr(ours, name) for name in named
+    }
+    assert YAML(typ="safe").load(ROLE / "vars" / "main.yml")["__influxdb_history"] == ours.history
+
+
+def test_every_measurement_of_the_agents_has_values_of_a_minute() -> None:
+    """The list stands in the description, since a server that the role sets up has no metrics.yml."""
+    assert set(MEASUREMENTS) == declared().keys() - set(IN_HISTORY)
+    assert list(MEASUREMENTS) == sorted(MEASUREMENTS)
+
+
+def test_the_index_is_on_disk_and_no_number_of_series_ends_writes(own: LocalInflux) -> None:
+    started = own.start(free_ports(1)[0])
+    template = (
+        (ROLE / "templates" / "influxdb.conf.j2").read_text(encoding="utf-8").replace("{{ ansible_managed }}", "")
+    )
+    ours = tomllib.loads((own.directory / "influxdb.conf").read_text(encoding="utf-8"))["data"]
+    roles = tomllib.loads(re.sub(r"\{\{ (influxdb_data_dir) \}\}/", "", template).replace("{{", "").replace("}}", ""))[
+        "data"
+    ]
+    assert ours == roles
+    assert (ours["index-version"], ours["max-series-per-database"], ours["max-values-per-tag"]) == ("tsi1", 0, 0)
+    write(started, "bench", (0, "smart,host=h v=1"))
+    assert list((own.directory / "data" / "bench" / "raw").glob("*/index"))
+
+
+def test_a_folder_from_before_loses_no_point(url: str) -> None:
+    """The database had one policy, autogen, and the history; its points are where every query looks still."""
+    database = "before"
+    influxql(url, "", f'CREATE DATABASE "{database}"')
+    influxql(url, "", f'CREATE RETENTION POLICY "history" ON "{database}" DURATION INF REPLICATION 1')
+    write(url, database, *((days, f"smart,host=h,run=r{days} v={days}") for days in (400, 40, 0)))
+    write(url, f"{database}/history", (400, "bench_run,host=h v=1"))
+    assert create_database(url, database) == ["retention policy bench_1m is missing", *QUERIES_MISSING]
+    assert policies(url, database) == {"autogen": ("0s", True), "bench_1m": ("0s", False), "history": ("0s", False)}
+    assert f"FROM {database}.autogen.smart " in queries(url, database)["bench_1m_smart"]
+    assert values(url, database, "SELECT v FROM smart") == [400, 40, 0]
+    assert values(url, database, 'SELECT v FROM "history".bench_run') == [1]
+    assert create_database(url, database) == []
+
+
+def test_what_somebody_altered_by_hand_is_named_and_put_right(url: str) -> None:
+    database = "altered"
+    create_database(url, database)
+    write(url, database, (40, "smart,host=h v=40"), (0, "smart,host=h v=0"))
+    for statement in (
+        f'ALTER RETENTION POLICY "history" ON {database} DEFAULT',
+        f'ALTER RETENTION POLICY "bench_1m" ON {database} DURATION 52w',
+        f'DROP CONTINUOUS QUERY "bench_1m_smart" ON {database}',
+        f'CREATE CONTINUOUS QUERY "bench_1m_smart" ON {database} BEGIN SELECT mean(*) INTO {database}."bench_1m".smart '
+        f"FROM {database}.raw.smart GROUP BY time(1m), * END",
+        # As the role made it before: one for all, by run.
+        f'CREATE CONTINUOUS QUERY "bench_1m" ON {database} BEGIN SELECT mean(*) INTO {database}."bench_1m".:MEASUREMENT '
+        f"FROM {database}.raw./.*/ GROUP BY time(1m), * END",
+        f'CREATE CONTINUOUS QUERY "mine" ON {database} BEGIN SELECT mean(*) INTO {database}."bench_1m".mine '
+        f"FROM {database}.raw.mine GROUP BY time(1m), * END",
+    ):
+        influxql(url, "", statement)
+    assert create_database(url, database) == [
+        "retention policy raw is 0s, not INF default",
+        "retention policy bench_1m is 8736h0m0s, not INF",
+        "continuous query bench_1m is not wanted",
+        "continuous query bench_1m_smart differs",
+    ]
+    assert sorted(queries(url, database)) == [*QUERIES, "mine"]
+    assert policies(url, database) == FOR_EVER
+    assert values(url, database, "SELECT v FROM smart") == [40, 0]
+    influxql(url, "", f'DROP CONTINUOUS QUERY "bench_1m_cpu" ON {database}')
+    assert create_database(url, database) == ["continuous query bench_1m_cpu is missing"]
+    influxql(url, "", f'DROP RETENTION POLICY "history" ON {database}')
+    assert create_database(url, database) == ["retention policy history is missing"]
+
+
+def test_a_server_killed_between_two_steps_goes_on_where_it_was(own: LocalInflux) -> None:
+    """After a statement of the set-up: SIGKILL, a start, which sets up the rest."""
+    port = free_ports(1)[0]
+    started = own.start(port)
+    wanted = Storage(database="broken", retention="INF")
+    every = [
+        statement for _, statements in differences(partial(influxql, started, ""), wanted) for statement in statements
+    ]
+    assert len(every) == 3 + len(QUERIES)
+    for number in (0, 1, 2, 3, 4, len(every) - 1):
+        influxql(started, "", 'DROP DATABASE "broken"')
+        for statement in every[:number]:
+            influxql(started, "", statement)
+        pid = own.running_pid()
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        started = own.start(port)
+        assert len(create_database(started, "broken")) == len(every) - number
+        assert policies(started, "broken") == FOR_EVER
+        assert sorted(queries(started, "broken")) == QUERIES
+
+
+def test_a_server_that_refuses_is_quoted(url: str) -> None:
+    with pytest.raises(BenchError, match=f"InfluxDB at {url} did not set up the database 'a\\\\nb': "):
+        create_database(url, "a\nb")
+
+
+# --- room ---
+
+
+def run_of(runs: Path, days: float, sealed: bool) -> None:
+    folder = runs / f"{NOW - timedelta(days=days):%Y%m%dT%H%M%S}Z-here"
+    folder.mkdir(parents=True)
+    if sealed:
+        (folder / MANIFEST).touch()
+
+
+@pytest.fixture
+def aged(url: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database with points of four ages in each policy."""
+    database = f"aged {request.node.name}"
+    create_database(url, database)
+    for bucket in (database, f"{database}/bench_1m", f"{database}/history"):
+        write(url, bucket, *((days, f"smart,host=h v={days}") for days in (100, 60, 20, 0)))
+    yield database
+    influxql(url, "", f'DROP DATABASE "{database}"')
+
+
+RAW = "SELECT v FROM smart"
+
+
+@pytest.mark.parametrize(
+    ("unsealed", "left"),
+    [
+        ((), [20, 0]),
+        ((10,), [20, 0]),  # younger than what is kept
+        ((70,), [60, 20, 0]),
+        ((59.9,), [60, 20, 0]),  # its candidate's clock may be behind
+        ((200, 10), [100, 60, 20, 0]),
+    ],
+)
+def test_old_raw_points_go_when_asked_and_never_those_of_an_unsealed_run(
+    url: str, aged: str, tmp_path: Path, unsealed: tuple[float, ...], left: list[int]
+) -> None:
+    run_of(tmp_path, 300, sealed=True)
+    for days in unsealed:
+        run_of(tmp_path, days, sealed=False)
+    (tmp_path / "latest").symlink_to(tmp_path)
+    assert delete_old(url, tmp_path, None, NOW, aged) == 0
+    assert values(url, aged, RAW) == [100, 60, 20, 0], "nobody asked"
+    assert delete_old(url, tmp_path, timedelta(days=30), NOW, aged) == 4 - len(left)
+    assert values(url, aged, RAW) == left
+    for policy in ("bench_1m", "history"):
+        assert values(url, aged, f'SELECT v FROM "{policy}".smart') == [100, 60, 20, 0]
+    assert delete_old(url, tmp_path, timedelta(days=30), NOW, aged) == 0
+
+
+def test_the_setting_is_a_duration_and_for_ever_by_default() -> None:
+    assert (raw_retention({}), raw_retention({RETENTION: "INF"})) == (None, None)
+    assert raw_retention({RETENTION: "2w"}) == timedelta(days=14)
+    with pytest.raises(RefusedError, match=f"{RETENTION}: '30 days' is not a duration: write a whole number"):
+        raw_retention({RETENTION: "30 days"})
+
+
+def test_a_server_that_takes_the_greater_part_of_its_room_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = Layout(tmp_path)
+    assert not [one for one in control_node(layout) if "InfluxDB" in one.subject and "data" in one.subject]
+    layout.influx_data.mkdir(parents=True)
+    (layout.influx_data / "shard").write_bytes(os.urandom(2**20))
+    usage = type("Usage", (), {"free": 2**21, "total": 2**22, "used": 2**21})
+    monkeypatch.setattr(influx_room.shutil, "disk_usage", lambda _: usage)
+    found, remedy = fullness(layout.influx_data)
+    assert (remedy, found.split(" of ")[0][:2]) == ("", "1.")
+    usage.free = 2**19
+    (finding,) = [one for one in control_node(layout) if "InfluxDB" in one.subject and "data" in one.subject]
+    assert not finding.ok
+    assert f"set {RETENTION}" in finding.remedy
+
+
+def test_a_run_deletes_what_is_no_longer_wanted_and_warns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As each run does when it begins; its own bundle is not sealed yet."""
+    layout = Layout(tmp_path)
+    layout.influxd.parent.mkdir(parents=True)
+    layout.influxd.symlink_to(Layout().influxd)
+    own = LocalInflux(layout.influxd, layout.influx_data)
+    started = own.start(free_ports(1)[0])
+    try:
+        write(started, "bench", *((days, f"smart,host=h v={days}") for days in (60, 20, 0)))
+        bundle = Bundle.create(tmp_path / "runs", "here", "", "short")
+        monkeypatch.setenv(RETENTION, "30d")
+        usage = type("Usage", (), {"free": 1})
+        monkeypatch.setattr(influx_room.shutil, "disk_usage", lambda _: usage)
+        said: list[str] = []
+        watch = Watch(SimpleNamespace(layout=layout), bundle, None, None, said.append)  # type: ignore[arg-type]
+        assert watch.reach_influx().url == started
+        assert values(started, "bench", RAW) == [20, 0]
+        (warning,) = said
+        assert warning.startswith("warning: the bench's own InfluxDB takes ")
+        assert f"set {RETENTION} (30d, for example)" in warning
+    finally:
+        own.stop()
+
+
+# --- the number of series ---
+
+DAY_MS = 86_400_000
+RAW_NIGHTS = 31  # 30 d and the day that has not ended yet: shards of a day
+ADR = Layout().repository / "docs" / "adr" / "0041-what-influxdb-keeps.md"
+
+
+def cardinality(url: str, database: str) -> int:
+    (row,) = influxql(url, "", "SHOW SERIES CARDINALITY", database)
+    return int(row["cardinality estimation"])
+
+
+def test_the_series_of_a_year_are_those_that_the_decision_states(url: str) -> None:
+    """Counted by InfluxDB: raw points and the history have a series for each run, values of a minute have not, and series go with the
+    shards that alone held them. From that, the number of six servers of 24 drives after 365 nights."""
+    database = "series"
+    create_database(url, database)
+    begin_ns = (time.time_ns() // NIGHT_NS - 25) * NIGHT_NS
+    counts = []
+    for servers, nights in ((1, 1), (1, 2), (2, 2)):
+        write_nights(url, database, servers, begin_ns, nights)
+        counts.append(cardinality(url, database))
+    of_a_run = counts[0]
+    assert counts == [of_a_run, 2 * of_a_run, 4 * of_a_run]
+    since_ms = begin_ns // 10**6
+    for night_ms in (since_ms, since_ms + DAY_MS):
+        by_the_minute(Server(url, database), night_ms, until_ms=night_ms + 60_000)
+    of_a_server, rest = divmod(cardinality(url, database) - 4 * of_a_run, 2)
+    assert rest == 0
+    assert delete_old(url, Path("/none"), timedelta(days=7), NOW, database) > 0
+    of_history, rest = divmod(cardinality(url, database) - 2 * of_a_server, 4)
+    assert rest == 0, "the series of raw points are gone"
+    raw = of_a_run - of_history
+    total = 6 * (RAW_NIGHTS * raw + of_a_server + 365 * of_history)
+    text = ADR.read_text(encoding="utf-8")
+    for number in (raw, of_a_server, of_history, 6 * RAW_NIGHTS * raw, 6 * of_a_server, 6 * 365 * of_history, total):
+        assert f"| {number:,} |" in text, (
+            f"{ADR.name}: {number:,} (raw {raw}, minutes {of_a_server}, history {of_history}, in all {total:,})"
+        )
