@@ -170,7 +170,7 @@ class Run {
     }
     result_.joint_buffer = joint_buffer(0, applications_.size());
     result_.failed_line_records = lines_->failed_records();
-    result_.engine_features = applications_.front()->engine().features();  // its thread has ended
+    result_.engine_features = applications_.front()->engine().features();  // its thread is done
   }
 
   // Returns the joint buffer of `count` applications from `first` on.
