@@ -795,6 +795,121 @@ TEST_F(SeveralDrives, OneThatDoesNotAnswerDoesNotKeepTheOthersFromClosing) {
   umount2(mnt.c_str(), MNT_DETACH);
 }
 
+// File systems of two drives, in which nothing can be written while they are frozen: the kernel then holds
+// whoever submits a write by libaio inside the call, and answers no write by io_uring.
+struct Freeze {
+  const char* engine;
+  const char* command;
+  bool both;
+  int signal_number = 0;  // sent then
+};
+
+class FrozenFileSystems : public SeveralDrives, public ::testing::WithParamInterface<Freeze> {
+ protected:
+  void SetUp() override {
+    SeveralDrives::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    // The drives lie in memory: what works does not wait for a busy disk.
+    const std::string memory = directory.path("memory");
+    fs::create_directory(memory);
+    ASSERT_EQ(mount("tmpfs", memory.c_str(), "tmpfs", 0, nullptr), 0) << errno_text(errno);
+    mounts.push_back(memory);
+    for (const char* which : {"m1", "m2"}) {
+      const std::string mnt = directory.path(which);
+      const LoopDevice& drive = add(memory + "/" + which, which, 96 << 20);
+      testing::run_tool("mkfs.ext4 -q -F -m 0 " + drive.path());
+      fs::create_directory(mnt);
+      ASSERT_EQ(mount(drive.path().c_str(), mnt.c_str(), "ext4", 0, nullptr), 0) << errno_text(errno);
+      mounts.push_back(mnt);
+      held.push_back(open(mnt.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      targets.push_back(mnt + "/file");
+    }
+  }
+  void TearDown() override {
+    thaw();
+    for (const int fd : held) close(fd);
+    for (const std::string& mnt : mounts) umount2(mnt.c_str(), MNT_DETACH);
+  }
+  void freeze(std::size_t which) { EXPECT_EQ(ioctl(held[which], FIFREEZE, 0), 0) << errno_text(errno); }
+  void thaw() const {
+    for (const int fd : held) ioctl(fd, FITHAW, 0);
+  }
+
+  std::vector<std::string> mounts, targets;
+  std::vector<int> held;
+};
+
+TEST_P(FrozenFileSystems, CostTheirTargetsOnly) {
+  const bool write = std::string(GetParam().command) == "write";
+  const std::string json = directory.path("json"), lines = directory.path("lines");
+  Arguments arguments = {GetParam().command,
+                         "--target",
+                         joined(targets),
+                         "--duration",
+                         "600",
+                         "--engine",
+                         GetParam().engine,
+                         "--block-size",
+                         "64KiB",
+                         "--stall-limit",
+                         "5",
+                         "--json",
+                         json,
+                         "--line-protocol",
+                         lines};
+  const Arguments more = write ? Arguments{"--condition", "overwrite", "--span", "4MiB"}
+                               : Arguments{"--links", "1", "--superchunk-rate", "20", "--ring-size", "4MiB"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  bool said_in_time = false;
+  if (GetParam().signal_number != 0) arguments[10] = "60";
+  const auto result = run_daqwriter(arguments, [&](pid_t child) {
+    testing::wait_for_lines(lines, 12);
+    freeze(1);
+    if (GetParam().both) freeze(0);
+    usleep(300'000);
+    if (GetParam().signal_number != 0) kill(child, GetParam().signal_number);
+    for (int i = 0; i < 3000 && !fs::exists(json); ++i) usleep(10'000);
+    said_in_time = fs::exists(json);  // while the file systems stand still
+    thaw();
+  });
+  const char* const status = GetParam().signal_number != 0 ? "interrupted" : "failed";
+  EXPECT_EQ(result.exit_code, GetParam().signal_number != 0 ? 130 : 1) << result.error_text;
+  ASSERT_TRUE(said_in_time) << result.error_text;
+  const auto document = testing::read_json(json);
+  EXPECT_EQ(document["status"], status);
+  for (const std::size_t i : {0u, 1u}) {
+    const auto& one = document["targets"][i];
+    if (i == 1 || GetParam().both) {
+      EXPECT_EQ(one["status"], status);
+      EXPECT_GT(one["unanswered_bytes"], 0);
+      expect_said(document["error"], targets[i] + ": ");
+      continue;
+    }
+    EXPECT_EQ(one["status"], "interrupted");
+    EXPECT_EQ(one["unanswered_bytes"], 0);
+    if (GetParam().signal_number != 0) continue;  // a slow drive may not have closed it in time
+    EXPECT_EQ(one["error"], nullptr);
+    if (write) continue;
+    const testing::Verified verified = testing::verify(directory, targets[i]);
+    EXPECT_EQ(verified.json["trailer_status"], "interrupted") << verified.json.dump(1);
+    EXPECT_EQ(verified.count("present"), one["superchunks"]["stored"]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Freeze, FrozenFileSystems,
+    ::testing::Values(Freeze{"libaio", "minidaq", false}, Freeze{"libaio", "minidaq", true},
+                      Freeze{"libaio", "write", false}, Freeze{"libaio", "write", true},
+                      Freeze{"io_uring", "minidaq", false}, Freeze{"io_uring", "minidaq", true},
+                      Freeze{"io_uring", "write", false}, Freeze{"io_uring", "write", true},
+                      Freeze{"libaio", "minidaq", false, SIGINT}, Freeze{"libaio", "minidaq", true, SIGINT},
+                      Freeze{"libaio", "write", true, SIGINT}),
+    [](const auto& test) {
+      return std::string(test.param.engine == std::string("libaio") ? "Libaio" : "Uring") +
+             test.param.command + (test.param.both ? "Both" : "One") +
+             (test.param.signal_number != 0 ? "Signalled" : "");
+    });
+
 // ------------------------------------------------------------------------------------------------ at once
 
 TEST(RunAtOnce, EndsAllBeforeItThrowsWhatTheFirstThrew) {

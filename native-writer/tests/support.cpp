@@ -27,8 +27,8 @@ namespace daqwriter::testing {
 
 namespace fs = std::filesystem;
 
-TempDir::TempDir() {
-  std::string name = (fs::current_path() / "scratch-XXXXXX").string();
+TempDir::TempDir(const fs::path& parent) {
+  std::string name = (parent / "scratch-XXXXXX").string();
   if (!mkdtemp(name.data())) throw std::runtime_error("mkdtemp " + name);
   directory_ = name;
 }

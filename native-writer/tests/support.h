@@ -24,7 +24,7 @@ namespace daqwriter::testing {
 // Created in the working directory (the build tree, on a real disk) and removed with all that is in it.
 class TempDir {
  public:
-  TempDir();
+  explicit TempDir(const std::filesystem::path& parent = std::filesystem::current_path());
   ~TempDir();
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;

@@ -2,6 +2,7 @@
 // and its remedy. Set-up errors are exceptions; the data path reports through return values and never throws.
 #pragma once
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -18,6 +19,20 @@ enum class ExitCode : int {
 // How a load ended, once it had started.
 enum class RunStatus { complete, interrupted, failed };
 std::string run_status_name(RunStatus status);
+
+// Adds how a part ended to how the whole did: the worst counts, and its error comes first, as the cause of
+// those that were only interrupted. The errno is that of the first error.
+template <typename Result>
+void add_end(Result& sum, const Result& one) {
+  const bool first = sum.error.empty() || (one.status > sum.status && !one.error.empty());
+  if (first) sum.target_errno = one.target_errno;
+  if (sum.error != one.error) {
+    const std::string& before = first ? one.error : sum.error;
+    const std::string& behind = first ? sum.error : one.error;
+    sum.error = before + (before.empty() || behind.empty() ? "" : "; ") + behind;
+  }
+  sum.status = std::max(sum.status, one.status);
+}
 ExitCode exit_code_of(RunStatus status);
 
 // An error in words. `target_errno`: what the target itself answered; 0: it is not the target's answer.

@@ -1,6 +1,8 @@
-// Promise: calls back at every multiple of an interval until the work is finished, and not later than that.
+// Promise: calls back at every multiple of an interval until the work is finished, and not later than that;
+// and looks after the work in between.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -20,14 +22,22 @@ class Ticker {
     wake_.notify_all();
   }
 
-  // Blocks until finish(); `tick` runs in this thread.
-  void run(std::int64_t start_ns, double interval_s, const std::function<void()>& tick) {
+  // Blocks until finish(); `tick` and, every 50 ms, `look` run in this thread.
+  void run(std::int64_t start_ns, double interval_s, const std::function<void()>& tick,
+           const std::function<void()>& look) {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::chrono::milliseconds kBetweenLooks{50};
     const std::chrono::nanoseconds interval(to_ns(interval_s));
-    auto next = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(start_ns)) + interval;
+    auto next = Clock::time_point(std::chrono::nanoseconds(start_ns)) + interval;
     std::unique_lock lock(mutex_);
-    for (; !wake_.wait_until(lock, next, [this] { return finished_; }); next += interval) {
+    while (
+        !wake_.wait_until(lock, std::min(next, Clock::now() + kBetweenLooks), [this] { return finished_; })) {
       lock.unlock();
-      tick();
+      look();
+      if (Clock::now() >= next) {
+        tick();
+        next += interval;
+      }
       lock.lock();
     }
   }

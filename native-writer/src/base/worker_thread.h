@@ -30,6 +30,8 @@ class WorkerThread {
 
   // Throws what left `work`.
   void join();
+  // It is held in a call, and never does anything again: it is not waited for.
+  void give_up() { thread_.detach(); }
 
  private:
   struct End {

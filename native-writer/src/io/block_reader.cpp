@@ -47,7 +47,8 @@ BlockReader::BlockReader(const Config& config, std::shared_ptr<ReadRoom> room)
                  .alignment = config.alignment,
                  .depth = config.depth,
                  .stall_ns = config.stall_ns,
-                 .stop = config.stop},
+                 .stop = config.stop,
+                 .watch = config.watch},
                 config.depth, *room_->engine),
       next_offset_(config.begin) {
   for (std::size_t i = 0; i < buffers_.size(); ++i)

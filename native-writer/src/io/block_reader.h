@@ -41,6 +41,7 @@ class BlockReader {
     std::size_t alignment = kBlockAlignment;             // of every read
     std::int64_t stall_ns = to_ns(kDefaultStallLimitS);  // how long the target may be silent
     const StopClock* stop = nullptr;                     // null: nobody interrupts
+    CallWatch* watch = nullptr;                          // of the thread; null: nobody looks
   };
   // `room` is for this depth and block size, and used by no other reader at the same time.
   BlockReader(const Config& config, std::shared_ptr<ReadRoom> room);

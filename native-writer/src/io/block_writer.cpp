@@ -23,7 +23,7 @@ BlockWriter::BlockWriter(const Config& config, IoEngine& engine, DurabilityLedge
       ledger_(ledger),
       buffers_(buffer_count(config.depth)),
       requests_({config.fd, config.target, IoDirection::write, config.alignment, config.depth,
-                 config.retry_ns, config.stall_ns, config.stop},
+                 config.retry_ns, config.stall_ns, config.stop, config.watch},
                 buffer_count(config.depth), engine),
       end_offset_(config.start_offset),
       completed_end_(config.start_offset) {

@@ -48,6 +48,7 @@ class BlockWriter {
     std::function<void(std::uint64_t lease)> released = [](std::uint64_t) {};
     std::int64_t stall_ns = to_ns(kDefaultStallLimitS);  // how long the target may be silent
     const StopClock* stop = nullptr;                     // null: nobody interrupts
+    CallWatch* watch = nullptr;                          // of the thread; null: nobody looks
     std::optional<Framing> framing = {};                 // nothing: a gapless record
     std::int64_t (*clock)() = monotonic_ns;              // of io_ns()
   };

@@ -47,7 +47,7 @@ class IoEngine {
   virtual std::vector<Feature> features() const { return {}; }
   // Memory from which requests will be made most of the time; an engine may register it with the kernel.
   virtual void register_memory(std::span<const iovec>) {}
-  // The open file of most requests, for as long as the engine lives: it must not be closed before.
+  // The open file of most requests: no other one may have its number as long as requests are made.
   virtual void register_file(int) {}
   // Accepts as many of the first requests as there is room for, at least one, and hands them to the kernel.
   // Returns their number, or -errno of the first, which is then not accepted; -EAGAIN means that there is no

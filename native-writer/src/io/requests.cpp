@@ -45,24 +45,34 @@ IoRequest Requests::request(std::size_t index) const {
   return {rules_.fd, rules_.direction, slot.pieces, slot.offset, slot.turn << kSlotBits | index};
 }
 
+template <typename Call>
+int Requests::watched(const Call& call) {
+  return rules_.watch ? rules_.watch->around(*this, call) : call();
+}
+
 void Requests::submit(bool reap_follows) {
   while (!waiting_.empty() && count_ < rules_.depth && !failed() && !given_up_) {
     // One by one, or all that there is room for when the engine hands them over together.
     const std::size_t most = reap_follows ? std::min<std::size_t>(waiting_.size(), rules_.depth - count_) : 1;
-    const auto offered = std::span<const IoRequest>(waiting_).first(most);
-    const int taken = reap_follows ? engine_.accept(offered) : engine_.submit(offered);
+    const auto offered = offered_ = std::span<const IoRequest>(waiting_).first(most);
+    const int taken =
+        watched([&] { return reap_follows ? engine_.accept(offered) : engine_.submit(offered); });
+    offered_ = {};
     if (passes_by_itself(taken)) return bear_refusal(offered.front().tag);
     if (taken < 0) return fail(-taken, slots_[slot_of(offered.front().tag)], "submit");
     const std::int64_t now = reap_follows ? now_ns_ : monotonic_ns();
-    for (const IoRequest& each : offered.first(static_cast<std::size_t>(taken))) {
-      Slot& slot = slots_[slot_of(each.tag)];
-      slot.taken = true;
-      if (slot.taken_ns == 0) slot.taken_ns = now;
-      bytes_ += slot.bytes;
-      if (count_++ == 0) silence_.end(now);
-    }
+    for (const IoRequest& each : offered.first(static_cast<std::size_t>(taken))) take(each, now);
     waiting_.erase(waiting_.begin(), waiting_.begin() + taken);
   }
+}
+
+// The engine has it.
+void Requests::take(const IoRequest& request, std::int64_t now_ns) {
+  Slot& slot = slots_[slot_of(request.tag)];
+  slot.taken = true;
+  if (slot.taken_ns == 0) slot.taken_ns = now_ns;
+  bytes_ += slot.bytes;
+  if (count_++ == 0) silence_.end(now_ns);
 }
 
 // For lack of resources; others may give some back, but not for ever.
@@ -78,7 +88,7 @@ std::span<const IoCompletion> Requests::answers(unsigned min_count, std::int64_t
   if (given_up_) return {};
   int count = 0;
   if (count_ > 0) {
-    count = engine_.reap(completions_, min_count, timeout_ns);
+    count = watched([&] { return engine_.reap(completions_, min_count, timeout_ns); });
   } else if (!waiting_.empty()) {
     // Nothing of ours can complete and make room: somebody else holds it. Wait without spinning.
     sleep_until_monotonic_ns(monotonic_ns() + kBetweenTriesNs);
@@ -191,6 +201,20 @@ void Requests::look_at_the_clock() {
                             " s; look at the drive and the kernel's log, or raise --stall-limit";
   if (rules_.direction == IoDirection::write) text += "; whether they are stored is unknown";
   end({interrupted ? ECANCELED : ETIMEDOUT, first, text});
+}
+
+void Requests::take_over(bool interrupted) {
+  for (const IoRequest& each : offered_) take(each, now_ns_);
+  given_up_ = true;
+  if (failed()) return;
+  (interrupted ? interrupted_ : silent_) = true;
+  end({interrupted ? ECANCELED : ETIMEDOUT, 0,
+       rules_.target + ": the system has not returned from the call that hands it requests " +
+           (interrupted ? "in the time that an interruption leaves"
+                        : "for " + format_number(seconds(rules_.stall_ns)) +
+                              " s; look at the drive and the kernel's log (a frozen file system?), or raise "
+                              "--stall-limit") +
+           "; what it was given last may be done or not"});
 }
 
 void Requests::fail(int error_number, const Slot& slot, const std::string& what, int target_errno) {

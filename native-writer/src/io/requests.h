@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/stop_clock.h"
 #include "format/record_format.h"
+#include "io/call_watch.h"
 #include "io/io_engine.h"
 
 namespace daqwriter {
@@ -36,6 +37,7 @@ class Requests {
     std::int64_t retry_ns = 5'000'000'000;               // how long a full kernel queue is borne
     std::int64_t stall_ns = to_ns(kDefaultStallLimitS);  // how long the target may be silent
     const StopClock* stop = nullptr;                     // null: nobody interrupts
+    CallWatch* watch = nullptr;                          // of the thread; null: nobody looks
   };
   Requests(Rules rules, std::size_t slots, IoEngine& engine);
 
@@ -54,6 +56,9 @@ class Requests {
     }
     go_on();
   }
+  // By another thread, when the one that makes them is held in a call and never does anything again: ends
+  // them, and counts as given to the target what it was offered.
+  void take_over(bool interrupted);
   // Ends them, unless they have ended: the first error is the cause.
   void end(IoError error) {
     if (!failed()) error_ = std::move(error);
@@ -90,6 +95,9 @@ class Requests {
   };
 
   IoRequest request(std::size_t index) const;
+  template <typename Call>
+  int watched(const Call& call);
+  void take(const IoRequest& request, std::int64_t now_ns);
   std::span<const IoCompletion> answers(unsigned min_count, std::int64_t timeout_ns);
   std::optional<std::size_t> settle(const IoCompletion& answer);
   bool advance(Slot& slot, const IoCompletion& answer);
@@ -105,7 +113,8 @@ class Requests {
   Rules rules_;
   IoEngine& engine_;
   std::vector<Slot> slots_;
-  std::vector<IoRequest> waiting_;  // not yet taken by the engine
+  std::vector<IoRequest> waiting_;      // not yet taken by the engine
+  std::span<const IoRequest> offered_;  // of them, while it is asked to take them
   std::vector<IoCompletion> completions_;
   unsigned count_ = 0;
   std::uint64_t bytes_ = 0;

@@ -11,7 +11,6 @@
 
 #include "base/ticker.h"
 #include "base/worker_thread.h"
-#include "io/call_watch.h"
 
 namespace daqwriter {
 
@@ -20,13 +19,17 @@ class Crew {
   // The run lasts until one_ended() has been called so many times.
   explicit Crew(std::size_t lasting) : running_(lasting) {}
 
-  // `ended` is called when the work has ended, also when it could not be started; `held` see WorkerThread.
-  // `note` is told why it failed, by the thread that calls this and last().
+  // `ended` is called when the work has ended, also when it could not be started. `note` is told why it
+  // failed, by the thread that calls this and last(). `held` see WorkerThread. `lost`, asked time and again
+  // while the run lasts, says that the thread is held in a call and will never do anything again: it has then
+  // ended, as one that failed.
   void start(
       std::function<void()> work, const std::function<void(bool failed)>& ended,
-      std::function<void(const std::string&)> note, std::function<bool()> held = [] { return false; }) {
+      const std::function<void(const std::string&)>& note, std::function<bool()> held = [] { return false; },
+      std::function<bool()> lost = [] { return false; }) {
     try {
-      threads_.emplace_back(WorkerThread(std::move(work), ended, std::move(held)), note);
+      WorkerThread thread(std::move(work), ended, std::move(held));
+      threads_.push_back({std::move(thread), ended, note, std::move(lost)});
     } catch (const std::exception& failure) {
       note(failure.what());
       ended(true);
@@ -37,40 +40,48 @@ class Crew {
   }
   // Until the end of all; `tick` at every interval and once more behind it.
   void last(std::int64_t start_ns, double interval_s, const std::function<void()>& tick) {
-    ticker_.run(start_ns, interval_s, tick);
-    for (auto& [thread, note] : threads_) {
+    ticker_.run(start_ns, interval_s, tick, [this] { look(); });
+    for (Member& each : threads_) {
       try {
-        thread.join();
+        each.thread.join();
       } catch (const std::exception& failure) {
-        note(std::string("a thread ended: ") + failure.what());
+        each.note(std::string("a thread ended: ") + failure.what());
       }
     }
     tick();
   }
 
  private:
+  struct Member {
+    WorkerThread thread;
+    std::function<void(bool failed)> ended;
+    std::function<void(const std::string&)> note;
+    std::function<bool()> lost;
+  };
+
+  void look() {
+    for (Member& each : threads_) {
+      if (!each.lost()) continue;
+      each.thread.give_up();
+      each.ended(true);
+    }
+  }
+
   std::atomic<std::size_t> running_;
   Ticker ticker_;
-  std::vector<std::pair<WorkerThread, std::function<void(const std::string&)>>> threads_;
+  std::vector<Member> threads_;
 };
 
-// Returns the result of `work`, or that of `given_up` for a call that held it. Both use `load`; it has
-// watch(), stop() and unanswered().
-template <typename Load, typename Work, typename GivenUp>
-auto run_watched(const std::shared_ptr<Load>& load, double stall_limit_s, const Work& work,
-                 const GivenUp& given_up) {
-  const auto result = std::make_shared<decltype(work(*load))>();
-  try {
-    load->watch().run(load->stop(), to_ns(stall_limit_s), [=] { *result = work(*load); });
-  } catch (const Unanswered& failure) {
-    keep_until_exit(load);
-    return given_up(failure);
-  } catch (...) {
-    if (load->unanswered()) keep_until_exit(load);  // another call than the one that failed
-    throw;
-  }
-  if (load->unanswered()) keep_until_exit(load);
-  return std::move(*result);
+// Returns the result of `work`, which uses `load`. Keeps it when the kernel may still use what it has.
+template <typename Load, typename Work>
+auto run_and_keep(const std::shared_ptr<Load>& load, const Work& work) {
+  struct Keeper {
+    const std::shared_ptr<Load>& load;
+    ~Keeper() {
+      if (load->unanswered()) keep_until_exit(load);
+    }
+  } const keeper{load};
+  return work(*load);
 }
 
 }  // namespace daqwriter

@@ -87,9 +87,9 @@ void Application::write_header(std::int64_t started_utc_ns) {
       target_->write_block(control_block().data(), control_block().size(), mine_.base);
       target_->flush();  // the start of the record is on the medium before its first superchunk
     });
-  } catch (const Unanswered&) {
-    held_ = true;
-    throw;
+  } catch (const Unanswered& failure) {
+    not_answered(failure.what());
+    control_.abort.store(true, std::memory_order_relaxed);  // nothing is recorded: the others end theirs
   }
 }
 
@@ -139,7 +139,7 @@ void Application::start(Crew& crew) {
     crew.start([writer] { writer->run(); },
                [this, writer, &crew](bool failed) { writer_ended(failed || writer->failed(), crew); },
                [this, writer](const std::string& failure) { fail(writer->label() + failure); },
-               [writer] { return writer->unanswered(); });
+               [writer] { return writer->unanswered(); }, [writer] { return writer->lost(); });
   }
 }
 
@@ -177,6 +177,7 @@ std::uint64_t Application::end_offset() const {
 }
 
 void Application::close() {
+  if (held_) return;
   const std::uint64_t alignment = mine_.target.alignment;
   result_.written_bytes = alignment;
   for (const auto& writer : writers_) {
@@ -189,15 +190,15 @@ void Application::close() {
     if (close_failed(rest) || result_.status == RunStatus::failed) return;
     const bool early = control_.stop_signal.load(std::memory_order_relaxed) != 0 || control_.abort.load();
     if (early) result_.status = RunStatus::interrupted;
-    within("closing the record", [this] {
+    encode_trailer();
+    within("closing the record", [this, end = end_offset()] {
       target_->flush();
-      write_trailer();
+      target_->write_block(control_block().data(), control_block().size(), end);
       target_->flush();
     });
     result_.written_bytes += alignment;
   } catch (const Unanswered& failure) {
-    held_ = true;
-    control_.stop.asked() ? give_up(failure.what() + rest) : fail(failure.what() + rest);
+    not_answered(failure.what() + rest);
   } catch (const Failure& failure) {
     fail(failure.what(), failure.target_errno());
   }
@@ -233,15 +234,21 @@ bool Application::close_failed(const std::string& rest) {
 
 void Application::cut() {
   try {
-    if (result_.status == RunStatus::failed || unanswered()) return;
-    within("giving back what was preallocated", [this] {
-      target_->truncate_file(end_offset() + mine_.target.alignment);
-      target_->flush();
-    });
-    target_->require_in_place();
-    within("looking whether the record is whole", [this] { target_->require_whole(result_.written_bytes); });
-  } catch (const Unanswered&) {
+    if (unanswered()) return;
+    if (result_.status != RunStatus::failed) {
+      within("giving back what was preallocated", [this, end = end_offset() + mine_.target.alignment] {
+        target_->truncate_file(end);
+        target_->flush();
+      });
+      within("looking whether the record is whole", [this, written = result_.written_bytes] {
+        target_->require_in_place();
+        target_->require_whole(written);
+      });
+    }
+    within("closing it", [this] { target_->close(); });
+  } catch (const Unanswered& failure) {
     held_ = true;  // the record is whole all the same
+    if (!control_.stop.asked()) fail(failure.what());
   } catch (const Failure& failure) {
     fail(failure.what(), failure.target_errno());
   }
@@ -252,13 +259,19 @@ void Application::within(const char* what, const std::function<void()>& call) {
               mine_.target.path + ": " + what, call);
 }
 
+// A call on the target has not returned.
+void Application::not_answered(const std::string& text) {
+  held_ = true;
+  control_.stop.asked() ? give_up(text) : fail(text);
+}
+
 // Interrupted, and the target did not answer in the time that this leaves.
 void Application::give_up(const std::string& text) {
   result_.status = RunStatus::interrupted;
   result_.error += (result_.error.empty() ? "" : "; then ") + text;
 }
 
-void Application::write_trailer() {
+void Application::encode_trailer() {
   RecordTrailer trailer;
   trailer.record_id = result_.record_id;
   trailer.status =
@@ -274,8 +287,7 @@ void Application::write_trailer() {
       trailer.links.back().lost = source_->lost_per_link()[link];
     }
   }
-  encode_trailer(trailer, control_block());
-  target_->write_block(control_block().data(), control_block().size(), end_offset());
+  daqwriter::encode_trailer(trailer, control_block());
 }
 
 // A failure after the first may take back data that was thought to be stored: the error names it too.

@@ -27,8 +27,8 @@ class Application {
   void start(Crew& crew);
   // Data first, made durable, then the trailer that vouches for it, made durable too.
   void close();
-  // Gives back what was preallocated and not needed. The record is whole without it, so it is not part of its
-  // time.
+  // Gives back what was preallocated and not needed, and closes the target. The record is whole without it,
+  // so it is not part of its time.
   void cut();
   ApplicationResult result();
   // The kernel may still use target and memory: neither must be freed.
@@ -48,8 +48,9 @@ class Application {
   void writer_ended(bool failed, Crew& crew);
   void clear_old_trailer();
   bool close_failed(const std::string& rest);
-  void write_trailer();
+  void encode_trailer();
   void within(const char* what, const std::function<void()>& call);
+  void not_answered(const std::string& text);
   void give_up(const std::string& text);
   void fail(const std::string& text, int target_errno = 0);
 

@@ -33,8 +33,7 @@ class Run {
     lines_ = std::make_unique<LineProtocol>(options.line_protocol_path, options.tags, "minidaq");
   }
 
-  MiniDaqResult run(const EngineFactory& unwatched, std::int64_t prepared_since_ns) {
-    const EngineFactory make_engine = watch_.watched(unwatched);
+  MiniDaqResult run(const EngineFactory& make_engine, std::int64_t prepared_since_ns) {
     result_.started_utc_ns = utc_ns();
     // All that can be refused comes before the first byte on any of them.
     for (std::size_t i = 0; i < applications_.size(); ++i) applications_[i]->open(targets_[i], make_engine);
@@ -57,8 +56,6 @@ class Run {
     return std::move(result_);
   }
 
-  const StopClock& stop() const { return control_.stop; }
-  CallWatch& watch() { return watch_; }
   bool unanswered() const {
     return std::any_of(applications_.begin(), applications_.end(),
                        [](const auto& application) { return application->unanswered(); });
@@ -173,7 +170,7 @@ class Run {
     }
     result_.joint_buffer = joint_buffer(0, applications_.size());
     result_.failed_line_records = lines_->failed_records();
-    result_.engine_features = applications_.front()->engine().features();  // its thread has ended
+    result_.engine_features = applications_.front()->engine().features();  // its thread is done
   }
 
   // Returns the joint buffer of `count` applications from `first` on.
@@ -203,7 +200,6 @@ class Run {
   const MiniDaqOptions options_;
   const MiniDaqPlan plan_;
   RunControl control_;
-  CallWatch watch_;
   MiniDaqResult result_;
   std::vector<std::shared_ptr<Target>> targets_;
   std::vector<std::unique_ptr<Application>> applications_;
@@ -218,12 +214,7 @@ class Run {
 
 // The worst status counts; times are those of the last one to end; buffers add up, as each has its own.
 void ApplicationResult::add(const ApplicationResult& one) {
-  // A failed part is the cause for one that was only interrupted.
-  if (error.empty() || (one.status > status && !one.error.empty())) {
-    error = one.error;
-    target_errno = one.target_errno;
-  }
-  status = std::max(status, one.status);
+  add_end(*this, one);
   record_id = one.record_id;
   emitted += one.emitted;
   in_time += one.in_time;
@@ -285,17 +276,7 @@ MiniDaqResult run_minidaq(const MiniDaqOptions& options, const MiniDaqPlan& plan
                           const EngineFactory& make_engine, const std::atomic<int>& stop_signal) {
   const std::int64_t since = monotonic_ns();
   const auto run = std::make_shared<Run>(options, plan, stop_signal);
-  return run_watched(
-      run, options.stall_limit_s,
-      [make_engine, since](Run& running) { return running.run(make_engine, since); },
-      [&](const Unanswered& failure) {
-        if (stop_signal.load(std::memory_order_relaxed) == 0) throw failure;
-        MiniDaqResult result = failed_minidaq(options, failure.what());
-        result.status = RunStatus::interrupted;
-        for (ApplicationResult& one : result.applications) one.status = RunStatus::interrupted;
-        for (TargetResult& one : result.targets) one.status = RunStatus::interrupted;
-        return result;
-      });
+  return run_and_keep(run, [&](Run& running) { return running.run(make_engine, since); });
 }
 
 }  // namespace daqwriter

@@ -60,6 +60,7 @@ void RecordWriter::build(Rings& rings, ReadoutEmulator& source, const ArrivalSch
                           .released = [this](std::uint64_t lease) { data_->released(lease); },
                           .stall_ns = to_ns(options_.stall_limit_s),
                           .stop = &control_.stop,
+                          .watch = &watch_,
                           .framing = framing,
                           .clock = thread_cpu_ns},
       *engine_, *ledger_, memory_.data());

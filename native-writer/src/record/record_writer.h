@@ -36,6 +36,8 @@ class RecordWriter {
   void build(Rings& rings, ReadoutEmulator& source, const ArrivalSchedule& schedule, int fd,
              std::optional<Framing> framing);
   void run();  // by its thread
+  // By another thread: whether that of run() is held in a call; see CallWatch.
+  bool lost() { return watch_.held(control_.stop, to_ns(options_.stall_limit_s)) != nullptr; }
 
   const LinkRange& links() const { return links_; }
   const IoEngine& engine() const { return *engine_; }
@@ -67,6 +69,7 @@ class RecordWriter {
   // that the kernel may still be reading.
   Memory memory_;
   std::unique_ptr<IoEngine> engine_;
+  CallWatch watch_;
   std::unique_ptr<DurabilityLedger> ledger_;
   std::unique_ptr<BlockWriter> blocks_;
   std::unique_ptr<DataWriter> data_;

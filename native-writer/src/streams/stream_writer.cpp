@@ -46,6 +46,15 @@ void StreamWriter::run() {
   account_.cpu = thread_cpu_use() - before;
 }
 
+bool StreamWriter::lost() {
+  const Requests* requests = watch_.held(stop_, config_.stall_ns);
+  if (!requests) return false;
+  account_.unanswered = true;
+  account_.unanswered_bytes = requests->in_flight_bytes();
+  if (account_.error.empty()) account_.error = requests->error().text;
+  return true;
+}
+
 void StreamWriter::fail(const std::string& text, int target_errno) {
   account_.error = text;
   account_.target_errno = target_errno;
@@ -137,7 +146,8 @@ void StreamWriter::open_file() {
                                                               .alignment = plan.alignment,
                                                               .depth = config_.io_depth,
                                                               .stall_ns = config_.stall_ns,
-                                                              .stop = &stop_},
+                                                              .stop = &stop_,
+                                                              .watch = &watch_},
                                           engine_, ledger_, memory_);
 }
 
@@ -151,6 +161,7 @@ void StreamWriter::close_file() {
     target_->flush();
     target_->require_in_place();
     target_->require_whole(file_.bytes);
+    target_->close();
     if (manifest_) manifest_->add(file_);
   });
   account_.close_ns += monotonic_ns() - account_.last_block_ns;
@@ -170,6 +181,7 @@ void StreamWriter::abandon_file() {
   within("closing the incomplete file", [this] {
     target_->truncate_file(blocks_->completed_end());
     target_->flush();
+    target_->close();
   });
 }
 

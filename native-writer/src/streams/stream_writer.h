@@ -59,11 +59,14 @@ class StreamWriter {
   // run has been drained for long enough. On return every completion has been reaped, or the account says
   // `unanswered`. Does not throw.
   void run();
+  // By another thread: whether that of run() is held in a call; see CallWatch.
+  bool lost();
 
   // Relaxed: a statistic for the reporter.
   std::uint64_t durable_bytes() const { return ledger_.durable_bytes(); }
   // To be read after the thread has been joined.
   Account account() const;
+  bool unanswered() const { return account_.unanswered; }
   const Histogram& latency_ns() const { return ledger_.latency_ns(); }
 
  private:
@@ -87,6 +90,7 @@ class StreamWriter {
   const StopClock& stop_;
   std::atomic<bool>& abort_;
   DurabilityLedger ledger_;
+  CallWatch watch_;
   std::unique_ptr<Target> target_;
   std::unique_ptr<BlockWriter> blocks_;
   ClosedFile file_;  // the one being written

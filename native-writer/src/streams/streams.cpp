@@ -37,7 +37,7 @@ class Application {
   StreamsResult run(const EngineFactory& make_engine, std::int64_t since_ns) {
     source_ = std::make_unique<EventSource>(queues_, events_, plan_.limits, stop_signal_, abort_);
     for (std::uint32_t stream = 0; stream < events_.streams(); ++stream) {
-      engines_.push_back(watch_.watched(make_engine(options_.io_depth)));
+      engines_.push_back(make_engine(options_.io_depth));
       adlers_.push_back(
           make_adler_engine(options_.checksum, options_.checksum_threads, options_.smallest_parallel_bytes));
     }
@@ -57,8 +57,6 @@ class Application {
 
   // The kernel may still use targets and memory.
   bool unanswered() const { return unanswered_; }
-  const StopClock& stop() const { return stop_; }
-  CallWatch& watch() { return watch_; }
 
  private:
   void begin_manifest() {
@@ -120,7 +118,7 @@ class Application {
             if (failed) abort_.store(true, std::memory_order_relaxed);
             crew.one_ended();
           },
-          noted, [this, i] { return writers_[i]->account().unanswered; });
+          noted, [this, i] { return writers_[i]->unanswered(); }, [this, i] { return writers_[i]->lost(); });
     }
     crew.last(start_ns_, options_.interval_s, [this] { sample(); });
   }
@@ -205,7 +203,6 @@ class Application {
   const StreamsOptions options_;
   const std::atomic<int>& stop_signal_;
   StopClock stop_;
-  CallWatch watch_;
   const StreamsPlan plan_;
   TargetPlan directory_;  // of the files
   EventPlan events_;
@@ -245,17 +242,7 @@ StreamsResult run_streams(const StreamsOptions& options, const StreamsPlan& plan
                           const EngineFactory& make_engine, const std::atomic<int>& stop_signal) {
   const std::int64_t since = monotonic_ns();
   const auto application = std::make_shared<Application>(options, plan, stop_signal);
-  return run_watched(
-      application, options.stall_limit_s,
-      [make_engine, since](Application& running) { return running.run(make_engine, since); },
-      [&](const Unanswered& failure) {
-        StreamsResult given_up = failed_streams(options, failure.what());
-        if (application->stop().asked()) {
-          given_up.status = RunStatus::interrupted;
-          given_up.ended_by = "signal";
-        }
-        return given_up;
-      });
+  return run_and_keep(application, [&](Application& running) { return running.run(make_engine, since); });
 }
 
 }  // namespace daqwriter

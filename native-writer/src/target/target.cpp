@@ -290,18 +290,16 @@ Target::Target(const TargetPlan& plan, std::uint64_t record_bytes, bool prealloc
     if (plan_.kind == TargetKind::scratch_file) open_scratch_file(record_bytes, preallocate);
     if (plan_.kind == TargetKind::raw_device) open_device();
   } catch (...) {
-    close_and_clean();  // a constructor that throws has no destructor
+    close();  // a constructor that throws has no destructor
     throw;
   }
 }
 
-Target::~Target() {
-  close_and_clean();
-}
-
-void Target::close_and_clean() {
+void Target::close() {
+  if (fd_ < 0 || plan_.claim) return;
   if (created_ && !keep_) remove_file();
-  if (fd_ >= 0 && !plan_.claim) close(fd_);
+  ::close(fd_);
+  fd_ = -1;
 }
 
 // While it is open: its number cannot be given to another file.

@@ -79,12 +79,12 @@ TargetPlan plan_target(const std::string& path, const Consent& consent, const Sy
 // the directory. Throws Refusal.
 TargetPlan make_directory(const TargetPlan& plan);
 
-// The opened target of a record. Until keep() was called, destroying it removes the file that it created,
-// unless its name has become another file's.
+// The opened target of a record. Until keep() was called, closing it removes the file that it created, unless
+// its name has become another file's.
 class Target {
  public:
   Target(const TargetPlan& plan, std::uint64_t record_bytes, bool preallocate);
-  ~Target();
+  ~Target() { close(); }
   Target(const Target&) = delete;
   Target& operator=(const Target&) = delete;
 
@@ -94,6 +94,8 @@ class Target {
   void write_block(const std::byte* block, std::size_t bytes, std::uint64_t offset);
   // Tells a device that nothing in [0, bytes) is needed any more; no effect on a (new) file. Throws Failure.
   void discard(std::uint64_t bytes);
+  // Closes a file; a device stays open as long as a plan holds its claim.
+  void close();
   void flush();                             // fdatasync, a new file's name as well; throws Failure
   void truncate_file(std::uint64_t bytes);  // no effect on a device; throws Failure
   // Throws Failure when the path does not lead to what was written any more.
@@ -106,7 +108,6 @@ class Target {
  private:
   void open_scratch_file(std::uint64_t record_bytes, bool preallocate);
   void open_device();
-  void close_and_clean();
   void remove_file();
 
   TargetPlan plan_;

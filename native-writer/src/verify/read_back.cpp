@@ -10,14 +10,22 @@ namespace daqwriter {
 
 using Json = nlohmann::ordered_json;
 
-BlockReader::Config VerifyRun::reads_of(int fd, const std::string& target) const {
-  return {.fd = fd, .target = target, .stall_ns = to_ns(options.stall_limit_s), .stop = &stop};
+void VerifyRun::watched(std::function<void()> work) {
+  const auto given_up = [this] {
+    const Requests* requests = watch.held(stop, to_ns(options.stall_limit_s));
+    return requests ? requests->error().text : std::string();
+  };
+  call_until(given_up, std::move(work));
+}
+
+BlockReader::Config VerifyRun::reads_of(int fd, const std::string& target) {
+  return {
+      .fd = fd, .target = target, .stall_ns = to_ns(options.stall_limit_s), .stop = &stop, .watch = &watch};
 }
 
 std::shared_ptr<ReadRoom> VerifyRun::read_room() {
   const BlockReader::Config usual;
-  return std::make_shared<ReadRoom>(usual.depth, usual.block_bytes,
-                                    watch.watched(std::make_unique<AioEngine>(usual.depth)));
+  return std::make_shared<ReadRoom>(usual.depth, usual.block_bytes, std::make_unique<AioEngine>(usual.depth));
 }
 
 void Outcome::add(FaultKind kind, std::uint64_t offset, const std::string& detail, const std::string& file) {

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/worker_thread.h"
 #include "io/block_reader.h"
-#include "io/call_watch.h"
 #include "report/line_protocol.h"
 #include "verify/findings.h"
 #include "verify/verify_command.h"
@@ -28,9 +27,11 @@ struct VerifyRun {
   const CallLimits limits{options.stall_limit_s, &stop};
   CallWatch watch;
 
-  void watched(std::function<void()> work) { watch.run(stop, to_ns(options.stall_limit_s), std::move(work)); }
-  BlockReader::Config reads_of(int fd, const std::string& target) const;
-  std::shared_ptr<ReadRoom> read_room();
+  // Does `work` in a thread of its own, and throws what it throws; Unanswered when a call of an engine holds
+  // it. Then this must be kept until the process ends.
+  void watched(std::function<void()> work);
+  BlockReader::Config reads_of(int fd, const std::string& target);
+  static std::shared_ptr<ReadRoom> read_room();
 };
 
 struct Outcome {

@@ -64,19 +64,27 @@ class TargetLoad {
       };
       crew.start(
           work, ended, [this](const std::string& failure) { note(failure, 0); },
-          [this, i] { return workers_[i]->unanswered_bytes() > 0; });
+          [this, i] { return workers_[i]->unanswered_bytes() > 0; },
+          [this, i] { return workers_[i]->lost(); });
     }
   }
 
-  // Makes durable what was written.
+  // Makes durable what was written, and closes the target.
   void finish() {
-    if (broken_) return;
-    guarded([this] {
-      const std::int64_t from_ns = monotonic_ns();
-      if (!unanswered()) flush();
-      result_.flush_ns = monotonic_ns() - from_ns;
-      target_.require_in_place();
-    });
+    if (!broken_ && !unanswered()) {
+      guarded([this] {
+        const std::int64_t from_ns = monotonic_ns();
+        flush();
+        result_.flush_ns = monotonic_ns() - from_ns;
+      });
+    }
+    if (unanswered()) return;  // a target that does not answer would hold us here too
+    try {
+      within("closing it", [this] { target_.close(); });
+    } catch (const Unanswered& failure) {
+      held_ = true;  // what was written is stored all the same
+      if (!shared_.stop.asked()) note(failure.what(), 0);
+    }
   }
 
   bool broken() const { return broken_; }  // it could not be prepared
@@ -101,17 +109,15 @@ class TargetLoad {
   const WriteTargetResult& result() {
     result_.engine_note = workers_.front()->engine_note();
     result_.engine_features = workers_.front()->engine_features();
-    std::string given_up;  // what an interruption did not wait for is said, and is no failure
     for (const auto& worker : workers_) {
       result_.threads.push_back(worker->result());
       result_.bytes += worker->bytes();
       result_.unanswered_bytes += worker->unanswered_bytes();
       result_.write_ns = std::max(result_.write_ns, result_.threads.back().end_ns);
       result_.latency_ns.add(worker->latency_ns());
-      if (worker->interrupted()) given_up = worker->error().text;
-      if (!worker->interrupted()) note(worker->error().text, worker->error().target_errno);
+      const IoError& error = worker->error();
+      worker->interrupted() ? give_up(error.text) : note(error.text, error.target_errno);
     }
-    if (result_.error.empty()) result_.error = given_up;
     const bool signalled = shared_.stop.asked();
     const bool all = result_.bytes == total_bytes();
     // Another target's failure ends this one too.
@@ -141,8 +147,15 @@ class TargetLoad {
   }
 
   void flush() {
+    within("the flush", [this] {
+      target_.flush();
+      target_.require_in_place();
+    });
+  }
+
+  void within(const char* what, const std::function<void()>& call) {
     call_within(shared_.stop, StopClock::kCloseNs, to_ns(options_.stall_limit_s),
-                plan_.target.path + ": the flush", [this] { target_.flush(); });
+                plan_.target.path + ": " + what, call);
   }
 
   bool guarded(const std::function<void()>& work) {
@@ -151,12 +164,16 @@ class TargetLoad {
       return true;
     } catch (const Unanswered& failure) {
       held_ = true;
-      if (!shared_.stop.asked()) note(failure.what(), 0);
-      result_.error = failure.what();
+      shared_.stop.asked() ? give_up(failure.what()) : note(failure.what(), 0);
     } catch (const std::exception& failure) {
       note(failure.what(), target_errno_of(failure));
     }
     return false;
+  }
+
+  // An interruption did not wait for it: that is said, and is no failure.
+  void give_up(const std::string& what) {
+    if (result_.error.empty()) result_.error = what;
   }
 
   // The first failure is the cause.
@@ -190,7 +207,7 @@ class Load {
         stop_(stop_signal),
         shared_{options_, stop_} {
     for (const WriteTargetPlan& each : plan_.targets)
-      targets_.push_back(std::make_unique<TargetLoad>(shared_, each, watch_.watched(make_engine)));
+      targets_.push_back(std::make_unique<TargetLoad>(shared_, each, make_engine));
     lines_ = std::make_unique<LineProtocol>(options.line_protocol_path, options.tags, options.command());
   }
 
@@ -216,26 +233,6 @@ class Load {
   }
 
   bool unanswered() const { return any(&TargetLoad::unanswered); }
-  const StopClock& stop() const { return stop_; }
-  CallWatch& watch() { return watch_; }
-
-  // A thread is held in a call: what it has and what it counts is its own, but for the bytes.
-  WriteResult given_up(const std::string& why) const {
-    WriteResult result = failed_write(options_, why);
-    const bool interrupted = stop_.asked();
-    const auto end = [&](WriteTargetResult& one) {
-      if (interrupted) one.status = RunStatus::interrupted;
-      if (interrupted) one.ended_by = "signal";
-    };
-    for (std::size_t i = 0; i < targets_.size(); ++i) {
-      WriteTargetResult& one = result.targets[i];
-      one.bytes = targets_[i]->written_bytes();
-      result.bytes += one.bytes;
-      end(one);
-    }
-    end(result);
-    return result;
-  }
 
  private:
   bool any(bool (TargetLoad::*is)() const) const {
@@ -293,7 +290,6 @@ class Load {
   const WritePlan plan_;
   const std::vector<std::string> names_;
   StopClock stop_;
-  CallWatch watch_;
   SharedLoad shared_;
   std::vector<std::unique_ptr<TargetLoad>> targets_;
   std::unique_ptr<LineProtocol> lines_;
@@ -313,12 +309,7 @@ std::size_t rank(const std::string& ended_by) {
 
 // The worst end counts; times are those of the last one to end.
 void WriteTargetResult::add(const WriteTargetResult& one) {
-  // A failed part is the cause for one that was only interrupted.
-  if (error.empty() || (one.status > status && !one.error.empty())) {
-    error = one.error;
-    target_errno = one.target_errno;
-  }
-  status = std::max(status, one.status);
+  add_end(*this, one);
   if (ended_by.empty() || rank(one.ended_by) > rank(ended_by)) ended_by = one.ended_by;
   if (engine_note.empty()) engine_note = one.engine_note;
   if (engine_features.empty()) engine_features = one.engine_features;
@@ -359,9 +350,7 @@ WriteResult run_write(const WriteOptions& options, const WritePlan& plan, const 
                       const std::atomic<int>& stop_signal) {
   const std::int64_t since = monotonic_ns();
   const auto load = std::make_shared<Load>(options, plan, make_engine, stop_signal);
-  return run_watched(
-      load, options.stall_limit_s, [since](Load& running) { return running.run(since); },
-      [&](const Unanswered& failure) { return load->given_up(failure.what()); });
+  return run_and_keep(load, [since](Load& running) { return running.run(since); });
 }
 
 }  // namespace daqwriter

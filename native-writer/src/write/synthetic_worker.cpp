@@ -43,7 +43,8 @@ SyntheticWorker::SyntheticWorker(SharedLoad& shared, const WriteTargetPlan& plan
                  .direction = shared.options.reads ? IoDirection::read : IoDirection::write,
                  .depth = shared.options.io_depth,
                  .stall_ns = to_ns(shared.options.stall_limit_s),
-                 .stop = &shared.stop},
+                 .stop = &shared.stop,
+                 .watch = &watch_},
                 shared.options.io_depth, *engine_) {
   if (!shared.options.zeros) fill_payload({memory_.data(), memory_.size()}, shared.options.seed, number, 0);
   const iovec whole{memory_.data(), memory_.size()};

@@ -40,6 +40,8 @@ class SyntheticWorker {
   SyntheticWorker(SharedLoad& shared, const WriteTargetPlan& plan, int fd, std::uint32_t number,
                   const EngineFactory& make_engine);
   void run(std::int64_t deadline_ns);
+  // By another thread: whether that of run() is held in a call; see CallWatch.
+  bool lost() { return watch_.held(shared_.stop, to_ns(shared_.options.stall_limit_s)) != nullptr; }
 
   // Relaxed: a statistic for the reporter.
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
@@ -77,6 +79,7 @@ class SyntheticWorker {
   std::vector<std::size_t> free_;
   BlockPermutation order_;
   std::uint64_t issued_ = 0;
+  CallWatch watch_;
   Requests requests_;
   Histogram latency_ns_;
   WriteThreadResult result_;
