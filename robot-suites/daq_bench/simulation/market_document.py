@@ -9,14 +9,20 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from daq_bench.bench_model.lot.sampling import passing_share, passing_share_at_least
-from daq_bench.simulation.campaign import FAULT, Row
+from daq_bench.simulation.campaign import FAULT, HEAT_FAULT, Row
 from daq_bench.simulation.document import SEEDS_SHOWN, confusion, errors, share, table
+from daq_bench.simulation.market_scenarios import HEAD as SCENARIOS_HEAD
+from daq_bench.simulation.market_scenarios import TOLD
+from daq_bench.simulation.physics.drawing import MARKET, shipped_of, soaks
 from daq_bench.simulation.physics.market import CATALOGUE, MEDIA, Model
 
 TB = 1e12
 CAPACITIES = ((0, 2), (2, 8), (8, 32), (32, 250))  # TB of the target
 DEMANDED, DEMANDED_LEAST = 95, 93  # % of good servers; lower end of the interval
 
+OF_MARKET = """All that [self-qualification](self-qualification.md) and [what is sold](self-qualification-market.md) list, and besides:
+
+"""
 HEAD = """# Self-qualification: what is sold
 
 This page is for who asks whether good hardware obtains a PASS. It is a part of [self-qualification](self-qualification.md), which says how
@@ -81,29 +87,41 @@ Nothing of the population, of the truth or of the bench has changed between the 
 """
 
 
-def text_of(rows: Sequence[Row], first: int, canary: Row) -> str:
-    """The whole page."""
+def text_of(rows: Sequence[Row], first: int, canary: Row, scenario: str = MARKET) -> str:
+    """The whole page of the market's servers in one scenario."""
+    shipped = shipped_of(scenario)
+    told = TOLD.get(shipped)
+    head, end = HEAD, "\n## The catalogue\n\n" + _catalogue() + "\n" + LEFT_OUT
+    if told:
+        head = SCENARIOS_HEAD.format(scenario=shipped, good=told.good)
+        end = f"\n## What the model leaves out\n\n{OF_MARKET}{told.left_out}{told.looked_at}"
     parts = [
-        HEAD,
-        _counted(rows, first, canary),
+        head,
+        _counted(rows, first, canary, HEAT_FAULT if soaks(scenario) else FAULT),
         f"## Good servers that passed\n\nDemanded are {DEMANDED} % of each class, with the interval's lower end at "
         f"{DEMANDED_LEAST} % or above: "
         '52 good servers\nof a class, all of which pass, show that. "shown" says where these runs do.\n\n',
         _classes(
             "capacity of the target, TB", rows, [(f"{low} to {high}", _holds(low, high)) for low, high in CAPACITIES]
         ),
-        "\n" + _classes("target", rows, [(name, _is_kind(name)) for name in KINDS]),
-        "\n" + _classes("drives", rows, [(medium, _is_of(medium)) for medium in MEDIA]),
+        "\n" + _classes("target", rows, _drawn(KINDS, _is_kind, rows)),
+        "\n" + _classes("drives", rows, _drawn(MEDIA, _is_of, rows)),
         "\n## Good servers that did not pass\n\n" + _refused(rows),
         "\n## Outcomes against the truth\n\n" + confusion(rows),
         "\n## Runs that erred\n\n" + errors(rows),
-        "\n## The catalogue\n\n" + _catalogue(),
-        "\n" + LEFT_OUT,
+        end,
     ]
     return "".join(parts)
 
 
 KINDS = ("single, file system", "single, raw drive", "raid0", "raid10", "raid5", "raid6")
+
+
+def _drawn(
+    names: Sequence[str], test: Callable[[str], Callable[[Row], bool]], rows: Sequence[Row]
+) -> list[tuple[str, Callable[[Row], bool]]]:
+    """The classes that the scenario has at all."""
+    return [(name, test(name)) for name in names if any(map(test(name), rows))]
 
 
 def kind_of(row: Row) -> str:
@@ -124,7 +142,7 @@ def _holds(low: float, high: float) -> Callable[[Row], bool]:
     return lambda row: low * TB <= row.capacity_bytes < high * TB
 
 
-def _counted(rows: Sequence[Row], first: int, canary: Row) -> str:
+def _counted(rows: Sequence[Row], first: int, canary: Row, fault: str) -> str:
     good = [row for row in rows if row.is_good]
     bad = [row for row in rows if not row.may_pass]
     caused = [row for row in bad if row.causes]
@@ -134,7 +152,7 @@ def _counted(rows: Sequence[Row], first: int, canary: Row) -> str:
         ("wrong PASS (the run must not pass and does)", bad, lambda row: row.wrong_pass),
         ("right outcome", rows, lambda row: row.is_right),
         ("cause named, of the runs that have one", caused, lambda row: row.named),
-        ("counts of superchunks or points differ from the model's", rows, lambda row: row.invented),
+        ("counts of bytes, superchunks or points differ from the model's", rows, lambda row: row.invented),
     ]
     wrong = sum(row.wrong_pass for row in bad)
     upper = 1 - passing_share_at_least(len(bad) - wrong, len(bad)) if bad else 1.0
@@ -143,7 +161,7 @@ def _counted(rows: Sequence[Row], first: int, canary: Row) -> str:
         f"\n## What was counted\n\n{len(rows)} runs, seeds {first} to {first + len(rows) - 1}; {cpu:.1f} s of CPU for each.\n\n"
         + table(("what", "count", "of", "share", "95 % interval"), (share(*line) for line in lines))
         + f"\nIntervals are Clopper and Pearson's. **Wrong PASS: {wrong} of {len(bad)} runs that must not pass; "
-        f"with 95 % confidence\nat most {100 * upper:.2g} % of such runs.** The canary ({FAULT}) was found: {canary.outcome}.\n\n"
+        f"with 95 % confidence\nat most {100 * upper:.2g} % of such runs.** The canary ({fault}) was found: {canary.outcome}.\n\n"
     )
 
 

@@ -29,19 +29,22 @@ EDGES: dict[str, tuple[float, float]] = {
     "short_soak": (0.025, 0.035),  # share of the least time of a soak
     "source": (0.009, 0.011),  # share of a record that the source did not offer
 }
+# s without the temperature of a SAS drive, which only its health log tells, every 10 s: five periods are no gap
+SAS_SENSOR_SILENT = (39.5, 50.5)
 HEADROOM_K_MIN = 1  # of a drive below its own warning temperature
 # A stuck reading hides how far its drive's temperature moved. Less than a degree is less than a sensor of whole degrees shows. The least
 # room that a drive is bought with (physics/drawing.py) is 8 K below its warning: a reading that hides as much says nothing of that room,
 # whatever the drive did with it, and no PASS can rest on it. It accuses nobody, either.
 HIDDEN_K = (1, 8)
 SOAK_HEADROOM_K_MIN = 5  # TH-03
-SOAK_S = 1830.0  # least time
+SOAK_S = {"thermal": 1830.0, "market-thermal": 1800.0}  # least time
 SOAK_SHORT = 0.1  # share of it whose lack the workload itself takes for a fault of the bench
 RECORD_S = 100.0  # the record that a soak is held against
 LOSS_EDGE = 0.003  # of the demand: about the loss of nothing at all the sampling of the counters decides
 INVALIDATING = ("sysctl_reset", "firmware_changed", "governor_reset")  # as harms: the model notes them when they last
 INSIDE = 1.05  # a server is good where it lies 5 % inside every bound
 RECORD_BYTES = DEMAND * RECORD_S
+SOAKED_BYTES = 64 * 2**30  # the file that a soak overwrites
 KEPT_FREE_BYTES = 1e9
 LARGE_BLOCK_BYTES, CONFIRMED_S = (
     8 * 2**20,
@@ -120,7 +123,7 @@ class Truth:
 def truth_of(server: Server) -> Truth:
     """The truth of a run that has ended."""
     harms = server.harms
-    if server.scenario == "market" and (room := _room(server)):
+    if server.is_sold and (room := _room(server)):
         return Truth(room, (("too small", NAMED["too small"]),))
     if harms.keys() & {"swapped_drive", "counterfeit_serial"}:
         return _only(REFUSED, next(kind for kind in ("swapped_drive", "counterfeit_serial") if kind in harms))
@@ -138,8 +141,8 @@ def truth_of(server: Server) -> Truth:
 
 
 def _room(server: Server) -> frozenset[str]:
-    """The outcomes of a target that cannot hold a record; none where it can. Only a finished file system shows its own share."""
-    spec, record = server.spec, RECORD_BYTES * server.scale
+    """The outcomes of a target that cannot hold a record, or a soak's file; none where it can. Only a finished file system shows its own share."""
+    spec, record = server.spec, SOAKED_BYTES if server.soaks else RECORD_BYTES * server.scale
     if spec.capacity_bytes < record + (0 if spec.raw else KEPT_FREE_BYTES):
         return frozenset({REFUSED})
     if not spec.raw and FREE_SHARE[spec.filesystem] * spec.capacity_bytes < record + KEPT_FREE_BYTES:
@@ -149,7 +152,7 @@ def _room(server: Server) -> frozenset[str]:
 
 def _short_soak(server: Server) -> Truth:
     """A soak that ends long before its time has measured nothing, and breaks the run; a little before, it is no evidence."""
-    short = 1 - len(server.soaked) / SOAK_S
+    short = 1 - len(server.soaked) / SOAK_S[server.scenario]
     if abs(short - SOAK_SHORT) < 0.01:
         return Truth(frozenset({ERROR, INADMISSIBLE}))
     return _only(ERROR, "short_soak") if short > SOAK_SHORT else _of_evidence(server)
@@ -166,14 +169,16 @@ def _of_evidence(server: Server) -> Truth:
     base = {FAIL} if harmed else {PASS}
     if harmed == ["hot, and its sensor lies"]:  # nobody has a reading that fails the drive: it must not pass
         base = {FAIL, INADMISSIBLE}
-    causes = tuple((kind, NAMED[kind]) for kind in harmed)
+    undecided = _scanned_share(server) > 1 - UNDECIDED  # whether the slow blocks miss their bound, which others do, too
+    told = [kind for kind in harmed if not (undecided and kind == "slow blocks" and len(harmed) > 1)]
+    causes = tuple((kind, NAMED[kind]) for kind in told)
     if invalid:
         return Truth(frozenset({INADMISSIBLE}), tuple((kind, NAMED[kind]) for kind in invalid))
-    if server.scenario == "thermal" and not harmed and soaks_record_loses(server, 1 - LOSS_EDGE):
-        base = {PASS, FAIL}
-    if server.scenario == "market" and not harmed and not is_well_inside(server):
+    if server.is_sold and not harmed and not is_well_inside(server):
         base = {PASS, INADMISSIBLE}
-    if harmed == ["slow blocks"] and _scanned_share(server) > 1 - UNDECIDED:
+    if server.soaks and not harmed and soaks_record_loses(server, 1 - LOSS_EDGE):
+        base = base | {PASS, FAIL}
+    if harmed == ["slow blocks"] and undecided:
         base = {FAIL, INADMISSIBLE}
     if not harmed and HIDDEN_K[0] < server.hidden_k < HIDDEN_K[1]:
         doubtful = True
@@ -197,7 +202,7 @@ def _limited(server: Server) -> list[str]:
 
 def candidates_harm(server: Server) -> list[str]:
     """Returns what the server did to the data, or to itself, that its buyer must not accept; the deepest cause that a bench can see."""
-    if server.scenario == "thermal":
+    if server.soaks:
         return _soaks_harm(server)
     harms = server.harms
     found: list[str] = [
@@ -208,7 +213,7 @@ def candidates_harm(server: Server) -> list[str]:
     if server.least_headroom_k < HEADROOM_K_MIN:
         lies = server.fired & set(STUCK)
         found.append("hot, and its sensor lies" if lies else "hot")
-    if _scanned_share(server) < 1 and server.scenario == "market":
+    if _scanned_share(server) < 1 and server.is_sold:
         found.append(_why_slow(server, "slow blocks"))
     slow: list[str] = [kind for kind in ("lost", "busy") if kind in harms]
     if server.most_owed > parse_size(server.spec.transient_buffer):
@@ -226,7 +231,12 @@ def _scanned_share(server: Server) -> float:
 
 def is_well_inside(server: Server) -> bool:
     """Says whether a run without harm lies 5 % inside every bound: what the drives took in each second of each record would have kept
-    a demand 5 % larger out of BUSY, in a buffer 5 % smaller; so would each confirmation; and no drive came nearer to its limit."""
+    a demand 5 % larger out of BUSY, in a buffer 5 % smaller; so would each confirmation; and no drive came nearer to its limit.
+    A soak is where no drive throttled, each kept 5 % more of its headroom, and a record at a demand 5 % larger would have lost nothing
+    in a buffer 5 % smaller, begun in any second."""
+    if server.soaks:
+        headroom = min(server.soaked_headroom_k, default=0)
+        return headroom >= INSIDE * SOAK_HEADROOM_K_MIN and not soaks_record_loses(server, 1 / INSIDE, 1 / INSIDE)
     buffer = parse_size(server.spec.transient_buffer) / INSIDE
     for paces in server.paces.values():
         held = most = 0.0
@@ -251,10 +261,11 @@ def _soaks_harm(server: Server) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def soaks_record_loses(server: Server, factor: float = 1.0) -> bool:
-    """Says whether a record at the demand and `factor` would have lost data, begun in any second of the soak with an empty buffer."""
+def soaks_record_loses(server: Server, factor: float = 1.0, room: float = 1.0) -> bool:
+    """Says whether a record at the demand over `factor` would have lost data, begun in any second of the soak with an empty buffer;
+    `room`: so much of that buffer."""
     rates = np.array(server.soaked) if server.soaked else np.zeros(0)
-    length, buffer = round(RECORD_S), parse_size(server.spec.transient_buffer)
+    length, buffer = round(RECORD_S), room * parse_size(server.spec.transient_buffer)
     starts = len(rates) - length + 1
     held, most = np.zeros(max(0, starts)), 0.0
     for second in range(length if starts > 0 else 0):
@@ -265,7 +276,7 @@ def soaks_record_loses(server: Server, factor: float = 1.0) -> bool:
 
 def _why_slow(server: Server, symptom: str) -> str:
     """The hazard that took the pace of a server which had enough of it; else the symptom alone."""
-    if server.spec.pace in ("at", "below") or (server.scenario == "market" and not _had_enough(server)):
+    if server.spec.pace in ("at", "below") or (server.is_sold and not _had_enough(server)):
         return symptom
     acted = [hazard for hazard in server.spec.hazards if hazard.kind in server.fired and hazard.strength > 0]
     kinds = {hazard.kind for hazard in acted}
@@ -289,12 +300,15 @@ def _invalidated(server: Server) -> tuple[list[str], bool]:
     certain: list[str] = [kind for kind in INVALIDATING if kind in server.harms]
     doubtful = False
     sizes = {one.kind: abs(one.strength) for one in server.spec.hazards if one.kind in server.fired}
-    if "short_record" in sizes and server.scenario == "thermal":
+    if "short_record" in sizes and server.soaks:
         sizes["short_record"] = 0.0
-        sizes["short_soak"] = max(0.0, 1 - len(server.soaked) / SOAK_S)
+        sizes["short_soak"] = max(0.0, 1 - len(server.soaked) / SOAK_S[server.scenario])
     if server.not_offered_share:
         sizes["source"] = server.not_offered_share
-    for kind, (harmless, harmful) in EDGES.items():
+    edges = EDGES
+    if server.spec.drives[0].transport == "sas":
+        edges = {**EDGES, "drive_sensor_silent": SAS_SENSOR_SILENT}
+    for kind, (harmless, harmful) in edges.items():
         size = sizes.get(kind, 0.0)
         if size >= harmful:
             certain.append(kind)

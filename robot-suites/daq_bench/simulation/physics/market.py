@@ -10,8 +10,19 @@ import math
 from dataclasses import dataclass, replace
 from random import Random
 
-from daq_bench.simulation.physics.drawing import COOLING, DEMAND, SEVERAL, Spec, cooled, data_drives
-from daq_bench.simulation.physics.hazards import KINDS, Hazard, drawn
+from daq_bench.simulation.physics.drawing import (
+    COOLING,
+    DEMAND,
+    MARKET,
+    SEVERAL,
+    Spec,
+    cooled,
+    data_drives,
+    in_soak,
+    kinds_of,
+    soaks,
+)
+from daq_bench.simulation.physics.hazards import Hazard, drawn
 from daq_bench.simulation.physics.sold_drive import SoldSpec
 
 TB = 10**12
@@ -112,10 +123,11 @@ def sectors_of(tb: float) -> int:
     return 97_696_368 + 1_953_504 * (round(1000 * tb) - 50)
 
 
-def bought(seed: int) -> Spec:
-    """The server of a seed, and what befalls its run."""
-    random = Random(f"market {seed}")
-    kind = random.choices(tuple(KINDS_OF_TARGET), tuple(KINDS_OF_TARGET.values()))[0]
+def bought(seed: int, scenario: str = MARKET) -> Spec:
+    """The server of a seed, with a target of a kind that the scenario allows, and what befalls its run."""
+    random = Random(f"{scenario} {seed}")
+    kinds = kinds_of_target(scenario)
+    kind = random.choices(kinds, [KINDS_OF_TARGET[one] for one in kinds])[0]
     level, reads = LEVELS[kind], random.random() < READ_THE_SHEET
     model, tb, count = _chosen(random, kind, reads)
     one = _drive(random, model, tb)
@@ -134,7 +146,7 @@ def bought(seed: int) -> Spec:
         transient_buffer=random.choice(("6GiB", "8GiB", "16GiB")),
         memory_bytes=random.choice((64, 128, 256, 512)) * 2**30,
         base_w=random.uniform(180, 420),
-        hazards=_hazards(random, count, level),
+        hazards=_hazards(random, count, level, scenario),
         medium=model.medium,
         raw=kind == "raw",
         raid=level or 0,
@@ -144,6 +156,11 @@ def bought(seed: int) -> Spec:
         zero_share=0.0 if random.random() < NO_ZEROS_SHARE else 1.0,
         discards=level not in (5, 6),  # md refuses it unless devices_handle_discard_safely (torvalds/linux 8e0e99ba)
     )
+
+
+def kinds_of_target(scenario: str) -> tuple[str, ...]:
+    """The soak needs a file; the records of snb-100s do not."""
+    return tuple(kind for kind in KINDS_OF_TARGET if not (soaks(scenario) and kind == "raw"))
 
 
 def _chosen(random: Random, kind: str, reads: bool) -> tuple[Model, float, int]:
@@ -182,7 +199,7 @@ def _drive(random: Random, model: Model, tb: float) -> SoldSpec:
         cell_rate=rate,
         write_amplification=amplification,
         idle_w=model.watts[1],
-        w_per_gb_per_s=(model.watts[0] - model.watts[1]) / (model.rate(tb) / 1e9),
+        w_per_gb_per_s=(model.watts[0] - model.watts[1]) / (cached[0] if cached else model.rate(tb) / 1e9),
         to_case_k_per_w=random.uniform(0.3, 0.7),  # ~
         to_air_k_per_w=1.0,
         cells_j_per_k=random.uniform(20, 60),  # ~
@@ -206,8 +223,8 @@ def _drive(random: Random, model: Model, tb: float) -> SoldSpec:
 
 
 def _cooled(one: SoldSpec, room_k: float) -> SoldSpec:
-    """So that steady writing at its full pace leaves it `room_k` below its own warning temperature."""
-    found = cooled(one, room_k, 0)
+    """So that steady writing at its full pace, of its cache if it has one, leaves it `room_k` below its own warning temperature."""
+    found = cooled(one, room_k, 0, max(one.steady_rate, one.cache_rate))
     assert isinstance(found, SoldSpec)
     return found
 
@@ -226,13 +243,14 @@ def _ceiling(random: Random, model: Model, count: int) -> float:
     return 0.0
 
 
-def _hazards(random: Random, drives: int, level: int | None) -> tuple[Hazard, ...]:
+def _hazards(random: Random, drives: int, level: int | None, scenario: str) -> tuple[Hazard, ...]:
     draw = random.random()
     if draw < NO_HAZARD:
         return ()
     number = random.randint(2, 3) if draw > 1 - SEVERAL / 2 else 1
-    kinds = (
-        KINDS if level in (None, 0) else [kind for kind in KINDS if kind != "drive_pulled"]
-    )  # the others go on without it
-    found = (drawn(random, kind, drives) for kind in random.sample(kinds, number))
+    goes_on = level not in (None, 0)  # without a drive that is pulled
+    kinds = [kind for kind in kinds_of(scenario) if kind != "drive_pulled" or not goes_on]
+    found = [drawn(random, kind, drives) for kind in random.sample(kinds, number)]
+    if soaks(scenario):
+        return tuple(map(in_soak, found))
     return tuple(one if one.record == 0 else replace(one, record=random.randint(1, RECORDS)) for one in found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from daq_bench.simulation.physics.drawing import Spec
+from daq_bench.simulation.physics.drawing import Spec, is_sold, soaks
 from daq_bench.simulation.physics.hazards import Hazard
 
 START_S = 1_790_000_000.0  # an arbitrary second of 2026
@@ -42,7 +42,7 @@ class Server:
     array_discarded: float = 0.0
     in_bulk: bool = False  # the target is being preconditioned
     most_owed: float = 0.0  # B that had arrived and were not on the array, of the worst record
-    soaked: list[float] = field(default_factory=list)  # B that the soak wrote in each second
+    soaked: list[float] = field(default_factory=list)  # B that the target could have taken of the soak in each second
     soaked_headroom_k: list[int] = field(default_factory=list)  # of the hottest drive, in each of them
     throttled: bool = False  # a drive of it slowed itself down while it was watched
     harms: dict[str, str] = field(default_factory=dict)
@@ -60,6 +60,14 @@ class Server:
             self.clock_offset_s = offset.strength
             self.note("clock_offset")
         self.drives = [one.made() for one in self.spec.drives]
+
+    @property
+    def is_sold(self) -> bool:
+        return is_sold(self.scenario)
+
+    @property
+    def soaks(self) -> bool:
+        return soaks(self.scenario)
 
     # The hazards, as they act at this moment
 
@@ -112,10 +120,10 @@ class Server:
     def end_record(self) -> None:
         self.record = 0
 
-    def note_soaked(self, written: float) -> None:
+    def note_soaked(self, could: float) -> None:
         """The second that has passed was one of a soak, or of the load after it, which is no part of it."""
         if self.record == 1:
-            self.soaked.append(written)
+            self.soaked.append(could)
             self.soaked_headroom_k.append(min(one.spec.warning_degc - one.composite_degc for one in self.drives))
 
     def idle(self, seconds: float) -> None:

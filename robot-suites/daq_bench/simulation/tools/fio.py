@@ -45,6 +45,7 @@ class Soak:
             1000 * server.clock_s
         )  # later ends are counted from it: a clock that steps does not move them
         self._written: list[int] = []
+        self._total = 0
         server.begin_record()
 
     def _share_of_time(self) -> float:
@@ -58,15 +59,18 @@ class Soak:
     def second(self) -> bool:
         """Says whether it goes on."""
         server = self.server
-        pace = min(server.pace(), self._cap) * (1.0 - self._random.random() * 0.01)
+        could = server.pace() * (1.0 - self._random.random() * 0.01)
+        # fio counts what its rate allows from its begin on, so that it makes up for a second in which the target took less.
+        pace = min(could, self._cap * (len(self._written) + 1) - self._total)
         pulled = server.has_struck("drive_pulled")
         if pulled:
             server.harms["pulled"] = f"drive {pulled.drive} was pulled"
-            self.error = IO_ERROR.format(file=self.told["filename"], offset=sum(self._written), block=self._block)
+            self.error = IO_ERROR.format(file=self.told["filename"], offset=self._total, block=self._block)
             return False
         server.second(pace, 0.0)
-        server.note_soaked(pace)
+        server.note_soaked(could)
         self._written.append(round(pace))
+        self._total += self._written[-1]
         return len(self._written) < self._runtime_s
 
     def answer(self) -> tuple[int, str, str]:
@@ -86,7 +90,7 @@ class Soak:
 
     @property
     def bytes_written(self) -> int:
-        return sum(self._written) // self._block * self._block
+        return self._total // self._block * self._block
 
 
 def asked(words: list[str], files: Mapping[str, str]) -> dict[str, str]:
@@ -131,7 +135,7 @@ def _pace(server: Server, block: int) -> float:
 
 def _so_many(server: Server, size: int) -> tuple[int, int]:
     left, seconds = float(size), 0
-    bulk = server.scenario == "market" and size > BULK_BYTES_MIN
+    bulk = server.is_sold and size > BULK_BYTES_MIN
     while left > 0:
         taken = min(left, max(server.pace(), 1e6))
         server.in_bulk = bulk and seconds > 0 and taken < left
