@@ -179,7 +179,10 @@ class SimulatedMachine(Machine):
 
     def _env(self, words: list[str]) -> tuple[int, str, str]:
         """fio, with the values of its job file."""
-        told = fio.asked(words, self._files)
+        jobs = fio.jobs_of(words, self._files)
+        if self.server.is_steady_state and "runtime" in jobs[0]:
+            return fio.points(self.server, jobs)
+        (told,) = jobs
         out, log = fio.run(self.server, told)
         if target := told.get("write_bw_log"):
             self._files[f"{target}_bw.1.log"] = log
@@ -206,15 +209,17 @@ class SimulatedMachine(Machine):
         size = self._free_bytes()
         for drive in self.server.drives:
             drive.purge()
+        self.server.scattered_bytes = 0.0
         self.server.array_discarded += size
         return size
 
     def _python3(self, words: list[str]) -> tuple[int, str, str]:
         """The only program that a load starts there by itself: `raw_device purge SERIAL PATH METHOD`, through the guard."""
-        if words[1] != "-c" or words[3] != "purge" or words[6] != "discard":
+        tools = {"discard": "BLKDISCARD", "format": "nvme format"}
+        if words[1] != "-c" or words[3] != "purge" or words[6] not in tools:
             raise BenchError(f"the modelled server knows no such program: {words[3:]}")
         size = self._purge()
-        told = {"tool": "BLKDISCARD", "size_bytes": size, "zero_share": self.server.spec.zero_share, "samples": 64}
+        told = {"tool": tools[words[6]], "size_bytes": size, "zero_share": self.server.spec.zero_share, "samples": 64}
         return 0, json.dumps({"result": told}), ""
 
     def _blockdev(self, words: list[str]) -> tuple[int, str, str]:
@@ -252,6 +257,8 @@ class SimulatedMachine(Machine):
         self._demand_reachable()
         if str(path) == f"/sys/block/{self.server.array_name}/stat":
             return f" {' '.join(map(str, self._counters()))}\n"
+        if str(path) == f"/sys/block/{self.server.array_name}/queue/logical_block_size":
+            return "512\n"
         raise BenchError(f"{path}: No such file or directory")
 
     def _counters(self) -> list[int]:

@@ -28,6 +28,8 @@ SCENARIOS = {
     "snb-100s": "snb-100s",
     "market": "snb-100s",
     "market-thermal": "thermal",
+    "market-steady-state": "steady-state",
+    "market-saturation": "saturation",
 }
 REQUIREMENTS = {
     "record": str(OWN / "requirements" / "simulated-record.yml"),
@@ -35,6 +37,8 @@ REQUIREMENTS = {
     "snb-100s": "dune-snb",
     "market": "dune-snb",
     "market-thermal": "thermal",
+    "market-steady-state": "steady-state",
+    "market-saturation": "saturation",
 }
 
 

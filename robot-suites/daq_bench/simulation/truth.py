@@ -14,7 +14,7 @@ import numpy as np
 
 from daq_bench.bench_model.base.units import parse_size
 from daq_bench.simulation.machine import FREE_SHARE
-from daq_bench.simulation.physics.drawing import DEMAND
+from daq_bench.simulation.physics.drawing import DEMAND, takes_raw_drives
 from daq_bench.simulation.physics.server import STUCK, Server
 
 PASS, FAIL, ERROR, INADMISSIBLE, REFUSED = "PASS", "FAIL", "ERROR", "INADMISSIBLE", "REFUSED"
@@ -50,6 +50,7 @@ LARGE_BLOCK_BYTES, CONFIRMED_S = (
     8 * 2**20,
     60.0,
 )  # of a scan's points those decide whose blocks are so large, and that last
+ROUNDS, ROUNDS_MAX = 5, 25  # of a steady-state test: those by which it is judged, and the most that it has
 UNDECIDED = 0.05  # so near below the bound nobody need be certain
 RING_SHARE = 0.8  # of the rings' room, from which on the dataflow is BUSY
 RINGS_BYTES = 10 * 512 * 2**20
@@ -89,6 +90,8 @@ NAMED: dict[str, str] = {
     "members_unknown": r"drives under the target folder|Which drives carry",
     "too small": r"too small",
     "slow blocks": r"SNB-07",
+    "slow rounds": r"SS-02",
+    "not emptied": r"sampled places read as zeros|places read back were empty",
     "lost": SYMPTOM,
     "busy": SYMPTOM,
     "buffer": SYMPTOM,
@@ -142,6 +145,8 @@ def truth_of(server: Server) -> Truth:
 
 def _room(server: Server) -> frozenset[str]:
     """The outcomes of a target that cannot hold a record, or a soak's file; none where it can. Only a finished file system shows its own share."""
+    if server.is_steady_state:
+        return frozenset()  # any drive will do
     spec, record = server.spec, SOAKED_BYTES if server.soaks else RECORD_BYTES * server.scale
     if spec.capacity_bytes < record + (0 if spec.raw else KEPT_FREE_BYTES):
         return frozenset({REFUSED})
@@ -178,7 +183,7 @@ def _of_evidence(server: Server) -> Truth:
         base = {PASS, INADMISSIBLE}
     if server.soaks and not harmed and soaks_record_loses(server, 1 - LOSS_EDGE):
         base = base | {PASS, FAIL}
-    if harmed == ["slow blocks"] and undecided:
+    if harmed == ["slow blocks"] and undecided or harmed == ["slow rounds"] and _rounds_undecided(server):
         base = {FAIL, INADMISSIBLE}
     if not harmed and HIDDEN_K[0] < server.hidden_k < HIDDEN_K[1]:
         doubtful = True
@@ -196,14 +201,18 @@ def _of_evidence(server: Server) -> Truth:
 
 def _limited(server: Server) -> list[str]:
     """Why a PASS would not count, though a FAIL does."""
-    stuck = ["sensor_stuck"] if server.hidden_k >= HIDDEN_K[1] else []
-    return [kind for kind in ("control_disk_full", "less_asked") if kind in server.harms] + stuck
+    more = ["sensor_stuck"] if server.hidden_k >= HIDDEN_K[1] else []
+    if takes_raw_drives(server.scenario) and server.spec.zero_share < 1:
+        more.append("not emptied")
+    return [kind for kind in ("control_disk_full", "less_asked") if kind in server.harms] + more
 
 
 def candidates_harm(server: Server) -> list[str]:
     """Returns what the server did to the data, or to itself, that its buyer must not accept; the deepest cause that a bench can see."""
     if server.soaks:
         return _soaks_harm(server)
+    if server.is_steady_state:
+        return _rounds_harm(server)
     harms = server.harms
     found: list[str] = [
         kind
@@ -234,6 +243,9 @@ def is_well_inside(server: Server) -> bool:
     a demand 5 % larger out of BUSY, in a buffer 5 % smaller; so would each confirmation; and no drive came nearer to its limit.
     A soak is where no drive throttled, each kept 5 % more of its headroom, and a record at a demand 5 % larger would have lost nothing
     in a buffer 5 % smaller, begun in any second."""
+    if server.is_steady_state:  # all that its drive could take in each second of those rounds was 5 % more than the demand
+        seconds = [rate for one in server.rounds[-ROUNDS:] for rate in one]
+        return min(seconds, default=0.0) >= INSIDE * DEMAND and len(server.rounds) < ROUNDS_MAX
     if server.soaks:
         headroom = min(server.soaked_headroom_k, default=0)
         return headroom >= INSIDE * SOAK_HEADROOM_K_MIN and not soaks_record_loses(server, 1 / INSIDE, 1 / INSIDE)
@@ -246,6 +258,22 @@ def is_well_inside(server: Server) -> bool:
         if most > min(buffer, RING_SHARE * RINGS_BYTES / INSIDE):
             return False
     return _scanned_share(server) >= INSIDE and server.least_headroom_k >= INSIDE * HEADROOM_K_MIN
+
+
+def _rounds_harm(server: Server) -> list[str]:
+    """Of steady state: the drive took less than the demand of sequential 128 KiB writes in one of the rounds by which it is judged."""
+    return ["slow rounds"] if min(_last_rounds(server), default=2 * DEMAND) < DEMAND * server.scale else []
+
+
+def _last_rounds(server: Server) -> list[float]:
+    """Mean rates of the test's last five rounds: it ends with the first five that are steady."""
+    return [sum(one) / len(one) for one in server.rounds[-ROUNDS:] if one]
+
+
+def _rounds_undecided(server: Server) -> bool:
+    """Five rounds are judged by their range: where some of them reach the demand, or nearly, nobody need be certain. A drive that never
+    became steady has no figures."""
+    return max(_last_rounds(server)) > (1 - UNDECIDED) * DEMAND * server.scale or len(server.rounds) >= ROUNDS_MAX
 
 
 def _soaks_harm(server: Server) -> list[str]:

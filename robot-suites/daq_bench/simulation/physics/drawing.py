@@ -32,7 +32,8 @@ MODELS = ("SIM X100", "SIM PM9", "SIM CM6", "SIM 9400")
 class Spec:
     """The server as bought. `pace`: its class. `raw`: the target is its only drive, without a file system; `raid`: the level of its
     set, a stripe where nothing else is said. `ceiling`: B/s that the way to its drives takes, `parity_rate` what md's parity takes; 0: no
-    limit. `discards`: its set passes a trim on; `zero_share`: of a raw drive's places read as zeros afterwards."""
+    limit. `discards`: its set passes a trim on; `zero_share`: of a raw drive's places read as zeros afterwards. `random_share`: of its sequential rate that a full drive keeps when small
+    blocks go to random places; `read_rate`: B/s that one drive gives."""
 
     seed: int
     name: str
@@ -50,6 +51,8 @@ class Spec:
     parity_rate: float = 0.0
     zero_share: float = 1.0
     discards: bool = True
+    random_share: float = 0.2
+    read_rate: float = 0.0
 
     @property
     def level(self) -> int | None:
@@ -98,6 +101,11 @@ def shipped_of(scenario: str) -> str:
     return scenario.removeprefix(f"{MARKET}-") if scenario != MARKET else "snb-100s"
 
 
+def takes_raw_drives(scenario: str) -> bool:
+    """Says whether nothing but a whole drive without a file system will do."""
+    return scenario.endswith(("steady-state", "saturation"))
+
+
 def soaks(scenario: str) -> bool:
     return scenario.endswith("thermal")
 
@@ -114,6 +122,8 @@ def _of_soak(spec: Spec) -> Spec:
 
 def kinds_of(scenario: str) -> tuple[str, ...]:
     """The hazards that can befall a run of it."""
+    if takes_raw_drives(scenario):
+        return tuple(kind for kind in KINDS if kind not in (*NOT_IN_SOAK, "short_record"))
     return tuple(kind for kind in KINDS if not soaks(scenario) or kind not in NOT_IN_SOAK)
 
 

@@ -21,6 +21,7 @@ from daq_bench.simulation.physics.drawing import (
     in_soak,
     kinds_of,
     soaks,
+    takes_raw_drives,
 )
 from daq_bench.simulation.physics.hazards import Hazard, drawn
 from daq_bench.simulation.physics.sold_drive import SoldSpec
@@ -41,6 +42,7 @@ NO_HAZARD = 0.6  # of the runs
 EXT4_SHARE, EXT4_BYTES_MAX = 0.2, 50 * TB  # RHEL 9 supports ext4 to 50 TB (docs.redhat.com)
 NO_ZEROS_SHARE = 0.1  # ~ of raw drives read anything where they were discarded (NVMe DLFEAT allows it)
 LINKS = {3: "8.0 GT/s PCIe x4", 4: "16.0 GT/s PCIe x4", 5: "32.0 GT/s PCIe x4", 6: "64.0 GT/s PCIe x4", 0: ""}
+READ_RATE = {3: 3.2e9, 4: 6.8e9, 5: 13e9, 6: 26e9, 0: 2.1e9}  # ~ B/s that a drive gives: most fill their link
 UPLINK = {3: 13e9, 4: 26e9, 5: 52e9, 6: 104e9}  # ~ B/s of a switch's x16
 SWITCHED_SHARE = 0.3  # ~ of sets stand behind switches, one for at most 12 drives
 HBA_RATES = (6.4e9, 13e9, 26e9)  # ~ B/s of SAS controllers at x8 Gen 3, x8 Gen 4, x16 Gen 4
@@ -76,6 +78,8 @@ class Model:
 
 OPTANE, TLC, QLC, SAS, CONSUMER = "3D XPoint", "TLC", "QLC", "SAS TLC", "TLC or QLC with a dynamic cache"
 MEDIA = (OPTANE, TLC, QLC, SAS, CONSUMER)
+# ~ of the sequential rate that 4 KiB at random places keep in steady state: 3D XPoint nearly all, QLC with its larger pages hardly any
+RANDOM_SHARE = {OPTANE: (0.6, 0.95), TLC: (0.1, 0.3), QLC: (0.005, 0.05), SAS: (0.1, 0.3), CONSUMER: (0.02, 0.1)}
 # Capacities are those of 0.48 to 30.72 TB alone. Watts without a source of their own are of the class (~).
 CATALOGUE = (
     Model("X100", OPTANE, (0.75,), 3, (9.2,), True, (30, 14), "techspot.com/news/82509: more than 9 GB/s"),
@@ -155,11 +159,15 @@ def bought(seed: int, scenario: str = MARKET) -> Spec:
         parity_rate=parity if level in (5, 6) else 0.0,
         zero_share=0.0 if random.random() < NO_ZEROS_SHARE else 1.0,
         discards=level not in (5, 6),  # md refuses it unless devices_handle_discard_safely (torvalds/linux 8e0e99ba)
+        random_share=random.uniform(*RANDOM_SHARE[model.medium]),
+        read_rate=READ_RATE[model.gen] * random.uniform(*WIDE),
     )
 
 
 def kinds_of_target(scenario: str) -> tuple[str, ...]:
-    """The soak needs a file; the records of snb-100s do not."""
+    """The soak needs a file, steady state and saturation a whole drive; snb-100s takes both."""
+    if takes_raw_drives(scenario):
+        return ("raw",)
     return tuple(kind for kind in KINDS_OF_TARGET if not (soaks(scenario) and kind == "raw"))
 
 

@@ -43,6 +43,9 @@ class Server:
     in_bulk: bool = False  # the target is being preconditioned
     most_owed: float = 0.0  # B that had arrived and were not on the array, of the worst record
     soaked: list[float] = field(default_factory=list)  # B that the target could have taken of the soak in each second
+    # What the target could have taken in each second of a steady-state round: of sequential 128 KiB writes.
+    rounds: list[list[float]] = field(default_factory=list)
+    scattered_bytes: float = 0.0  # written to random places since the drive was emptied
     soaked_headroom_k: list[int] = field(default_factory=list)  # of the hottest drive, in each of them
     throttled: bool = False  # a drive of it slowed itself down while it was watched
     harms: dict[str, str] = field(default_factory=dict)
@@ -68,6 +71,10 @@ class Server:
     @property
     def soaks(self) -> bool:
         return soaks(self.scenario)
+
+    @property
+    def is_steady_state(self) -> bool:
+        return self.scenario.endswith("steady-state")
 
     # The hazards, as they act at this moment
 
