@@ -16,7 +16,7 @@ from daq_bench.rig.candidate.machine import CALL_S_MAX, PROGRAMS, STATE, Machine
 from daq_bench.rig.on_candidate.reading.firmware import part
 from daq_bench.simulation.physics.drive import DriveSpec
 from daq_bench.simulation.physics.server import Server
-from daq_bench.simulation.tools import daqwriter, fio
+from daq_bench.simulation.tools import daqwriter, fio, smartctl
 
 DIRECTORY = Path("/srv/daq-bench/array")
 GONE = {
@@ -37,6 +37,7 @@ class SimulatedMachine(Machine):
     """`workload_file`: the bundle's, where daqwriter's records go; set when the run has a bundle."""
 
     is_local = False
+    from_record = True  # nobody's drives are worn: an account of them lies in the bundle alone
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -132,12 +133,16 @@ class SimulatedMachine(Machine):
             with self.workload_file.open("a", encoding="utf-8") as file:
                 file.write("".join(f"{line}\n" for line in self._records))
         self._records.clear()
-        return status, "", said
+        return (status, said, "") if words[1] == "--version" else (status, "", said)
 
     def _wrote(self, words: list[str]) -> tuple[int, str]:
         """Exit status and words of one daqwriter."""
         document: dict[str, Any] | None
-        if words[1] == "minidaq":
+        if words[1] == "--version":
+            return 0, daqwriter.VERSION
+        if words[1] == "write":
+            document, status, said = daqwriter.write(self.server, words)
+        elif words[1] == "minidaq":
             recording = daqwriter.Recording(self.server, words, self._records.append)
             recording.run()
             self._note_losses(recording)
@@ -231,6 +236,8 @@ class SimulatedMachine(Machine):
             return self._probe()
         if program == "firmware":
             return self._firmware()
+        if program == "drive_wear":
+            return self._wear()
         if program == "disk_counters" and arguments == (self.server.array_name,):
             return self._counters()
         raise BenchError(f"the modelled server knows no program {program!r}")
@@ -243,6 +250,8 @@ class SimulatedMachine(Machine):
             return self.server.now_s
         if what == "the cost so far":
             return {"hours": 0.0, "written_bytes": None, "energy_kwh": None}
+        if what in ("the drives' locks", "the account before"):
+            return None  # nobody else has these drives, or wore them before
         if what.startswith("what ended ") and not self._begun.wait(HANDSHAKE_S_MAX):
             raise BenchError("the modelled load did not begin")
         if what.startswith("what ended ") or what.endswith(" asked to end") or what in OBSERVED:
@@ -252,6 +261,20 @@ class SimulatedMachine(Machine):
     def places(self, candidate: str, bundle: Path) -> Places:
         run = STATE / "runs" / bundle.name
         return Places(programs=PROGRAMS, state=STATE / "state", raw=run / "raw", telemetry=run / "telemetry")
+
+    def _wear(self) -> dict[str, Any]:
+        """What on_candidate.reading.drive_wear reads of the drives that are there."""
+        drives = []
+        for drive in self.server.drives:
+            nvme = drive.spec.transport == "nvme"
+            step = smartctl.UNIT_BYTES if nvme else 512
+            drives.append({
+                "name": drive.spec.name, "counter": "nvme" if nvme else "kernel", "step_bytes": step,
+                "written_bytes": -(-int(drive.written_bytes) // step) * step, "nand_bytes": None, "nand_step_bytes": None,
+                "nand_source": None, "percentage_used": 1, "available_spare": 100, "available_spare_threshold": 10,
+                "media_errors": 0, "power_cycles": 23, "unsafe_shutdowns": 2,
+            })  # fmt: skip
+        return {"boot_id": "5d1f0f0e-0000-4000-8000-000000000001", "drives": drives}
 
     def read_text(self, path: Path) -> str:
         self._demand_reachable()

@@ -9,11 +9,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from daq_bench.bench_model.lot.sampling import passing_share, passing_share_at_least
-from daq_bench.simulation.campaign import FAULT, HEAT_FAULT, Row
+from daq_bench.simulation.campaign import Row, fault_of
 from daq_bench.simulation.document import SEEDS_SHOWN, confusion, errors, share, table
 from daq_bench.simulation.market_scenarios import HEAD as SCENARIOS_HEAD
 from daq_bench.simulation.market_scenarios import TOLD
-from daq_bench.simulation.physics.drawing import MARKET, shipped_of, soaks
+from daq_bench.simulation.physics.drawing import MARKET, shipped_of
 from daq_bench.simulation.physics.market import CATALOGUE, MEDIA, Model
 
 TB = 1e12
@@ -97,7 +97,7 @@ def text_of(rows: Sequence[Row], first: int, canary: Row, scenario: str = MARKET
         end = f"\n## What the model leaves out\n\n{OF_MARKET}{told.left_out}{told.looked_at}"
     parts = [
         head,
-        _counted(rows, first, canary, HEAT_FAULT if soaks(scenario) else FAULT),
+        _counted(rows, first, canary, fault_of(scenario)[1]),
         f"## Good servers that passed\n\nDemanded are {DEMANDED} % of each class, with the interval's lower end at "
         f"{DEMANDED_LEAST} % or above: "
         '52 good servers\nof a class, all of which pass, show that. "shown" says where these runs do.\n\n',

@@ -36,6 +36,7 @@ HEADROOM_K_MIN = 1  # of a drive below its own warning temperature
 # room that a drive is bought with (physics/drawing.py) is 8 K below its warning: a reading that hides as much says nothing of that room,
 # whatever the drive did with it, and no PASS can rest on it. It accuses nobody, either.
 HIDDEN_K = (1, 8)
+SENSOR_DEGC_MAX = 149  # no drive goes on so hot, and the agent believes no sensor that tells more
 SOAK_HEADROOM_K_MIN = 5  # TH-03
 SOAK_S = {"thermal": 1830.0, "market-thermal": 1800.0}  # least time
 SOAK_SHORT = 0.1  # share of it whose lack the workload itself takes for a fault of the bench
@@ -50,6 +51,9 @@ LARGE_BLOCK_BYTES, CONFIRMED_S = (
     8 * 2**20,
     60.0,
 )  # of a scan's points those decide whose blocks are so large, and that last
+PASS_SHARE, PASSES, WRITE_BUDGET_BYTES = 0.8, 6, 100e12  # of saturation: share of a drive that each pass writes
+BUDGET_OVERHEAD = 1.02  # what a pass is reserved with
+FALL, LEVEL, EDGE_S = (0.75, 0.85), 0.85, 8  # a fall to four fifths is a cliff; s at either end that may be a start or a drain
 ROUNDS, ROUNDS_MAX = 5, 25  # of a steady-state test: those by which it is judged, and the most that it has
 UNDECIDED = 0.05  # so near below the bound nobody need be certain
 RING_SHARE = 0.8  # of the rings' room, from which on the dataflow is BUSY
@@ -91,6 +95,10 @@ NAMED: dict[str, str] = {
     "too small": r"too small",
     "slow blocks": r"SNB-07",
     "slow rounds": r"SS-02",
+    "slow pass": r"SAT-0[1-4]",
+    "early cliff": r"SAT-0[1-4]",
+    "pass without a record": r"cannot show that .* fit before the rate falls",
+    "beyond its budget": r"write_budget",
     "not emptied": r"sampled places read as zeros|places read back were empty",
     "lost": SYMPTOM,
     "busy": SYMPTOM,
@@ -128,6 +136,8 @@ def truth_of(server: Server) -> Truth:
     harms = server.harms
     if server.is_sold and (room := _room(server)):
         return Truth(room, (("too small", NAMED["too small"]),))
+    if server.saturates and (kind := _no_pass_fits(server)):
+        return _only(REFUSED, kind)
     if harms.keys() & {"swapped_drive", "counterfeit_serial"}:
         return _only(REFUSED, next(kind for kind in ("swapped_drive", "counterfeit_serial") if kind in harms))
     for kind in ("swapped_after_preflight", "members_unknown"):
@@ -145,14 +155,22 @@ def truth_of(server: Server) -> Truth:
 
 def _room(server: Server) -> frozenset[str]:
     """The outcomes of a target that cannot hold a record, or a soak's file; none where it can. Only a finished file system shows its own share."""
-    if server.is_steady_state:
-        return frozenset()  # any drive will do
+    if takes_raw_drives(server.scenario):
+        return frozenset()
     spec, record = server.spec, SOAKED_BYTES if server.soaks else RECORD_BYTES * server.scale
     if spec.capacity_bytes < record + (0 if spec.raw else KEPT_FREE_BYTES):
         return frozenset({REFUSED})
     if not spec.raw and FREE_SHARE[spec.filesystem] * spec.capacity_bytes < record + KEPT_FREE_BYTES:
         return frozenset({REFUSED, ERROR})
     return frozenset()
+
+
+def _no_pass_fits(server: Server) -> str:
+    """Why a drive is no subject of the saturation run; empty where it is: a pass holds no record, or six exceed the write budget."""
+    size = PASS_SHARE * server.spec.capacity_bytes
+    if size < RECORD_BYTES:
+        return "pass without a record"
+    return "beyond its budget" if PASSES * size * BUDGET_OVERHEAD > WRITE_BUDGET_BYTES else ""
 
 
 def _short_soak(server: Server) -> Truth:
@@ -185,6 +203,10 @@ def _of_evidence(server: Server) -> Truth:
         base = base | {PASS, FAIL}
     if harmed == ["slow blocks"] and undecided or harmed == ["slow rounds"] and _rounds_undecided(server):
         base = {FAIL, INADMISSIBLE}
+    if server.saturates and harmed and not _surely_slow(server):
+        base = {FAIL, INADMISSIBLE}
+    if server.saturates and not harmed and _early_fall(server) < FALL[1]:
+        base = base | {FAIL}
     if not harmed and HIDDEN_K[0] < server.hidden_k < HIDDEN_K[1]:
         doubtful = True
     if limits := _limited(server):  # what fails, fails all the same
@@ -194,6 +216,8 @@ def _of_evidence(server: Server) -> Truth:
         "other_load" in server.fired and harmed
     ):  # the bench cannot know who is to blame; it has to name the other writer
         base |= {INADMISSIBLE}
+    if server.is_sold and harmed and server.hottest_degc > SENSOR_DEGC_MAX:
+        base = base | {INADMISSIBLE}  # no sensor tells so much, and a drive without a reading is no evidence
     if doubtful:
         return Truth(frozenset(base | {INADMISSIBLE}), ())
     return Truth(frozenset(base), causes)
@@ -213,6 +237,8 @@ def candidates_harm(server: Server) -> list[str]:
         return _soaks_harm(server)
     if server.is_steady_state:
         return _rounds_harm(server)
+    if server.saturates:
+        return _passes_harm(server)
     harms = server.harms
     found: list[str] = [
         kind
@@ -243,6 +269,8 @@ def is_well_inside(server: Server) -> bool:
     a demand 5 % larger out of BUSY, in a buffer 5 % smaller; so would each confirmation; and no drive came nearer to its limit.
     A soak is where no drive throttled, each kept 5 % more of its headroom, and a record at a demand 5 % larger would have lost nothing
     in a buffer 5 % smaller, begun in any second."""
+    if server.saturates:
+        return _passes_are_good(server)
     if server.is_steady_state:  # all that its drive could take in each second of those rounds was 5 % more than the demand
         seconds = [rate for one in server.rounds[-ROUNDS:] for rate in one]
         return min(seconds, default=0.0) >= INSIDE * DEMAND and len(server.rounds) < ROUNDS_MAX
@@ -268,6 +296,49 @@ def _rounds_harm(server: Server) -> list[str]:
 def _last_rounds(server: Server) -> list[float]:
     """Mean rates of the test's last five rounds: it ends with the first five that are steady."""
     return [sum(one) / len(one) for one in server.rounds[-ROUNDS:] if one]
+
+
+def _passes_harm(server: Server) -> list[str]:
+    """Of saturation: a record of 924 GB at the begin of a pass would not have been taken at the demand, or the rate fell before its end."""
+    found = ["slow pass"] if min(map(_of_record, server.passes), default=2 * DEMAND) < DEMAND * server.scale else []
+    return found or (["early cliff"] if _early_fall(server) < FALL[0] else [])
+
+
+def _record_ends(rates: list[float], size: float = RECORD_BYTES) -> int:
+    """The second in which so many bytes had been written since the begin of a pass."""
+    return int(np.searchsorted(np.cumsum(rates), size)) + 1
+
+
+def _of_record(rates: list[float]) -> float:
+    """Mean rate of the record at the begin of a pass."""
+    first = rates[: _record_ends(rates)]
+    return sum(first) / len(first)
+
+
+def _early_fall(server: Server) -> float:
+    """The rate from some second of that record to the end of the pass, against that before it: the least of all passes."""
+    least = 1.0
+    for rates in server.passes:
+        sums, ends = np.cumsum(rates), np.arange(EDGE_S, max(EDGE_S, min(_record_ends(rates), len(rates) - EDGE_S)))
+        if len(ends):
+            before, after = sums[ends - 1] / ends, (sums[-1] - sums[ends - 1]) / (len(rates) - ends)
+            least = min(least, float((after / before).min()))
+    return least
+
+
+def _surely_slow(server: Server) -> bool:
+    """Says whether every pass was level and below the demand: six passes are judged together, and one whose rate declines has no figure."""
+    level = all(min(one) >= LEVEL * max(one) for one in server.passes)
+    return level and max(map(_of_record, server.passes)) < (1 - UNDECIDED) * DEMAND * server.scale
+
+
+def _passes_are_good(server: Server) -> bool:
+    """Each pass took a record 5 % larger at a demand 5 % larger in every second, and was level to its end."""
+    for rates in server.passes:
+        first = rates[: _record_ends(rates, INSIDE * RECORD_BYTES)]
+        if min(first) < INSIDE * DEMAND or min(rates) < LEVEL * max(rates):
+            return False
+    return bool(server.passes)
 
 
 def _rounds_undecided(server: Server) -> bool:

@@ -33,6 +33,7 @@ class Server:
     provisioned: bool = False
     scale: float = 1.0  # of the load that the run was started with
     least_headroom_k: int = 999  # of any drive to its own warning temperature, while it was watched
+    hottest_degc: int = 0  # of any drive, while it was watched
     # Lowest and highest degC of each drive whose sensor is stuck, while it was watched.
     behind_stuck: dict[int, tuple[int, int]] = field(default_factory=dict)
     not_offered_share: float = 0.0  # of the superchunks that were due, in the worst record
@@ -45,6 +46,7 @@ class Server:
     soaked: list[float] = field(default_factory=list)  # B that the target could have taken of the soak in each second
     # What the target could have taken in each second of a steady-state round: of sequential 128 KiB writes.
     rounds: list[list[float]] = field(default_factory=list)
+    passes: list[list[float]] = field(default_factory=list)  # the same of each pass over a drive that was emptied
     scattered_bytes: float = 0.0  # written to random places since the drive was emptied
     soaked_headroom_k: list[int] = field(default_factory=list)  # of the hottest drive, in each of them
     throttled: bool = False  # a drive of it slowed itself down while it was watched
@@ -71,6 +73,10 @@ class Server:
     @property
     def soaks(self) -> bool:
         return soaks(self.scenario)
+
+    @property
+    def saturates(self) -> bool:
+        return self.scenario.endswith("saturation")
 
     @property
     def is_steady_state(self) -> bool:
@@ -186,6 +192,7 @@ class Server:
         if self.watcher:
             least = min(drive.spec.warning_degc - drive.composite_degc for drive in self.drives)
             self.least_headroom_k = min(self.least_headroom_k, least)
+            self.hottest_degc = max(self.hottest_degc, *(drive.composite_degc for drive in self.drives))
             self.throttled = self.throttled or any(drive.level for drive in self.drives)
             self._look_behind_stuck()
             self.watcher()
