@@ -43,7 +43,7 @@ HEAT_CANARY = Hazard("throttle_from_start", 0, 0.0, 0.0, 60.0, 0)  # W
 SLOW_CANARY, SLOW_FAULT = Hazard("slow_drive", 0, 0.0, 0.0, 0.5, 0), "a drive of half the rate that it was bought for"
 FAULT, HEAT_FAULT = "40 flipped bits in a stored record", "60 W of foreign heat into one drive"
 CANARY_SEED = 5
-CANARIES_OF_MARKET = {"market": 2, "market-thermal": 1, "market-steady-state": 2, "market-saturation": 2}  # one drive that is well above the demand by its data sheet
+CANARIES_OF_MARKET = {"market": 2, "market-thermal": 1, "market-steady-state": 2, "market-saturation": 2, "market-endurance": 1}  # one drive that is well above the demand by its data sheet
 Show = Callable[[int, int], None]
 
 

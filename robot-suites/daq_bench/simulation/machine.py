@@ -187,6 +187,8 @@ class SimulatedMachine(Machine):
         jobs = fio.jobs_of(words, self._files)
         if self.server.is_steady_state and "runtime" in jobs[0]:
             return fio.points(self.server, jobs)
+        if self.server.wears and "io_size" in jobs[0]:
+            return fio.step(self.server, jobs)
         (told,) = jobs
         out, log = fio.run(self.server, told)
         if target := told.get("write_bw_log"):
@@ -271,8 +273,9 @@ class SimulatedMachine(Machine):
             drives.append({
                 "name": drive.spec.name, "counter": "nvme" if nvme else "kernel", "step_bytes": step,
                 "written_bytes": -(-int(drive.written_bytes) // step) * step, "nand_bytes": None, "nand_step_bytes": None,
-                "nand_source": None, "percentage_used": 1, "available_spare": 100, "available_spare_threshold": 10,
-                "media_errors": 0, "power_cycles": 23, "unsafe_shutdowns": 2,
+                "nand_source": None, "percentage_used": drive.percentage_used, "available_spare": 100 if nvme else None,
+                "available_spare_threshold": 10 if nvme else None, "media_errors": 0, "power_cycles": 23 if nvme else None,
+                "unsafe_shutdowns": 2 if nvme else None,
             })  # fmt: skip
         return {"boot_id": "5d1f0f0e-0000-4000-8000-000000000001", "drives": drives}
 

@@ -30,6 +30,7 @@ SCENARIOS = {
     "market-thermal": "thermal",
     "market-steady-state": "steady-state",
     "market-saturation": "saturation",
+    "market-endurance": "endurance",
 }
 REQUIREMENTS = {
     "record": str(OWN / "requirements" / "simulated-record.yml"),
@@ -39,6 +40,7 @@ REQUIREMENTS = {
     "market-thermal": "thermal",
     "market-steady-state": "steady-state",
     "market-saturation": "saturation",
+    "market-endurance": "endurance",
 }
 
 

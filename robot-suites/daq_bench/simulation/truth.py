@@ -45,7 +45,8 @@ LOSS_EDGE = 0.003  # of the demand: about the loss of nothing at all the samplin
 INVALIDATING = ("sysctl_reset", "firmware_changed", "governor_reset")  # as harms: the model notes them when they last
 INSIDE = 1.05  # a server is good where it lies 5 % inside every bound
 RECORD_BYTES = DEMAND * RECORD_S
-SOAKED_BYTES = 64 * 2**30  # the file that a soak overwrites
+SOAKED_BYTES, WORN_BYTES = 64 * 2**30, 512 * 2**30  # the files that a soak and a wear experiment overwrite
+YEARS, RECORDS_PER_YEAR, NOMINAL_RECORD_BYTES = 10, 12, 1e12  # END-03; a record at 10 GB/s
 KEPT_FREE_BYTES = 1e9
 LARGE_BLOCK_BYTES, CONFIRMED_S = (
     8 * 2**20,
@@ -95,6 +96,7 @@ NAMED: dict[str, str] = {
     "too small": r"too small",
     "slow blocks": r"SNB-07",
     "slow rounds": r"SS-02",
+    "short life": r"END-03",
     "slow pass": r"SAT-0[1-4]",
     "early cliff": r"SAT-0[1-4]",
     "pass without a record": r"cannot show that .* fit before the rate falls",
@@ -157,7 +159,8 @@ def _room(server: Server) -> frozenset[str]:
     """The outcomes of a target that cannot hold a record, or a soak's file; none where it can. Only a finished file system shows its own share."""
     if takes_raw_drives(server.scenario):
         return frozenset()
-    spec, record = server.spec, SOAKED_BYTES if server.soaks else RECORD_BYTES * server.scale
+    spec, record = server.spec, RECORD_BYTES * server.scale
+    record = SOAKED_BYTES if server.soaks else WORN_BYTES if server.wears else record
     if spec.capacity_bytes < record + (0 if spec.raw else KEPT_FREE_BYTES):
         return frozenset({REFUSED})
     if not spec.raw and FREE_SHARE[spec.filesystem] * spec.capacity_bytes < record + KEPT_FREE_BYTES:
@@ -239,6 +242,8 @@ def candidates_harm(server: Server) -> list[str]:
         return _rounds_harm(server)
     if server.saturates:
         return _passes_harm(server)
+    if server.wears:
+        return ["short life"] if _years(server) < YEARS else []
     harms = server.harms
     found: list[str] = [
         kind
@@ -271,6 +276,8 @@ def is_well_inside(server: Server) -> bool:
     in a buffer 5 % smaller, begun in any second."""
     if server.saturates:
         return _passes_are_good(server)
+    if server.wears:
+        return _years(server) >= INSIDE * YEARS
     if server.is_steady_state:  # all that its drive could take in each second of those rounds was 5 % more than the demand
         seconds = [rate for one in server.rounds[-ROUNDS:] for rate in one]
         return min(seconds, default=0.0) >= INSIDE * DEMAND and len(server.rounds) < ROUNDS_MAX
@@ -296,6 +303,13 @@ def _rounds_harm(server: Server) -> list[str]:
 def _last_rounds(server: Server) -> list[float]:
     """Mean rates of the test's last five rounds: it ends with the first five that are steady."""
     return [sum(one) / len(one) for one in server.rounds[-ROUNDS:] if one]
+
+
+def _years(server: Server) -> float:
+    """How long the shortest-lived drive lasts at twelve records a year, by the bytes that reached it for each that was written."""
+    spec = server.spec
+    each = RECORDS_PER_YEAR * NOMINAL_RECORD_BYTES / spec.data_drives
+    return min(one.life_bytes for one in spec.drives) / each
 
 
 def _passes_harm(server: Server) -> list[str]:

@@ -106,6 +106,10 @@ def takes_raw_drives(scenario: str) -> bool:
     return scenario.endswith(("steady-state", "saturation"))
 
 
+def wears(scenario: str) -> bool:
+    return scenario.endswith("endurance")
+
+
 def soaks(scenario: str) -> bool:
     return scenario.endswith("thermal")
 
@@ -124,6 +128,8 @@ def kinds_of(scenario: str) -> tuple[str, ...]:
     """The hazards that can befall a run of it."""
     if takes_raw_drives(scenario):
         return tuple(kind for kind in KINDS if kind not in (*NOT_IN_SOAK, "short_record"))
+    if wears(scenario):  # its load has no scale
+        return tuple(kind for kind in KINDS if kind not in (*NOT_IN_SOAK, "short_record", "less_asked"))
     return tuple(kind for kind in KINDS if not soaks(scenario) or kind not in NOT_IN_SOAK)
 
 

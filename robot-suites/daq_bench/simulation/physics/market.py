@@ -22,6 +22,7 @@ from daq_bench.simulation.physics.drawing import (
     kinds_of,
     soaks,
     takes_raw_drives,
+    wears,
 )
 from daq_bench.simulation.physics.hazards import Hazard, drawn
 from daq_bench.simulation.physics.sold_drive import SoldSpec
@@ -78,6 +79,8 @@ class Model:
 
 OPTANE, TLC, QLC, SAS, CONSUMER = "3D XPoint", "TLC", "QLC", "SAS TLC", "TLC or QLC with a dynamic cache"
 MEDIA = (OPTANE, TLC, QLC, SAS, CONSUMER)
+# Drive writes of a life: ~ 60 or 1 a day for five years; 600 TBW for each TB, but 200 of a P1 (techpowerup.com) and 220 of a P3 (the same)
+DRIVE_WRITES = {OPTANE: 60 * 1825, TLC: 1825, QLC: 900, SAS: 1825, CONSUMER: 600, "P1": 200, "P3": 220}
 # ~ of the sequential rate that 4 KiB at random places keep in steady state: 3D XPoint nearly all, QLC with its larger pages hardly any
 RANDOM_SHARE = {OPTANE: (0.6, 0.95), TLC: (0.1, 0.3), QLC: (0.005, 0.05), SAS: (0.1, 0.3), CONSUMER: (0.02, 0.1)}
 # Capacities are those of 0.48 to 30.72 TB alone. Watts without a source of their own are of the class (~).
@@ -137,6 +140,8 @@ def bought(seed: int, scenario: str = MARKET) -> Spec:
     one = _drive(random, model, tb)
     room = random.uniform(*COOLING[random.choices(tuple(COOLING), (85, 15))[0]])
     one = _cooled(one, room)
+    if wears(scenario):
+        one = replace(one, life_bytes=DRIVE_WRITES.get(model.name, DRIVE_WRITES[model.medium]) * one.size_bytes)
     drives = tuple(_numbered(random, one, number) for number in range(count))
     capacity = 512 * sectors_of(tb) * data_drives(level, count)
     ext4 = random.random() < EXT4_SHARE and capacity <= EXT4_BYTES_MAX
@@ -165,10 +170,10 @@ def bought(seed: int, scenario: str = MARKET) -> Spec:
 
 
 def kinds_of_target(scenario: str) -> tuple[str, ...]:
-    """The soak needs a file, steady state and saturation a whole drive; snb-100s takes both."""
+    """The soak and the wear experiment need a file, steady state and saturation a whole drive; snb-100s takes both."""
     if takes_raw_drives(scenario):
         return ("raw",)
-    return tuple(kind for kind in KINDS_OF_TARGET if not (soaks(scenario) and kind == "raw"))
+    return tuple(kind for kind in KINDS_OF_TARGET if not (kind == "raw" and (soaks(scenario) or wears(scenario))))
 
 
 def _chosen(random: Random, kind: str, reads: bool) -> tuple[Model, float, int]:

@@ -75,6 +75,10 @@ class Server:
         return soaks(self.scenario)
 
     @property
+    def wears(self) -> bool:
+        return self.scenario.endswith("endurance")
+
+    @property
     def saturates(self) -> bool:
         return self.scenario.endswith("saturation")
 

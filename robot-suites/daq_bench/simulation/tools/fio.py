@@ -110,8 +110,35 @@ def jobs_of(words: list[str], files: Mapping[str, str]) -> list[dict[str, str]]:
     start, path = words.index("fio"), words[-1]
     values = dict(word.split("=", 1) for word in words[1:start])
     job, told = JobFile(Path(path).stem, files[path]), options_of(words[start:])
-    sections = [name for name in job.sections() if name != GLOBAL]
+    chosen = [word.removeprefix("--section=") for word in words[start:] if word.startswith("--section=")]
+    sections = chosen or [name for name in job.sections() if name != GLOBAL]
     return [{"name": section, **told, **job.options(values, section)} for section in sections]
+
+
+def step(server: Server, jobs: list[dict[str, str]]) -> tuple[int, str, str]:
+    """A step of the wear experiment: its jobs write at the same time, each its own amount. Exit status, JSON and complaint."""
+    random = Random(f"step {server.spec.seed} {server.now_s}")
+    server.begin_record()
+    size, written, seconds, error = sum(int(told["io_size"]) for told in jobs), 0.0, 0, ""
+    share = sum(int(told["io_size"]) for told in jobs if told["rw"] == "randwrite") / size
+    slower = 1 / ((1 - share) + share / server.spec.random_share)
+    while written < size:
+        if pulled := server.has_struck("drive_pulled"):
+            server.harms["pulled"] = f"drive {pulled.drive} was pulled"
+            error = IO_ERROR.format(file=jobs[0]["filename"], offset=0, block=int(jobs[0]["bs"]))
+            break
+        taken = min(size - written, max(1e6, server.pace() * slower * random.uniform(0.99, 1.0)))
+        server.in_bulk = not server.spec.hazards and seconds > 0
+        server.second(taken, 0.0)
+        written, seconds = written + taken, seconds + 1
+    server.in_bulk = False
+    server.end_record()
+    done = written / size
+    found = [
+        _job(told, int(told["bs"]), {"read": 0, "write": round(int(told["io_size"]) * done)}, 1000 * max(1, seconds), random, 5 * bool(error))
+        for told in jobs
+    ]
+    return (1 if error else 0), json.dumps({"fio version": VERSION, "time": "simulated", "jobs": found}), error
 
 
 def points(server: Server, jobs: list[dict[str, str]]) -> tuple[int, str, str]:

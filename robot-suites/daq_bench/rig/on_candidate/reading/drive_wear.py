@@ -110,6 +110,20 @@ def health(log: dict[str, Any], name: str) -> dict[str, int | None]:
     return {key: None if one is None or one > most.get(f"{key}_percent", one) else one for key, one in found.items()}
 
 
+def sas_log(document: dict[str, Any]) -> dict[str, Any]:
+    """What a SAS drive's logs say of the same, under NVMe's names: the life that is used (SBC-4, Solid State Media log page 11h), and
+    reads and writes that it could not correct (SPC-4, error counter pages 02h and 03h)."""
+    if table(document, "device").get("protocol") != "SCSI":
+        return {}
+    log = table(document, "scsi_error_counter_log")
+    errors = [table(log, way).get("total_uncorrected_errors") for way in ("read", "write")]
+    known = [count(one, "total_uncorrected_errors") for one in errors]
+    found: dict[str, Any] = {"percentage_used": document.get("scsi_percentage_used_endurance_indicator")}
+    if None not in known:
+        found["media_errors"] = sum(one for one in known if one is not None)
+    return found
+
+
 def log_page(name: str, number: int) -> bytes:
     program = tool("nvme")
     if program is None or not name.startswith("nvme"):
@@ -151,7 +165,7 @@ def reading_of(name: str) -> dict[str, Any]:
         "written_bytes": host_bytes if own else fields[disk_counters.WRITTEN_SECTORS] * SECTOR_BYTES,
         "step_bytes": NVME_DATA_UNIT_BYTES if own else SECTOR_BYTES,
         **nand_writes(name, document, host_bytes),
-        **health(log, name),
+        **health(log or sas_log(document), name),
     }
 
 
