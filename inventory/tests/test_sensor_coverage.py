@@ -98,7 +98,9 @@ def by_health_log(bundle: Path, readings: dict[str, list[int]]) -> Path:
     return bundle
 
 
-@pytest.mark.parametrize(("seconds", "silence"), [(range(0, 101, 10), 10.0), ([*range(0, 31, 10), *range(80, 101, 10)], 50.0)])
+@pytest.mark.parametrize(
+    ("seconds", "silence"), [(range(0, 101, 10), 10.0), ([*range(0, 31, 10), *range(80, 101, 10)], 50.0)]
+)
 def test_a_sas_drive_is_watched_by_its_health_log(telemetry: Telemetry, seconds: range, silence: float) -> None:
     """The kernel reads no temperature of it; five readings that are missing are no gap."""
     bundle = by_health_log(telemetry({}), {"nvme0n1": list(seconds), "nvme1n1": list(range(0, 101, 10))})

@@ -76,6 +76,28 @@ def test_half_an_error_log_is_no_count(monkeypatch: pytest.MonkeyPatch, read: An
 
 
 def test_a_sas_drives_wear_of_no_number_is_refused(monkeypatch: pytest.MonkeyPatch, read: Any) -> None:
-    monkeypatch.setattr(drive_wear, "smart_document", lambda _: {**SAS, "scsi_percentage_used_endurance_indicator": "eleven"})
+    monkeypatch.setattr(
+        drive_wear, "smart_document", lambda _: {**SAS, "scsi_percentage_used_endurance_indicator": "eleven"}
+    )
     with pytest.raises(ValueError, match="percentage_used"):
         drive_wear.reading_of("sda")
+
+
+@pytest.mark.parametrize(
+    ("told", "counter", "written", "step"),
+    [
+        ("123.456", "scsi", 123_456_000_000, 10**6),
+        ("0.000", "kernel", 20 * 512, 512),
+        ("123", "kernel", 20 * 512, 512),
+        (None, "kernel", 20 * 512, 512),
+    ],
+)
+def test_a_sas_drive_counts_what_was_written_to_it(
+    read: Any, monkeypatch: pytest.MonkeyPatch, told: str | None, counter: str, written: int, step: int
+) -> None:
+    log = {"write": {"gigabytes_processed": told}}
+    monkeypatch.setattr(drive_wear, "smart_document", lambda _: {**SAS, "scsi_error_counter_log": log})
+    row = drive_wear.reading_of("sda")
+    assert (row["counter"], row["written_bytes"], row["step_bytes"]) == (counter, written, step)
+    monkeypatch.setattr(drive_wear, "smart_document", lambda _: {"scsi_error_counter_log": log})
+    assert drive_wear.reading_of("sda")["counter"] == "kernel"

@@ -18,7 +18,7 @@ from daq_bench.simulation.campaign import Row, judged
 from daq_bench.simulation.market_document import text_of
 from daq_bench.simulation.physics.drawing import DEMAND, Spec, spec_of
 from daq_bench.simulation.physics.hazards import Hazard
-from daq_bench.simulation.physics.market import CATALOGUE, SAS, SET_BYTES_MAX, sectors_of
+from daq_bench.simulation.physics.market import CATALOGUE, SAS, SET_BYTES_MAX, TLC, sectors_of
 from daq_bench.simulation.physics.server import Server
 from daq_bench.simulation.physics.sold_drive import SoldDrive, SoldSpec
 from daq_bench.simulation.truth import is_well_inside, truth_of
@@ -211,12 +211,29 @@ SHIPPED = [("market-thermal", 1), ("market-steady-state", 2), ("market-saturatio
 @pytest.mark.parametrize(("scenario", "seed"), SHIPPED)
 def test_a_good_server_passes_each_shipped_scenario(tmp_path: Path, scenario: str, seed: int) -> None:
     found = judged(small(scenario, seed), tmp_path, scenario)
-    assert (found.scenario, found.right, found.outcome, found.invented) == (scenario, ["PASS"], "PASS", False), found.reason
+    assert (found.scenario, found.right, found.outcome, found.invented) == (scenario, ["PASS"], "PASS", False), (
+        found.reason
+    )
 
 
 @pytest.mark.parametrize(("scenario", "seed"), SHIPPED)
 def test_a_slow_server_fails_each_shipped_scenario(tmp_path: Path, scenario: str, seed: int) -> None:
     found = judged(small(scenario, seed, cell_rate=0.7 * DEMAND), tmp_path, scenario)
+    assert (found.right, found.outcome, found.named) == (["FAIL"], "FAIL", True), found.reason
+
+
+@pytest.mark.parametrize("medium", [TLC, SAS])
+def test_a_good_server_passes_the_wear_experiment(tmp_path: Path, medium: str) -> None:
+    """Neither wear nor errors of a SAS drive were read, so that no set of them could pass."""
+    seed = next(seed for seed in range(200) if spec_of(seed, "market-endurance").medium == medium)
+    spec = replace(small("market-endurance", seed, cell_rate=50e9), ceiling=0.0, parity_rate=0.0)
+    found = judged(replace(spec, raid=0, drives=spec.drives[:2]), tmp_path, "market-endurance")
+    assert (found.right, found.outcome, found.invented) == (["PASS"], "PASS", False), found.reason
+
+
+def test_a_drive_of_a_short_life_fails_the_wear_experiment(tmp_path: Path) -> None:
+    spec = replace(small("market-endurance", 1, cell_rate=50e9, life_bytes=100e12), ceiling=0.0)
+    found = judged(replace(spec, drives=spec.drives[:1]), tmp_path, "market-endurance")
     assert (found.right, found.outcome, found.named) == (["FAIL"], "FAIL", True), found.reason
 
 
@@ -240,10 +257,11 @@ def test_a_sas_drive_that_falls_silent_is_no_evidence(tmp_path: Path) -> None:
 def test_a_scenario_draws_the_targets_that_it_allows() -> None:
     kinds = {
         scenario: {(spec.array == "single", spec.raw) for spec in (spec_of(seed, scenario) for seed in range(150))}
-        for scenario in ("market-thermal", "market-steady-state", "market-saturation")
+        for scenario in ("market-thermal", "market-endurance", "market-steady-state", "market-saturation")
     }
     assert kinds == {
         "market-thermal": {(True, False), (False, False)},
+        "market-endurance": {(True, False), (False, False)},
         "market-steady-state": {(True, True)},
         "market-saturation": {(True, True)},
     }

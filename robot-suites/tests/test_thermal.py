@@ -132,7 +132,9 @@ def test_the_watch_takes_whole_lines_as_they_come(tmp_path: Path) -> None:
     assert later is not None
     assert later.values.tolist() == [50.0, 51.0]
     with file.open("a") as stream:
-        stream.write("block_device,device=nvme0n1 written_bytes=7i,reads=3i 1\nsmart,device=nvme0n1 power_on_hours=9i 1\n")
+        stream.write(
+            "block_device,device=nvme0n1 written_bytes=7i,reads=3i 1\nsmart,device=nvme0n1 power_on_hours=9i 1\n"
+        )
     assert [key for key in watch.tracks().found if key[0] != "temperature"] == [
         ("block_device", "nvme0n1", "written_bytes")
     ]

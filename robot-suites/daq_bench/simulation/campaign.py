@@ -21,7 +21,7 @@ import msgspec
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.places import REPOSITORY
-from daq_bench.simulation.physics.drawing import Spec, soaks, spec_of, takes_raw_drives
+from daq_bench.simulation.physics.drawing import Spec, soaks, spec_of, takes_raw_drives, wears
 from daq_bench.simulation.physics.hazards import Hazard
 from daq_bench.simulation.run import simulate
 from daq_bench.simulation.truth import truth_of
@@ -41,9 +41,16 @@ CANARY = Hazard(
 )  # a fault that must be found, in a server that is well above the demand
 HEAT_CANARY = Hazard("throttle_from_start", 0, 0.0, 0.0, 60.0, 0)  # W
 SLOW_CANARY, SLOW_FAULT = Hazard("slow_drive", 0, 0.0, 0.0, 0.5, 0), "a drive of half the rate that it was bought for"
+PULLED_CANARY, PULLED_FAULT = Hazard("drive_pulled", 1, 20.0, 0.0, 1.0, 0), "a drive that is pulled"
 FAULT, HEAT_FAULT = "40 flipped bits in a stored record", "60 W of foreign heat into one drive"
 CANARY_SEED = 5
-CANARIES_OF_MARKET = {"market": 2, "market-thermal": 1, "market-steady-state": 2, "market-saturation": 2, "market-endurance": 1}  # one drive that is well above the demand by its data sheet
+CANARIES_OF_MARKET = {
+    "market": 2,
+    "market-thermal": 1,
+    "market-steady-state": 2,
+    "market-saturation": 2,
+    "market-endurance": 1,
+}  # one drive that is well above the demand by its data sheet
 Show = Callable[[int, int], None]
 
 
@@ -216,6 +223,8 @@ def fault_of(scenario: str) -> tuple[Hazard, str]:
     """The canary's hazard, and what it is."""
     if takes_raw_drives(scenario):
         return SLOW_CANARY, SLOW_FAULT
+    if wears(scenario):
+        return PULLED_CANARY, PULLED_FAULT
     return (HEAT_CANARY, HEAT_FAULT) if soaks(scenario) else (CANARY, FAULT)
 
 

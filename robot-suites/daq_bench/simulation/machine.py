@@ -269,9 +269,9 @@ class SimulatedMachine(Machine):
         drives = []
         for drive in self.server.drives:
             nvme = drive.spec.transport == "nvme"
-            step = smartctl.UNIT_BYTES if nvme else 512
+            step = smartctl.UNIT_BYTES if nvme else 10**6
             drives.append({
-                "name": drive.spec.name, "counter": "nvme" if nvme else "kernel", "step_bytes": step,
+                "name": drive.spec.name, "counter": "nvme" if nvme else "scsi", "step_bytes": step,
                 "written_bytes": -(-int(drive.written_bytes) // step) * step, "nand_bytes": None, "nand_step_bytes": None,
                 "nand_source": None, "percentage_used": drive.percentage_used, "available_spare": 100 if nvme else None,
                 "available_spare_threshold": 10 if nvme else None, "media_errors": 0, "power_cycles": 23 if nvme else None,

@@ -54,7 +54,11 @@ LARGE_BLOCK_BYTES, CONFIRMED_S = (
 )  # of a scan's points those decide whose blocks are so large, and that last
 PASS_SHARE, PASSES, WRITE_BUDGET_BYTES = 0.8, 6, 100e12  # of saturation: share of a drive that each pass writes
 BUDGET_OVERHEAD = 1.02  # what a pass is reserved with
-FALL, LEVEL, EDGE_S = (0.75, 0.85), 0.85, 8  # a fall to four fifths is a cliff; s at either end that may be a start or a drain
+FALL, LEVEL, EDGE_S = (
+    (0.75, 0.85),
+    0.85,
+    8,
+)  # a fall to four fifths is a cliff; s at either end that may be a start or a drain
 ROUNDS, ROUNDS_MAX = 5, 25  # of a steady-state test: those by which it is judged, and the most that it has
 UNDECIDED = 0.05  # so near below the bound nobody need be certain
 RING_SHARE = 0.8  # of the rings' room, from which on the dataflow is BUSY
@@ -138,10 +142,10 @@ def truth_of(server: Server) -> Truth:
     harms = server.harms
     if server.is_sold and (room := _room(server)):
         return Truth(room, (("too small", NAMED["too small"]),))
-    if server.saturates and (kind := _no_pass_fits(server)):
-        return _only(REFUSED, kind)
     if harms.keys() & {"swapped_drive", "counterfeit_serial"}:
         return _only(REFUSED, next(kind for kind in ("swapped_drive", "counterfeit_serial") if kind in harms))
+    if server.saturates and (kind := _no_pass_fits(server)):
+        return _only(REFUSED, kind)
     for kind in ("swapped_after_preflight", "members_unknown"):
         if kind in harms:
             return _only(INADMISSIBLE, kind)
@@ -156,7 +160,8 @@ def truth_of(server: Server) -> Truth:
 
 
 def _room(server: Server) -> frozenset[str]:
-    """The outcomes of a target that cannot hold a record, or a soak's file; none where it can. Only a finished file system shows its own share."""
+    """The outcomes of a target that cannot hold a record, or the file that is overwritten; none where it can. Only a finished file system
+    shows its own share."""
     if takes_raw_drives(server.scenario):
         return frozenset()
     spec, record = server.spec, RECORD_BYTES * server.scale
@@ -204,7 +209,7 @@ def _of_evidence(server: Server) -> Truth:
         base = {PASS, INADMISSIBLE}
     if server.soaks and not harmed and soaks_record_loses(server, 1 - LOSS_EDGE):
         base = base | {PASS, FAIL}
-    if harmed == ["slow blocks"] and undecided or harmed == ["slow rounds"] and _rounds_undecided(server):
+    if (harmed == ["slow blocks"] and undecided) or (harmed == ["slow rounds"] and _rounds_undecided(server)):
         base = {FAIL, INADMISSIBLE}
     if server.saturates and harmed and not _surely_slow(server):
         base = {FAIL, INADMISSIBLE}
@@ -278,7 +283,9 @@ def is_well_inside(server: Server) -> bool:
         return _passes_are_good(server)
     if server.wears:
         return _years(server) >= INSIDE * YEARS
-    if server.is_steady_state:  # all that its drive could take in each second of those rounds was 5 % more than the demand
+    if (
+        server.is_steady_state
+    ):  # all that its drive could take in each second of those rounds was 5 % more than the demand
         seconds = [rate for one in server.rounds[-ROUNDS:] for rate in one]
         return min(seconds, default=0.0) >= INSIDE * DEMAND and len(server.rounds) < ROUNDS_MAX
     if server.soaks:
@@ -296,7 +303,7 @@ def is_well_inside(server: Server) -> bool:
 
 
 def _rounds_harm(server: Server) -> list[str]:
-    """Of steady state: the drive took less than the demand of sequential 128 KiB writes in one of the rounds by which it is judged."""
+    """Steady state: the drive took less than the demand of sequential 128 KiB writes in one of the rounds by which it is judged."""
     return ["slow rounds"] if min(_last_rounds(server), default=2 * DEMAND) < DEMAND * server.scale else []
 
 
@@ -313,7 +320,7 @@ def _years(server: Server) -> float:
 
 
 def _passes_harm(server: Server) -> list[str]:
-    """Of saturation: a record of 924 GB at the begin of a pass would not have been taken at the demand, or the rate fell before its end."""
+    """Saturation: a record of 924 GB at the begin of a pass would not have been taken at the demand, or the rate fell before its end."""
     found = ["slow pass"] if min(map(_of_record, server.passes), default=2 * DEMAND) < DEMAND * server.scale else []
     return found or (["early cliff"] if _early_fall(server) < FALL[0] else [])
 

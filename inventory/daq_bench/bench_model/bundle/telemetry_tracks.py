@@ -39,7 +39,10 @@ SUBJECTS = {
     "smart_temperature": "device",
     "temperature": "device",
 }
-KERNELS, DRIVES_OWN = THERMOMETERS = ("temperature", "smart_temperature")  # each second; of the drive's health log
+KERNELS, DRIVES_OWN = THERMOMETERS = (
+    "temperature",
+    "smart_temperature",
+)  # read each second, and with the drive's health log
 WHOLE_DRIVE = ("composite", "drive")  # sensors of smart_temperature that limits are about
 COMPOSITE = "Composite"  # NVMe's name for the temperature that WCTEMP and CCTEMP are about
 

@@ -32,8 +32,8 @@ MODELS = ("SIM X100", "SIM PM9", "SIM CM6", "SIM 9400")
 class Spec:
     """The server as bought. `pace`: its class. `raw`: the target is its only drive, without a file system; `raid`: the level of its
     set, a stripe where nothing else is said. `ceiling`: B/s that the way to its drives takes, `parity_rate` what md's parity takes; 0: no
-    limit. `discards`: its set passes a trim on; `zero_share`: of a raw drive's places read as zeros afterwards. `random_share`: of its sequential rate that a full drive keeps when small
-    blocks go to random places; `read_rate`: B/s that one drive gives."""
+    limit. `discards`: its set passes a trim on; `zero_share`: of a raw drive's places read as zeros afterwards. `random_share`: of its
+    sequential rate that a full drive keeps when small blocks go to random places; `read_rate`: B/s that one drive gives."""
 
     seed: int
     name: str

@@ -118,7 +118,7 @@ class Drive:
 
     @property
     def percentage_used(self) -> int:
-        """Of its life, in whole percent, as it counts: one was used when it was bought."""
+        """Returns the used part of its life in whole percent, as it counts: one was used when it was bought."""
         return 1 + (int(100 * self.written_bytes / self.spec.life_bytes) if self.spec.life_bytes else 0)
 
     @property

@@ -263,11 +263,21 @@ def write(server: Server, argv: list[str]) -> tuple[Document, int, str]:
     server.in_bulk = False
     server.end_record()
     server.passes.append(could)
-    return _write_document(server, told, asked, started_s, (times, parts), error, depth * block), 1 if error else 0, error
+    return (
+        _write_document(server, told, asked, started_s, (times, parts), error, depth * block),
+        1 if error else 0,
+        error,
+    )
 
 
 def _write_document(
-    server: Server, told: dict[str, str], asked: int, started_s: float, series: tuple[list[float], list[int]], error: str, buffer: int
+    server: Server,
+    told: dict[str, str],
+    asked: int,
+    started_s: float,
+    series: tuple[list[float], list[int]],
+    error: str,
+    buffer: int,
 ) -> Document:
     times, parts = series
     block, total, write_s = int(told["block-size"]), sum(parts), times[-1] if times else 0.0

@@ -22,7 +22,11 @@ PLATEAU_BYTES = 4 * 2**20  # blocks of this size and more reach the array's pace
 BULK_BYTES_MIN = 100e9
 SEQUENTIAL_BYTES = 128 * 2**10  # blocks of the steady-state test that SS-02 bounds
 RANDOM_LIKE_SEQUENTIAL = 2**20  # ~ blocks of this size are as good as in order
-READ_S, WRITE_S, OPERATIONS_MAX = (80e-6, 10e-6), 15e-6, 1e6  # ~ of one operation: NAND, 3D XPoint; of a data-centre drive
+READ_S, WRITE_S, OPERATIONS_MAX = (
+    (80e-6, 10e-6),
+    15e-6,
+    1e6,
+)  # ~ one operation of NAND, of 3D XPoint; the most that a drive completes
 Windows = list[tuple[int, int]]  # (end in ms, KiB/s)
 
 
@@ -135,7 +139,14 @@ def step(server: Server, jobs: list[dict[str, str]]) -> tuple[int, str, str]:
     server.end_record()
     done = written / size
     found = [
-        _job(told, int(told["bs"]), {"read": 0, "write": round(int(told["io_size"]) * done)}, 1000 * max(1, seconds), random, 5 * bool(error))
+        _job(
+            told,
+            int(told["bs"]),
+            {"read": 0, "write": round(int(told["io_size"]) * done)},
+            1000 * max(1, seconds),
+            random,
+            5 * bool(error),
+        )
         for told in jobs
     ]
     return (1 if error else 0), json.dumps({"fio version": VERSION, "time": "simulated", "jobs": found}), error
@@ -246,7 +257,9 @@ def _job(
     }
     in_flight = int(told["iodepth"]) * int(told.get("numjobs", 1)) if "stonewall" in told else 8
     made = {
-        name: _side(block, size, milliseconds, random, in_flight) if size or name == "write" and not sides["read"] else nothing
+        name: _side(block, size, milliseconds, random, in_flight)
+        if size or (name == "write" and not sides["read"])
+        else nothing
         for name, size in sides.items()
     }
     return {

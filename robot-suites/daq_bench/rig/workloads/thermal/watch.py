@@ -17,7 +17,7 @@ TELEMETRY_LATE_S_MAX = 15.0  # of the mirrored spool; a sensor that is silent fo
 DANGER_K = 2.0  # [P] below its own critical temperature a drive that we made hot is relieved
 BMC_CRITICAL = 2  # severity of a BMC's sensor: critical
 WATCHED = ("temperature,", "smart,", "smart_ocp,", "smart_temperature,", "block_device,", "ipmi_sensor,")
-# Of these measurements: each look goes through all that was kept, and a set of drives tells ten times as much.
+# The fields that decide: each look goes through all that was kept, and a set of drives tells ten times as much.
 FIELDS = {
     *("temperature_degc", "warning_degc", "critical_degc", "written_bytes", "critical_warning", "severity"),
     *(name for _, name in (*throttling.COUNTERS, throttling.STATUS)),
