@@ -60,7 +60,8 @@ What they showed:
 - of the truth: the temperature of a SAS drive is read every 10 s, and five periods are no gap (`SAS_SENSOR_SILENT`);
 - of the model: fio's rate was not held by the fio of the model. It is, as fio holds it.
 
-Nothing has changed between the first run that is counted here and the last, nor behind it.
+Nothing has changed between the first run that is counted here and the last. Behind it, the truth lets a drive that is hotter than any
+sensor tells end in INADMISSIBLE beside FAIL (`SENSOR_DEGC_MAX`), which steady-state had shown. No counted run ended so.
 """,
 )
 
@@ -121,7 +122,8 @@ The criterion was written down before the first counted run, and was not moved. 
 Nothing has changed between the first run that is counted here and the last. Behind it:
 
 - of the truth: 3032 (cause not named) has a swapped drive and is too large for the budget. Preflight names the swapped drive, and the list
-  of causes asked for the budget. Identity comes first in it now; 3032, run again, is named. The table is of the state before.
+  of causes asked for the budget. Identity comes first in it now; 3032, run again, is named. The table is of the state before;
+- of the bench: bytes that were written to a SAS drive are taken from its own log, and not from the kernel.
 
 One drive in ten of the model does not read as zeros once it is emptied. The bench knows this after its first purge, and says it when all
 six passes are written.
