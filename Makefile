@@ -132,7 +132,7 @@ bench-table: python ##3 write what `make bench` measured last into the READMEs
 
 self-qualify: python-test ##3 let the bench judge simulated runs whose truth it does not know
 	@PYTHONPATH=inventory:robot-suites:agents:reports $(VENV_PYTHON) -m daq_bench.simulation $(call option,--runs,RUNS) $(call option,--seed,SEED) $(call option,--jobs,JOBS) \
-	    $(call option,--scenario,SIMULATED) $(call option,--sample,SAMPLE)
+	    $(call option,--scenario,SIMULATED) $(call option,--shipped,SHIPPED) $(call option,--sample,SAMPLE)
 
 samples: python-test ##3 make one of each document from simulated servers, and docs/samples.md
 	@PYTHONPATH=inventory:robot-suites:agents:reports $(VENV_PYTHON) -m daq_bench.samples $(call option,--output,OUT)

@@ -82,3 +82,46 @@ def test_where_no_drive_has_a_sensor_the_requirement_on_it_says_so_itself(teleme
         "nvme0n1": None,
         "nvme1n1": None,
     }
+
+
+def by_health_log(bundle: Path, readings: dict[str, list[int]]) -> Path:
+    """The same bundle with readings of drives' health logs, every 10 s, as of SAS drives."""
+    file = bundle / "telemetry" / "points.lp"
+    lines = [
+        f"smart_temperature,device={drive},sensor=drive temperature_degc=50.0 {second * 10**9}\n"
+        for drive, seconds in readings.items()
+        for second in seconds
+    ]
+    file.write_text(file.read_text(encoding="utf-8") + "".join(lines), encoding="utf-8")
+    summary = {"collectors": [{"name": "temperature", "period_s": 1.0}, {"name": "smart", "period_s": 10.0}]}
+    (bundle / "telemetry" / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    return bundle
+
+
+@pytest.mark.parametrize(
+    ("seconds", "silence"), [(range(0, 101, 10), 10.0), ([*range(0, 31, 10), *range(80, 101, 10)], 50.0)]
+)
+def test_a_sas_drive_is_watched_by_its_health_log(telemetry: Telemetry, seconds: range, silence: float) -> None:
+    """The kernel reads no temperature of it; five readings that are missing are no gap."""
+    bundle = by_health_log(telemetry({}), {"nvme0n1": list(seconds), "nvme1n1": list(range(0, 101, 10))})
+    document = as_document(sensor_coverage.of_bundle(bundle, RUN))
+    assert document["longest_silence_s"] == {"nvme0n1": silence, "nvme1n1": 10.0}
+    assert (document["invalid"], document["limits"]) == ([], [])
+
+
+def test_a_sas_drive_that_fell_silent_invalidates_the_run(telemetry: Telemetry) -> None:
+    """A run of such drives passed, although nobody had read the temperature of one for 100 s."""
+    bundle = by_health_log(telemetry({}), {"nvme0n1": [0, 10, 20, 80, 90, 100], "nvme1n1": list(range(0, 101, 10))})
+    document = as_document(sensor_coverage.of_bundle(bundle, RUN))
+    assert document["invalid"] == ["The temperature of drive nvme0n1 was not read for 60 s (limit 50 s)"]
+
+
+def test_inner_sensors_of_a_health_log_stand_for_no_drive(telemetry: Telemetry) -> None:
+    bundle = by_health_log(telemetry({"nvme0n1": WHOLE}), {})
+    file = bundle / "telemetry" / "points.lp"
+    file.write_text(
+        file.read_text(encoding="utf-8") + "smart_temperature,device=nvme1n1,sensor=sensor_1 temperature_degc=50.0 1\n",
+        encoding="utf-8",
+    )
+    document = as_document(sensor_coverage.of_bundle(bundle, RUN))
+    assert document["longest_silence_s"] == {"nvme0n1": 1.0, "nvme1n1": None}

@@ -115,6 +115,31 @@ def test_a_missing_sensor_leaves_its_metrics_without_a_value() -> None:
     assert found["onsets_in_record"] is None
 
 
+def test_a_sas_drive_has_its_temperatures_from_its_health_log() -> None:
+    """The kernel reads none, and the log is read every 10 s. A soak of such drives could not pass."""
+    scene = scenery()
+    found = scene.tracks.found
+    for name in ("temperature_degc", "warning_degc", "critical_degc"):
+        quick = found.pop(("temperature", DRIVE, name))
+        found["smart_temperature", DRIVE, name] = replace(quick, times_s=quick.times_s[::10], values=quick.values[::10])
+    made = thermal_soak.document(thermal(), scene)
+    assert (made["headroom_degC"], made["throttled"], made["onsets_in_record"]) == (20.0, False, 0)
+    assert made["drives"][DRIVE]["critical_degC"] == 85.0
+    assert made["recovery"] is not None
+
+
+def test_the_kernels_thermometer_stands_before_the_health_logs() -> None:
+    tracks = scenery().tracks
+    tracks.found["smart_temperature", DRIVE, "temperature_degc"] = track(lambda _: 99, COUNT)
+    tracks.found["smart_temperature", DRIVE, "warning_degc"] = track(lambda _: 75, COUNT)
+    assert tracks.thermometer(DRIVE) == "temperature"
+    del tracks.found["temperature", DRIVE, "warning_degc"]
+    assert tracks.thermometer(DRIVE) == "smart_temperature"  # a reading without its limit says less
+    del tracks.found["smart_temperature", DRIVE, "warning_degc"]
+    assert tracks.thermometer(DRIVE) == "temperature"
+    assert tracks.thermometer("sdz") == "temperature"
+
+
 @pytest.mark.parametrize("minutes", [15, 30, 60])
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 def test_the_asymptote_lies_in_its_interval_or_none_is_given(minutes: int, noise: float) -> None:

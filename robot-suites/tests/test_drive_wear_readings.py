@@ -41,3 +41,63 @@ def test_a_log_of_one_bit_is_no_account_of_the_drive(read: Any, bit: int) -> Non
     row = read({**dict.fromkeys(SOUND, bit), "data_units_written": bit, "nsid": -1})
     assert row["counter"] == "kernel" and row["written_bytes"] == 20 * 512
     assert all(row[name] is None for name in drive_wear.HEALTH)
+
+
+SAS: dict[str, Any] = {
+    "device": {"protocol": "SCSI"},
+    "scsi_percentage_used_endurance_indicator": 11,
+    "scsi_error_counter_log": {"read": {"total_uncorrected_errors": 2}, "write": {"total_uncorrected_errors": 1}},
+}
+
+
+@pytest.mark.parametrize(
+    ("left_out", "percentage", "errors"),
+    [
+        ((), 11, 3),
+        (("scsi_percentage_used_endurance_indicator",), None, 3),
+        (("scsi_error_counter_log",), 11, None),
+    ],
+)
+def test_a_sas_drive_tells_its_wear_and_its_errors(
+    read: Any, monkeypatch: pytest.MonkeyPatch, left_out: tuple[str, ...], percentage: int | None, errors: int | None
+) -> None:
+    """It has no health log of NVMe's: without this no set of such drives could pass the wear experiment."""
+    document = {key: value for key, value in SAS.items() if key not in left_out}
+    monkeypatch.setattr(drive_wear, "smart_document", lambda _: document)
+    row = drive_wear.reading_of("sda")
+    assert (row["percentage_used"], row["media_errors"], row["available_spare"]) == (percentage, errors, None)
+    assert row["counter"] == "kernel" and row["written_bytes"] == 20 * 512
+
+
+@pytest.mark.parametrize("told", [{"read": {"total_uncorrected_errors": 2}}, {"read": 3, "write": 4}, []])
+def test_half_an_error_log_is_no_count(monkeypatch: pytest.MonkeyPatch, read: Any, told: Any) -> None:
+    monkeypatch.setattr(drive_wear, "smart_document", lambda _: {**SAS, "scsi_error_counter_log": told})
+    assert drive_wear.reading_of("sda")["media_errors"] is None
+
+
+def test_a_sas_drives_wear_of_no_number_is_refused(monkeypatch: pytest.MonkeyPatch, read: Any) -> None:
+    monkeypatch.setattr(
+        drive_wear, "smart_document", lambda _: {**SAS, "scsi_percentage_used_endurance_indicator": "eleven"}
+    )
+    with pytest.raises(ValueError, match="percentage_used"):
+        drive_wear.reading_of("sda")
+
+
+@pytest.mark.parametrize(
+    ("told", "counter", "written", "step"),
+    [
+        ("123.456", "scsi", 123_456_000_000, 10**6),
+        ("0.000", "kernel", 20 * 512, 512),
+        ("123", "kernel", 20 * 512, 512),
+        (None, "kernel", 20 * 512, 512),
+    ],
+)
+def test_a_sas_drive_counts_what_was_written_to_it(
+    read: Any, monkeypatch: pytest.MonkeyPatch, told: str | None, counter: str, written: int, step: int
+) -> None:
+    log = {"write": {"gigabytes_processed": told}}
+    monkeypatch.setattr(drive_wear, "smart_document", lambda _: {**SAS, "scsi_error_counter_log": log})
+    row = drive_wear.reading_of("sda")
+    assert (row["counter"], row["written_bytes"], row["step_bytes"]) == (counter, written, step)
+    monkeypatch.setattr(drive_wear, "smart_document", lambda _: {"scsi_error_counter_log": log})
+    assert drive_wear.reading_of("sda")["counter"] == "kernel"

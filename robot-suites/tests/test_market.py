@@ -17,7 +17,8 @@ from daq_bench.rig.workloads.shared.fio_job import JobFiles
 from daq_bench.simulation.campaign import Row, judged
 from daq_bench.simulation.market_document import text_of
 from daq_bench.simulation.physics.drawing import DEMAND, Spec, spec_of
-from daq_bench.simulation.physics.market import CATALOGUE, SAS, SET_BYTES_MAX, sectors_of
+from daq_bench.simulation.physics.hazards import Hazard
+from daq_bench.simulation.physics.market import CATALOGUE, SAS, SET_BYTES_MAX, TLC, sectors_of
 from daq_bench.simulation.physics.server import Server
 from daq_bench.simulation.physics.sold_drive import SoldDrive, SoldSpec
 from daq_bench.simulation.truth import is_well_inside, truth_of
@@ -197,6 +198,128 @@ def test_a_server_is_good_only_with_five_percent_to_spare() -> None:
     assert truth_of(server).outcomes == {"FAIL"}
 
 
+def small(scenario: str, seed: int, **drive: float) -> Spec:
+    """A server of a shipped scenario without hazards, whose drives have 1.92 TB, so that a run has few seconds."""
+    spec = spec_of(seed, scenario)
+    drives = tuple(replace(one, size_bytes=512 * sectors_of(1.92), **drive) for one in spec.drives)  # type: ignore[arg-type]
+    return replace(spec, hazards=(), zero_share=1.0, drives=drives)
+
+
+SHIPPED = [("market-thermal", 1), ("market-steady-state", 2), ("market-saturation", 7)]
+
+
+@pytest.mark.parametrize(("scenario", "seed"), SHIPPED)
+def test_a_good_server_passes_each_shipped_scenario(tmp_path: Path, scenario: str, seed: int) -> None:
+    found = judged(small(scenario, seed), tmp_path, scenario)
+    assert (found.scenario, found.right, found.outcome, found.invented) == (scenario, ["PASS"], "PASS", False), (
+        found.reason
+    )
+
+
+@pytest.mark.parametrize(("scenario", "seed"), SHIPPED)
+def test_a_slow_server_fails_each_shipped_scenario(tmp_path: Path, scenario: str, seed: int) -> None:
+    found = judged(small(scenario, seed, cell_rate=0.7 * DEMAND), tmp_path, scenario)
+    assert (found.right, found.outcome, found.named) == (["FAIL"], "FAIL", True), found.reason
+
+
+@pytest.mark.parametrize("medium", [TLC, SAS])
+def test_a_good_server_passes_the_wear_experiment(tmp_path: Path, medium: str) -> None:
+    """Neither wear nor errors of a SAS drive were read, so that no set of them could pass."""
+    seed = next(seed for seed in range(200) if spec_of(seed, "market-endurance").medium == medium)
+    spec = replace(small("market-endurance", seed, cell_rate=50e9), ceiling=0.0, parity_rate=0.0)
+    found = judged(replace(spec, raid=0, drives=spec.drives[:2]), tmp_path, "market-endurance")
+    assert (found.right, found.outcome, found.invented) == (["PASS"], "PASS", False), found.reason
+
+
+def test_a_drive_of_a_short_life_fails_the_wear_experiment(tmp_path: Path) -> None:
+    spec = replace(small("market-endurance", 1, cell_rate=50e9, life_bytes=100e12), ceiling=0.0)
+    found = judged(replace(spec, drives=spec.drives[:1]), tmp_path, "market-endurance")
+    assert (found.right, found.outcome, found.named) == (["FAIL"], "FAIL", True), found.reason
+
+
+def test_a_good_set_of_sas_drives_passes_the_soak(tmp_path: Path) -> None:
+    """The kernel reads no temperature of them: a soak that asked the kernel alone was INADMISSIBLE."""
+    spec = replace(small("market-thermal", 11), ceiling=0.0)
+    spec = replace(spec, drives=spec.drives[:7])
+    assert spec.medium == SAS
+    found = judged(spec, tmp_path, "market-thermal")
+    assert (found.right, found.outcome) == (["PASS"], "PASS"), found.reason
+
+
+def test_a_sas_drive_that_falls_silent_is_no_evidence(tmp_path: Path) -> None:
+    """snb-100s passed without a reading of its temperature for 100 s."""
+    spec = replace(without_hazards(26), drives=spec_of(26, "market").drives[:12], ceiling=0.0)
+    silent = Hazard("drive_sensor_silent", 2, 10.0, 0.0, 100.0, 0)
+    found = judged(replace(spec, hazards=(silent,)), tmp_path, "market")
+    assert (found.right, found.outcome, found.named) == (["INADMISSIBLE"], "INADMISSIBLE", True), found.reason
+
+
+def test_a_scenario_draws_the_targets_that_it_allows() -> None:
+    kinds = {
+        scenario: {(spec.array == "single", spec.raw) for spec in (spec_of(seed, scenario) for seed in range(150))}
+        for scenario in ("market-thermal", "market-endurance", "market-steady-state", "market-saturation")
+    }
+    assert kinds == {
+        "market-thermal": {(True, False), (False, False)},
+        "market-endurance": {(True, False), (False, False)},
+        "market-steady-state": {(True, True)},
+        "market-saturation": {(True, True)},
+    }
+
+
+def test_drives_that_no_saturation_run_fits_are_refused_in_no_time(tmp_path: Path) -> None:
+    spec = small("market-saturation", 7)
+    for tb, cause in ((0.96, "pass without a record"), (30.72, "beyond its budget")):
+        other = replace(spec, drives=(replace(spec.drives[0], size_bytes=512 * sectors_of(tb)),))
+        found = judged(other, tmp_path, "market-saturation")
+        assert (found.right, found.outcome, found.causes, found.named) == (["REFUSED"], "REFUSED", [cause], True)
+
+
+def test_a_soak_is_good_only_with_five_percent_to_spare() -> None:
+    server = Server(small("market-thermal", 1), "market-thermal")
+    for rate, headroom, good in ((1.06, 6, True), (1.04, 6, False), (1.06, 5, False)):
+        server.soaked, server.soaked_headroom_k = [rate * DEMAND] * 1800, [headroom] * 1800
+        assert is_well_inside(server) is good
+        assert truth_of(server).passes is good
+    server.soaked, server.soaked_headroom_k = [0.9 * DEMAND] * 1800, [6] * 1800
+    assert truth_of(server).outcomes == {"FAIL"}
+
+
+def test_steady_rounds_and_passes_are_good_only_with_five_percent_to_spare() -> None:
+    server = Server(small("market-steady-state", 2), "market-steady-state")
+    for rates, outcomes in (
+        ([0.5] * 3 + [1.06] * 5, {"PASS"}),  # the rounds before those by which it is judged do not count
+        ([1.06] * 4 + [1.04], {"PASS", "INADMISSIBLE"}),
+        ([1.06] * 4 + [0.98], {"FAIL", "INADMISSIBLE"}),
+        ([0.9] * 5, {"FAIL"}),
+        ([0.9] * 25, {"FAIL", "INADMISSIBLE"}),
+        ([1.06] * 25, {"PASS", "INADMISSIBLE"}),
+    ):
+        server.rounds = [[rate * DEMAND] * 60 for rate in rates]
+        assert truth_of(server).outcomes == outcomes, rates
+    server = Server(small("market-saturation", 7), "market-saturation")
+    for rates, outcomes in (
+        ([1.06] * 150, {"PASS"}),
+        ([1.06] * 50 + [1.04] * 100, {"PASS", "INADMISSIBLE"}),
+        ([1.5] * 110 + [1.06] * 40, {"PASS", "INADMISSIBLE"}),  # it falls behind the record
+        ([1.5] * 50 + [1.06] * 100, {"FAIL", "INADMISSIBLE"}),  # and within it
+        ([0.9] * 150, {"FAIL"}),
+    ):
+        server.passes = [[rate * DEMAND for rate in rates]] * 6
+        assert truth_of(server).outcomes == outcomes, rates[0]
+
+
+def test_watts_of_a_dynamic_cache_are_those_at_its_rate() -> None:
+    """Cooled for the rate behind the cache, a P3 became 289 K hotter than its warning in it."""
+    for spec in DRAWN:
+        one = spec.drives[0]
+        assert isinstance(one, SoldSpec)
+        if one.cache_share:
+            full_w = one.idle_w + one.w_per_gb_per_s * one.cache_rate / 1e9
+            assert full_w <= 7.01
+            assert 27 + full_w * (one.to_air_k_per_w + one.to_case_k_per_w) <= one.warning_degc + 8 + 2
+
+
 def row(seed: int, **more: object) -> Row:
     values: dict[str, object] = {
         "seed": seed, "scenario": "market", "pace": "sheet", "hazards": [], "fired": [], "right": ["PASS"], "causes": [],
@@ -231,4 +354,9 @@ def test_the_page_counts_good_servers_by_class() -> None:
     assert "- 1 x FAIL: SNB-N is missed by D\n" in text
     assert "Wrong PASS: 0 of 1 runs" in text
     assert all(f"| {one.name} |" in text for one in CATALOGUE)
+    soaked = text_of(rows, 0, row(9, right=["FAIL"], outcome="FAIL"), "market-thermal")
+    assert "SIMULATED=market SHIPPED=thermal" in soaked
+    assert "The canary (60 W of foreign heat into one drive) was found: FAIL" in soaked
+    assert "| good server passes | 52 | 54 | 96.30 % |" in soaked
+    assert "## The catalogue" not in soaked
     assert all(len(line) <= 140 or line.startswith("|") for line in text.splitlines())

@@ -77,6 +77,15 @@ def test_a_soak_ends_by_equilibrium_when_the_asymptote_is_known() -> None:
     assert decide(tracks, run, long, BEGIN_S, BEGIN_S + 5500) == "equilibrium"
 
 
+@pytest.mark.parametrize(("silent_s", "reason"), [(20, "equilibrium"), (40, None)])
+def test_a_sas_drive_settles_by_the_readings_of_its_health_log(silent_s: int, reason: str | None) -> None:
+    """The kernel reads none; the log's next one may be 10 s away, and comes late."""
+    long, heard_s = replace(RULE, max_s=7200), 5500 - silent_s
+    level = {("smart_temperature", DRIVE, "temperature_degc"): track(lambda _: 50, heard_s + 1, 10.0)}
+    tracks, run = telemetry(white(np.random.default_rng(1), 5600), level)
+    assert decide(tracks, run, long, BEGIN_S, BEGIN_S + 5500) == reason
+
+
 def test_a_soak_throttles_by_the_drives_own_word_under_an_even_rate() -> None:
     counted = {("smart", DRIVE, "thermal_management_1_transitions"): track(lambda time: time // 300, COUNT, 10.0)}
     tracks, run = telemetry(steady(), {**drive(COUNT), **counted})
@@ -122,6 +131,13 @@ def test_the_watch_takes_whole_lines_as_they_come(tmp_path: Path) -> None:
     later = watch.tracks().get("temperature", "nvme0n1", "temperature_degc")
     assert later is not None
     assert later.values.tolist() == [50.0, 51.0]
+    with file.open("a") as stream:
+        stream.write(
+            "block_device,device=nvme0n1 written_bytes=7i,reads=3i 1\nsmart,device=nvme0n1 power_on_hours=9i 1\n"
+        )
+    assert [key for key in watch.tracks().found if key[0] != "temperature"] == [
+        ("block_device", "nvme0n1", "written_bytes")
+    ]
 
 
 def test_hazards_are_commanded_when_due_and_released_once() -> None:

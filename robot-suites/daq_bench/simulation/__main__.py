@@ -17,17 +17,15 @@ from daq_bench.rig.base.bundle import write_text_atomically
 from daq_bench.simulation import market_document
 from daq_bench.simulation.campaign import Campaign, Row, canary
 from daq_bench.simulation.document import Measured, text_of
+from daq_bench.simulation.market_scenarios import TOLD
 from daq_bench.simulation.mutants import cases_of, chosen_specs, trial
-from daq_bench.simulation.physics.drawing import spec_of
+from daq_bench.simulation.physics.drawing import MARKET, is_sold, spec_of
 from daq_bench.simulation.run import simulate
 from daq_bench.simulation.sample import finish_sample
 
 FOLDER = REPOSITORY / "build" / "self-qualification"
 PAGES = REPOSITORY / "docs"
-PAGE_OF = {
-    "thermal": "self-qualification-thermal.md",
-    "market": "self-qualification-market.md",
-}  # the others have one page
+PAGE_OF = {"thermal": "self-qualification-thermal.md"}  # the others have one page
 RUNS, EACH = 1000, 2
 INTERRUPTED, WRONG = 130, 1
 
@@ -53,15 +51,25 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument(
         "--scenario",
-        choices=("record", "snb-100s", "thermal", "market"),
+        choices=("record", "snb-100s", "thermal", MARKET),
         default="record",
-        help="snb-100s has the block scan, too; market is snb-100s as shipped on servers drawn from what is sold",
+        help="snb-100s has the block scan, too; market is a scenario as shipped on servers drawn from what is sold",
+    )
+    parser.add_argument(
+        "--shipped",
+        choices=("snb-100s", *TOLD),
+        help="with --scenario=market: the shipped scenario (default snb-100s)",
     )
     parser.add_argument("--page", type=Path, help="the page to write (default: the scenario's, in docs/)")
     parser.add_argument(
         "--sample", type=Path, help="instead of a campaign: one whole bundle with its report, in this folder"
     )
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.shipped and options.scenario != MARKET:
+        parser.error("--shipped names the scenario of the market's servers: say --scenario=market, too")
+    if options.shipped not in (None, "snb-100s"):
+        options.scenario = f"{MARKET}-{options.shipped}"
+    return options
 
 
 def _positive(text: str) -> int:
@@ -78,9 +86,9 @@ def _qualify(options: argparse.Namespace) -> int:
     seeds = range(options.seed, options.seed + options.runs)
     campaign = Campaign(seeds, options.scenario, FOLDER / f"rows-{options.scenario}.jsonl", options.jobs)
     rows = campaign.run(_Progress())
-    if options.scenario == "market":  # the mutants are those of the record
-        page = options.page or PAGES / PAGE_OF[options.scenario]
-        write_text_atomically(page, market_document.text_of(rows, options.seed, found_canary))
+    if is_sold(options.scenario):  # the mutants are those of the record and of the soak
+        page = options.page or PAGES / f"self-qualification-{options.scenario}.md"
+        write_text_atomically(page, market_document.text_of(rows, options.seed, found_canary, options.scenario))
         return _told(rows, page)
     print("\nmutants of the bench", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="mutants-", dir=FOLDER) as folder:

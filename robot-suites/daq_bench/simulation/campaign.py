@@ -21,13 +21,13 @@ import msgspec
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.places import REPOSITORY
-from daq_bench.simulation.physics.drawing import Spec, spec_of
+from daq_bench.simulation.physics.drawing import Spec, soaks, spec_of, takes_raw_drives, wears
 from daq_bench.simulation.physics.hazards import Hazard
 from daq_bench.simulation.run import simulate
 from daq_bench.simulation.truth import truth_of
 
 CHUNK = 4  # seeds that a process takes at a time
-NO_ROW_RESTS_ON = ("document.py", "market_document.py", "mutants.py", "sample.py", "__main__.py")
+NO_ROW_RESTS_ON = ("document.py", "market_document.py", "market_scenarios.py", "mutants.py", "sample.py", "__main__.py")
 SOURCES = (
     "inventory",
     "robot-suites/daq_bench/rig",
@@ -40,9 +40,17 @@ CANARY = Hazard(
     "bit_flips", 2, 20.0, 30.0, 40.0, 0
 )  # a fault that must be found, in a server that is well above the demand
 HEAT_CANARY = Hazard("throttle_from_start", 0, 0.0, 0.0, 60.0, 0)  # W
+SLOW_CANARY, SLOW_FAULT = Hazard("slow_drive", 0, 0.0, 0.0, 0.5, 0), "a drive of half the rate that it was bought for"
+PULLED_CANARY, PULLED_FAULT = Hazard("drive_pulled", 1, 20.0, 0.0, 1.0, 0), "a drive that is pulled"
 FAULT, HEAT_FAULT = "40 flipped bits in a stored record", "60 W of foreign heat into one drive"
 CANARY_SEED = 5
-CANARY_OF_MARKET = 2  # one drive of 7.68 TB that is well above the demand by its data sheet
+CANARIES_OF_MARKET = {
+    "market": 2,
+    "market-thermal": 1,
+    "market-steady-state": 2,
+    "market-saturation": 2,
+    "market-endurance": 1,
+}  # one drive that is well above the demand by its data sheet
 Show = Callable[[int, int], None]
 
 
@@ -211,10 +219,19 @@ def _lines(file: Path) -> Iterator[dict[str, object]]:
         yield json.loads(line)
 
 
+def fault_of(scenario: str) -> tuple[Hazard, str]:
+    """The canary's hazard, and what it is."""
+    if takes_raw_drives(scenario):
+        return SLOW_CANARY, SLOW_FAULT
+    if wears(scenario):
+        return PULLED_CANARY, PULLED_FAULT
+    return (HEAT_CANARY, HEAT_FAULT) if soaks(scenario) else (CANARY, FAULT)
+
+
 def canary(work: Path, scenario: str = "record") -> Row:
     """A fault that nobody can overlook. Raises BenchError where it is not found: then the campaign sees nothing."""
-    hazard, fault = (HEAT_CANARY, HEAT_FAULT) if scenario == "thermal" else (CANARY, FAULT)
-    seed = CANARY_OF_MARKET if scenario == "market" else CANARY_SEED
+    hazard, fault = fault_of(scenario)
+    seed = CANARIES_OF_MARKET.get(scenario, CANARY_SEED)
     row = judged(replace(spec_of(seed, scenario), hazards=(hazard,)), work, scenario)
     if row.outcome != "FAIL" or not row.named:
         raise BenchError(f"the canary was not found: {fault} ended in {row.outcome} ({row.reason})")

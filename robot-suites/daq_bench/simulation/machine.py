@@ -16,7 +16,7 @@ from daq_bench.rig.candidate.machine import CALL_S_MAX, PROGRAMS, STATE, Machine
 from daq_bench.rig.on_candidate.reading.firmware import part
 from daq_bench.simulation.physics.drive import DriveSpec
 from daq_bench.simulation.physics.server import Server
-from daq_bench.simulation.tools import daqwriter, fio
+from daq_bench.simulation.tools import daqwriter, fio, smartctl
 
 DIRECTORY = Path("/srv/daq-bench/array")
 GONE = {
@@ -37,6 +37,7 @@ class SimulatedMachine(Machine):
     """`workload_file`: the bundle's, where daqwriter's records go; set when the run has a bundle."""
 
     is_local = False
+    from_record = True  # nobody's drives are worn: an account of them lies in the bundle alone
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -132,12 +133,16 @@ class SimulatedMachine(Machine):
             with self.workload_file.open("a", encoding="utf-8") as file:
                 file.write("".join(f"{line}\n" for line in self._records))
         self._records.clear()
-        return status, "", said
+        return (status, said, "") if words[1] == "--version" else (status, "", said)
 
     def _wrote(self, words: list[str]) -> tuple[int, str]:
         """Exit status and words of one daqwriter."""
         document: dict[str, Any] | None
-        if words[1] == "minidaq":
+        if words[1] == "--version":
+            return 0, daqwriter.VERSION
+        if words[1] == "write":
+            document, status, said = daqwriter.write(self.server, words)
+        elif words[1] == "minidaq":
             recording = daqwriter.Recording(self.server, words, self._records.append)
             recording.run()
             self._note_losses(recording)
@@ -179,7 +184,12 @@ class SimulatedMachine(Machine):
 
     def _env(self, words: list[str]) -> tuple[int, str, str]:
         """fio, with the values of its job file."""
-        told = fio.asked(words, self._files)
+        jobs = fio.jobs_of(words, self._files)
+        if self.server.is_steady_state and "runtime" in jobs[0]:
+            return fio.points(self.server, jobs)
+        if self.server.wears and "io_size" in jobs[0]:
+            return fio.step(self.server, jobs)
+        (told,) = jobs
         out, log = fio.run(self.server, told)
         if target := told.get("write_bw_log"):
             self._files[f"{target}_bw.1.log"] = log
@@ -206,15 +216,17 @@ class SimulatedMachine(Machine):
         size = self._free_bytes()
         for drive in self.server.drives:
             drive.purge()
+        self.server.scattered_bytes = 0.0
         self.server.array_discarded += size
         return size
 
     def _python3(self, words: list[str]) -> tuple[int, str, str]:
         """The only program that a load starts there by itself: `raw_device purge SERIAL PATH METHOD`, through the guard."""
-        if words[1] != "-c" or words[3] != "purge" or words[6] != "discard":
+        tools = {"discard": "BLKDISCARD", "format": "nvme format"}
+        if words[1] != "-c" or words[3] != "purge" or words[6] not in tools:
             raise BenchError(f"the modelled server knows no such program: {words[3:]}")
         size = self._purge()
-        told = {"tool": "BLKDISCARD", "size_bytes": size, "zero_share": self.server.spec.zero_share, "samples": 64}
+        told = {"tool": tools[words[6]], "size_bytes": size, "zero_share": self.server.spec.zero_share, "samples": 64}
         return 0, json.dumps({"result": told}), ""
 
     def _blockdev(self, words: list[str]) -> tuple[int, str, str]:
@@ -226,6 +238,8 @@ class SimulatedMachine(Machine):
             return self._probe()
         if program == "firmware":
             return self._firmware()
+        if program == "drive_wear":
+            return self._wear()
         if program == "disk_counters" and arguments == (self.server.array_name,):
             return self._counters()
         raise BenchError(f"the modelled server knows no program {program!r}")
@@ -238,6 +252,8 @@ class SimulatedMachine(Machine):
             return self.server.now_s
         if what == "the cost so far":
             return {"hours": 0.0, "written_bytes": None, "energy_kwh": None}
+        if what in ("the drives' locks", "the account before"):
+            return None  # nobody else has these drives, or wore them before
         if what.startswith("what ended ") and not self._begun.wait(HANDSHAKE_S_MAX):
             raise BenchError("the modelled load did not begin")
         if what.startswith("what ended ") or what.endswith(" asked to end") or what in OBSERVED:
@@ -248,10 +264,27 @@ class SimulatedMachine(Machine):
         run = STATE / "runs" / bundle.name
         return Places(programs=PROGRAMS, state=STATE / "state", raw=run / "raw", telemetry=run / "telemetry")
 
+    def _wear(self) -> dict[str, Any]:
+        """What on_candidate.reading.drive_wear reads of the drives that are there."""
+        drives = []
+        for drive in self.server.drives:
+            nvme = drive.spec.transport == "nvme"
+            step = smartctl.UNIT_BYTES if nvme else 10**6
+            drives.append({
+                "name": drive.spec.name, "counter": "nvme" if nvme else "scsi", "step_bytes": step,
+                "written_bytes": -(-int(drive.written_bytes) // step) * step, "nand_bytes": None, "nand_step_bytes": None,
+                "nand_source": None, "percentage_used": drive.percentage_used, "available_spare": 100 if nvme else None,
+                "available_spare_threshold": 10 if nvme else None, "media_errors": 0, "power_cycles": 23 if nvme else None,
+                "unsafe_shutdowns": 2 if nvme else None,
+            })  # fmt: skip
+        return {"boot_id": "5d1f0f0e-0000-4000-8000-000000000001", "drives": drives}
+
     def read_text(self, path: Path) -> str:
         self._demand_reachable()
         if str(path) == f"/sys/block/{self.server.array_name}/stat":
             return f" {' '.join(map(str, self._counters()))}\n"
+        if str(path) == f"/sys/block/{self.server.array_name}/queue/logical_block_size":
+            return "512\n"
         raise BenchError(f"{path}: No such file or directory")
 
     def _counters(self) -> list[int]:

@@ -27,12 +27,20 @@ SCENARIOS = {
     "thermal": str(OWN / "scenarios" / "simulated-thermal.yml"),
     "snb-100s": "snb-100s",
     "market": "snb-100s",
+    "market-thermal": "thermal",
+    "market-steady-state": "steady-state",
+    "market-saturation": "saturation",
+    "market-endurance": "endurance",
 }
 REQUIREMENTS = {
     "record": str(OWN / "requirements" / "simulated-record.yml"),
     "thermal": str(OWN / "requirements" / "simulated-thermal.yml"),
     "snb-100s": "dune-snb",
     "market": "dune-snb",
+    "market-thermal": "thermal",
+    "market-steady-state": "steady-state",
+    "market-saturation": "saturation",
+    "market-endurance": "endurance",
 }
 
 

@@ -232,7 +232,7 @@ class _Qualification:
         bundle.write(FIRMWARE_FILE, firmware.document())
         seen = self._survey("before the load")
         agent.start()
-        if server.scenario == "market" and seen.target and not server.spec.raw:
+        if server.is_sold and seen.target and not server.spec.raw:
             reserve = preflight.reserve_of(self.kit.candidate, seen.target.free_bytes)
             preflight.check_space(self.kit.scenario, self.directory, seen.target.free_bytes, reserve)
         server.idle(BEFORE_LOAD_S)

@@ -14,7 +14,7 @@ import numpy as np
 
 from daq_bench.bench_model.base.units import parse_size
 from daq_bench.simulation.machine import FREE_SHARE
-from daq_bench.simulation.physics.drawing import DEMAND
+from daq_bench.simulation.physics.drawing import DEMAND, takes_raw_drives
 from daq_bench.simulation.physics.server import STUCK, Server
 
 PASS, FAIL, ERROR, INADMISSIBLE, REFUSED = "PASS", "FAIL", "ERROR", "INADMISSIBLE", "REFUSED"
@@ -29,24 +29,37 @@ EDGES: dict[str, tuple[float, float]] = {
     "short_soak": (0.025, 0.035),  # share of the least time of a soak
     "source": (0.009, 0.011),  # share of a record that the source did not offer
 }
+# s without the temperature of a SAS drive, which only its health log tells, every 10 s: five periods are no gap
+SAS_SENSOR_SILENT = (39.5, 50.5)
 HEADROOM_K_MIN = 1  # of a drive below its own warning temperature
 # A stuck reading hides how far its drive's temperature moved. Less than a degree is less than a sensor of whole degrees shows. The least
 # room that a drive is bought with (physics/drawing.py) is 8 K below its warning: a reading that hides as much says nothing of that room,
 # whatever the drive did with it, and no PASS can rest on it. It accuses nobody, either.
 HIDDEN_K = (1, 8)
+SENSOR_DEGC_MAX = 149  # no drive goes on so hot, and the agent believes no sensor that tells more
 SOAK_HEADROOM_K_MIN = 5  # TH-03
-SOAK_S = 1830.0  # least time
+SOAK_S = {"thermal": 1830.0, "market-thermal": 1800.0}  # least time
 SOAK_SHORT = 0.1  # share of it whose lack the workload itself takes for a fault of the bench
 RECORD_S = 100.0  # the record that a soak is held against
 LOSS_EDGE = 0.003  # of the demand: about the loss of nothing at all the sampling of the counters decides
 INVALIDATING = ("sysctl_reset", "firmware_changed", "governor_reset")  # as harms: the model notes them when they last
 INSIDE = 1.05  # a server is good where it lies 5 % inside every bound
 RECORD_BYTES = DEMAND * RECORD_S
+SOAKED_BYTES, WORN_BYTES = 64 * 2**30, 512 * 2**30  # the files that a soak and a wear experiment overwrite
+YEARS, RECORDS_PER_YEAR, NOMINAL_RECORD_BYTES = 10, 12, 1e12  # END-03; a record at 10 GB/s
 KEPT_FREE_BYTES = 1e9
 LARGE_BLOCK_BYTES, CONFIRMED_S = (
     8 * 2**20,
     60.0,
 )  # of a scan's points those decide whose blocks are so large, and that last
+PASS_SHARE, PASSES, WRITE_BUDGET_BYTES = 0.8, 6, 100e12  # of saturation: share of a drive that each pass writes
+BUDGET_OVERHEAD = 1.02  # what a pass is reserved with
+FALL, LEVEL, EDGE_S = (
+    (0.75, 0.85),
+    0.85,
+    8,
+)  # a fall to four fifths is a cliff; s at either end that may be a start or a drain
+ROUNDS, ROUNDS_MAX = 5, 25  # of a steady-state test: those by which it is judged, and the most that it has
 UNDECIDED = 0.05  # so near below the bound nobody need be certain
 RING_SHARE = 0.8  # of the rings' room, from which on the dataflow is BUSY
 RINGS_BYTES = 10 * 512 * 2**20
@@ -86,6 +99,13 @@ NAMED: dict[str, str] = {
     "members_unknown": r"drives under the target folder|Which drives carry",
     "too small": r"too small",
     "slow blocks": r"SNB-07",
+    "slow rounds": r"SS-02",
+    "short life": r"END-03",
+    "slow pass": r"SAT-0[1-4]",
+    "early cliff": r"SAT-0[1-4]",
+    "pass without a record": r"cannot show that .* fit before the rate falls",
+    "beyond its budget": r"write_budget",
+    "not emptied": r"sampled places read as zeros|places read back were empty",
     "lost": SYMPTOM,
     "busy": SYMPTOM,
     "buffer": SYMPTOM,
@@ -120,10 +140,12 @@ class Truth:
 def truth_of(server: Server) -> Truth:
     """The truth of a run that has ended."""
     harms = server.harms
-    if server.scenario == "market" and (room := _room(server)):
+    if server.is_sold and (room := _room(server)):
         return Truth(room, (("too small", NAMED["too small"]),))
     if harms.keys() & {"swapped_drive", "counterfeit_serial"}:
         return _only(REFUSED, next(kind for kind in ("swapped_drive", "counterfeit_serial") if kind in harms))
+    if server.saturates and (kind := _no_pass_fits(server)):
+        return _only(REFUSED, kind)
     for kind in ("swapped_after_preflight", "members_unknown"):
         if kind in harms:
             return _only(INADMISSIBLE, kind)
@@ -138,8 +160,12 @@ def truth_of(server: Server) -> Truth:
 
 
 def _room(server: Server) -> frozenset[str]:
-    """The outcomes of a target that cannot hold a record; none where it can. Only a finished file system shows its own share."""
+    """The outcomes of a target that cannot hold a record, or the file that is overwritten; none where it can. Only a finished file system
+    shows its own share."""
+    if takes_raw_drives(server.scenario):
+        return frozenset()
     spec, record = server.spec, RECORD_BYTES * server.scale
+    record = SOAKED_BYTES if server.soaks else WORN_BYTES if server.wears else record
     if spec.capacity_bytes < record + (0 if spec.raw else KEPT_FREE_BYTES):
         return frozenset({REFUSED})
     if not spec.raw and FREE_SHARE[spec.filesystem] * spec.capacity_bytes < record + KEPT_FREE_BYTES:
@@ -147,9 +173,17 @@ def _room(server: Server) -> frozenset[str]:
     return frozenset()
 
 
+def _no_pass_fits(server: Server) -> str:
+    """Why a drive is no subject of the saturation run; empty where it is: a pass holds no record, or six exceed the write budget."""
+    size = PASS_SHARE * server.spec.capacity_bytes
+    if size < RECORD_BYTES:
+        return "pass without a record"
+    return "beyond its budget" if PASSES * size * BUDGET_OVERHEAD > WRITE_BUDGET_BYTES else ""
+
+
 def _short_soak(server: Server) -> Truth:
     """A soak that ends long before its time has measured nothing, and breaks the run; a little before, it is no evidence."""
-    short = 1 - len(server.soaked) / SOAK_S
+    short = 1 - len(server.soaked) / SOAK_S[server.scenario]
     if abs(short - SOAK_SHORT) < 0.01:
         return Truth(frozenset({ERROR, INADMISSIBLE}))
     return _only(ERROR, "short_soak") if short > SOAK_SHORT else _of_evidence(server)
@@ -166,15 +200,21 @@ def _of_evidence(server: Server) -> Truth:
     base = {FAIL} if harmed else {PASS}
     if harmed == ["hot, and its sensor lies"]:  # nobody has a reading that fails the drive: it must not pass
         base = {FAIL, INADMISSIBLE}
-    causes = tuple((kind, NAMED[kind]) for kind in harmed)
+    undecided = _scanned_share(server) > 1 - UNDECIDED  # whether the slow blocks miss their bound, which others do, too
+    told = [kind for kind in harmed if not (undecided and kind == "slow blocks" and len(harmed) > 1)]
+    causes = tuple((kind, NAMED[kind]) for kind in told)
     if invalid:
         return Truth(frozenset({INADMISSIBLE}), tuple((kind, NAMED[kind]) for kind in invalid))
-    if server.scenario == "thermal" and not harmed and soaks_record_loses(server, 1 - LOSS_EDGE):
-        base = {PASS, FAIL}
-    if server.scenario == "market" and not harmed and not is_well_inside(server):
+    if server.is_sold and not harmed and not is_well_inside(server):
         base = {PASS, INADMISSIBLE}
-    if harmed == ["slow blocks"] and _scanned_share(server) > 1 - UNDECIDED:
+    if server.soaks and not harmed and soaks_record_loses(server, 1 - LOSS_EDGE):
+        base = base | {PASS, FAIL}
+    if (harmed == ["slow blocks"] and undecided) or (harmed == ["slow rounds"] and _rounds_undecided(server)):
         base = {FAIL, INADMISSIBLE}
+    if server.saturates and harmed and not _surely_slow(server):
+        base = {FAIL, INADMISSIBLE}
+    if server.saturates and not harmed and _early_fall(server) < FALL[1]:
+        base = base | {FAIL}
     if not harmed and HIDDEN_K[0] < server.hidden_k < HIDDEN_K[1]:
         doubtful = True
     if limits := _limited(server):  # what fails, fails all the same
@@ -184,6 +224,8 @@ def _of_evidence(server: Server) -> Truth:
         "other_load" in server.fired and harmed
     ):  # the bench cannot know who is to blame; it has to name the other writer
         base |= {INADMISSIBLE}
+    if server.is_sold and harmed and server.hottest_degc > SENSOR_DEGC_MAX:
+        base = base | {INADMISSIBLE}  # no sensor tells so much, and a drive without a reading is no evidence
     if doubtful:
         return Truth(frozenset(base | {INADMISSIBLE}), ())
     return Truth(frozenset(base), causes)
@@ -191,14 +233,22 @@ def _of_evidence(server: Server) -> Truth:
 
 def _limited(server: Server) -> list[str]:
     """Why a PASS would not count, though a FAIL does."""
-    stuck = ["sensor_stuck"] if server.hidden_k >= HIDDEN_K[1] else []
-    return [kind for kind in ("control_disk_full", "less_asked") if kind in server.harms] + stuck
+    more = ["sensor_stuck"] if server.hidden_k >= HIDDEN_K[1] else []
+    if takes_raw_drives(server.scenario) and server.spec.zero_share < 1:
+        more.append("not emptied")
+    return [kind for kind in ("control_disk_full", "less_asked") if kind in server.harms] + more
 
 
 def candidates_harm(server: Server) -> list[str]:
     """Returns what the server did to the data, or to itself, that its buyer must not accept; the deepest cause that a bench can see."""
-    if server.scenario == "thermal":
+    if server.soaks:
         return _soaks_harm(server)
+    if server.is_steady_state:
+        return _rounds_harm(server)
+    if server.saturates:
+        return _passes_harm(server)
+    if server.wears:
+        return ["short life"] if _years(server) < YEARS else []
     harms = server.harms
     found: list[str] = [
         kind
@@ -208,7 +258,7 @@ def candidates_harm(server: Server) -> list[str]:
     if server.least_headroom_k < HEADROOM_K_MIN:
         lies = server.fired & set(STUCK)
         found.append("hot, and its sensor lies" if lies else "hot")
-    if _scanned_share(server) < 1 and server.scenario == "market":
+    if _scanned_share(server) < 1 and server.is_sold:
         found.append(_why_slow(server, "slow blocks"))
     slow: list[str] = [kind for kind in ("lost", "busy") if kind in harms]
     if server.most_owed > parse_size(server.spec.transient_buffer):
@@ -226,7 +276,21 @@ def _scanned_share(server: Server) -> float:
 
 def is_well_inside(server: Server) -> bool:
     """Says whether a run without harm lies 5 % inside every bound: what the drives took in each second of each record would have kept
-    a demand 5 % larger out of BUSY, in a buffer 5 % smaller; so would each confirmation; and no drive came nearer to its limit."""
+    a demand 5 % larger out of BUSY, in a buffer 5 % smaller; so would each confirmation; and no drive came nearer to its limit.
+    A soak is where no drive throttled, each kept 5 % more of its headroom, and a record at a demand 5 % larger would have lost nothing
+    in a buffer 5 % smaller, begun in any second."""
+    if server.saturates:
+        return _passes_are_good(server)
+    if server.wears:
+        return _years(server) >= INSIDE * YEARS
+    if (
+        server.is_steady_state
+    ):  # all that its drive could take in each second of those rounds was 5 % more than the demand
+        seconds = [rate for one in server.rounds[-ROUNDS:] for rate in one]
+        return min(seconds, default=0.0) >= INSIDE * DEMAND and len(server.rounds) < ROUNDS_MAX
+    if server.soaks:
+        headroom = min(server.soaked_headroom_k, default=0)
+        return headroom >= INSIDE * SOAK_HEADROOM_K_MIN and not soaks_record_loses(server, 1 / INSIDE, 1 / INSIDE)
     buffer = parse_size(server.spec.transient_buffer) / INSIDE
     for paces in server.paces.values():
         held = most = 0.0
@@ -236,6 +300,72 @@ def is_well_inside(server: Server) -> bool:
         if most > min(buffer, RING_SHARE * RINGS_BYTES / INSIDE):
             return False
     return _scanned_share(server) >= INSIDE and server.least_headroom_k >= INSIDE * HEADROOM_K_MIN
+
+
+def _rounds_harm(server: Server) -> list[str]:
+    """Steady state: the drive took less than the demand of sequential 128 KiB writes in one of the rounds by which it is judged."""
+    return ["slow rounds"] if min(_last_rounds(server), default=2 * DEMAND) < DEMAND * server.scale else []
+
+
+def _last_rounds(server: Server) -> list[float]:
+    """Mean rates of the test's last five rounds: it ends with the first five that are steady."""
+    return [sum(one) / len(one) for one in server.rounds[-ROUNDS:] if one]
+
+
+def _years(server: Server) -> float:
+    """How long the shortest-lived drive lasts at twelve records a year, by the bytes that reached it for each that was written."""
+    spec = server.spec
+    each = RECORDS_PER_YEAR * NOMINAL_RECORD_BYTES / spec.data_drives
+    return min(one.life_bytes for one in spec.drives) / each
+
+
+def _passes_harm(server: Server) -> list[str]:
+    """Saturation: a record of 924 GB at the begin of a pass would not have been taken at the demand, or the rate fell before its end."""
+    found = ["slow pass"] if min(map(_of_record, server.passes), default=2 * DEMAND) < DEMAND * server.scale else []
+    return found or (["early cliff"] if _early_fall(server) < FALL[0] else [])
+
+
+def _record_ends(rates: list[float], size: float = RECORD_BYTES) -> int:
+    """The second in which so many bytes had been written since the begin of a pass."""
+    return int(np.searchsorted(np.cumsum(rates), size)) + 1
+
+
+def _of_record(rates: list[float]) -> float:
+    """Mean rate of the record at the begin of a pass."""
+    first = rates[: _record_ends(rates)]
+    return sum(first) / len(first)
+
+
+def _early_fall(server: Server) -> float:
+    """The rate from some second of that record to the end of the pass, against that before it: the least of all passes."""
+    least = 1.0
+    for rates in server.passes:
+        sums, ends = np.cumsum(rates), np.arange(EDGE_S, max(EDGE_S, min(_record_ends(rates), len(rates) - EDGE_S)))
+        if len(ends):
+            before, after = sums[ends - 1] / ends, (sums[-1] - sums[ends - 1]) / (len(rates) - ends)
+            least = min(least, float((after / before).min()))
+    return least
+
+
+def _surely_slow(server: Server) -> bool:
+    """Says whether every pass was level and below the demand: six passes are judged together, and one whose rate declines has no figure."""
+    level = all(min(one) >= LEVEL * max(one) for one in server.passes)
+    return level and max(map(_of_record, server.passes)) < (1 - UNDECIDED) * DEMAND * server.scale
+
+
+def _passes_are_good(server: Server) -> bool:
+    """Each pass took a record 5 % larger at a demand 5 % larger in every second, and was level to its end."""
+    for rates in server.passes:
+        first = rates[: _record_ends(rates, INSIDE * RECORD_BYTES)]
+        if min(first) < INSIDE * DEMAND or min(rates) < LEVEL * max(rates):
+            return False
+    return bool(server.passes)
+
+
+def _rounds_undecided(server: Server) -> bool:
+    """Five rounds are judged by their range: where some of them reach the demand, or nearly, nobody need be certain. A drive that never
+    became steady has no figures."""
+    return max(_last_rounds(server)) > (1 - UNDECIDED) * DEMAND * server.scale or len(server.rounds) >= ROUNDS_MAX
 
 
 def _soaks_harm(server: Server) -> list[str]:
@@ -251,10 +381,11 @@ def _soaks_harm(server: Server) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def soaks_record_loses(server: Server, factor: float = 1.0) -> bool:
-    """Says whether a record at the demand and `factor` would have lost data, begun in any second of the soak with an empty buffer."""
+def soaks_record_loses(server: Server, factor: float = 1.0, room: float = 1.0) -> bool:
+    """Says whether a record at the demand over `factor` would have lost data, begun in any second of the soak with an empty buffer;
+    `room`: so much of that buffer."""
     rates = np.array(server.soaked) if server.soaked else np.zeros(0)
-    length, buffer = round(RECORD_S), parse_size(server.spec.transient_buffer)
+    length, buffer = round(RECORD_S), room * parse_size(server.spec.transient_buffer)
     starts = len(rates) - length + 1
     held, most = np.zeros(max(0, starts)), 0.0
     for second in range(length if starts > 0 else 0):
@@ -265,7 +396,7 @@ def soaks_record_loses(server: Server, factor: float = 1.0) -> bool:
 
 def _why_slow(server: Server, symptom: str) -> str:
     """The hazard that took the pace of a server which had enough of it; else the symptom alone."""
-    if server.spec.pace in ("at", "below") or (server.scenario == "market" and not _had_enough(server)):
+    if server.spec.pace in ("at", "below") or (server.is_sold and not _had_enough(server)):
         return symptom
     acted = [hazard for hazard in server.spec.hazards if hazard.kind in server.fired and hazard.strength > 0]
     kinds = {hazard.kind for hazard in acted}
@@ -289,12 +420,15 @@ def _invalidated(server: Server) -> tuple[list[str], bool]:
     certain: list[str] = [kind for kind in INVALIDATING if kind in server.harms]
     doubtful = False
     sizes = {one.kind: abs(one.strength) for one in server.spec.hazards if one.kind in server.fired}
-    if "short_record" in sizes and server.scenario == "thermal":
+    if "short_record" in sizes and server.soaks:
         sizes["short_record"] = 0.0
-        sizes["short_soak"] = max(0.0, 1 - len(server.soaked) / SOAK_S)
+        sizes["short_soak"] = max(0.0, 1 - len(server.soaked) / SOAK_S[server.scenario])
     if server.not_offered_share:
         sizes["source"] = server.not_offered_share
-    for kind, (harmless, harmful) in EDGES.items():
+    edges = EDGES
+    if server.spec.drives[0].transport == "sas":
+        edges = {**EDGES, "drive_sensor_silent": SAS_SENSOR_SILENT}
+    for kind, (harmless, harmful) in edges.items():
         size = sizes.get(kind, 0.0)
         if size >= harmful:
             certain.append(kind)

@@ -39,7 +39,10 @@ SUBJECTS = {
     "smart_temperature": "device",
     "temperature": "device",
 }
-THERMOMETERS = ("temperature", "smart_temperature")
+KERNELS, DRIVES_OWN = THERMOMETERS = (
+    "temperature",
+    "smart_temperature",
+)  # read each second, and with the drive's health log
 WHOLE_DRIVE = ("composite", "drive")  # sensors of smart_temperature that limits are about
 COMPOSITE = "Composite"  # NVMe's name for the temperature that WCTEMP and CCTEMP are about
 
@@ -93,6 +96,13 @@ class Tracks:
 
     def get(self, measurement: str, subject: str, name: str) -> Track | None:
         return self.found.get((measurement, subject, name))
+
+    def thermometer(self, drive: str) -> str:
+        """The measurement that tells a drive's temperature: the kernel's, every second, where it comes with the drive's warning limit;
+        else that of its health log where this has one. The kernel reads no temperature of a SAS drive."""
+        limited = [name for name in THERMOMETERS if self.get(name, drive, "warning_degc")]
+        read = [name for name in THERMOMETERS if self.get(name, drive, "temperature_degc")]
+        return next((name for name in (*limited, *read) if name in read), THERMOMETERS[0])
 
     def of(self, measurement: str, name: str) -> dict[str, Track]:
         """The tracks of one field by subject."""

@@ -1,7 +1,8 @@
 """Was every target drive's temperature read all the time, and did the reading move? A sensor that falls silent as the drive gets hot must
 not look like a cool drive, nor one that is stuck.
 
-The collector itself may go on with other sensors, so that its own account shows no gap."""
+The collector itself may go on with other sensors, so that its own account shows no gap. The kernel reads no temperature of a SAS drive:
+there the readings are those of the drive's health log."""
 
 from __future__ import annotations
 
@@ -10,12 +11,14 @@ from pathlib import Path
 
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import find_document
+from daq_bench.bench_model.bundle.line_protocol import Point
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
+from daq_bench.bench_model.bundle.telemetry_tracks import DRIVES_OWN, THERMOMETERS, WHOLE_DRIVE
 from daq_bench.bench_model.documents.telemetry import SensorCoverage
 from daq_bench.bench_model.evidence import unmoved_sensors
 from daq_bench.bench_model.evidence.admissibility import TELEMETRY_GAP_PERIODS_MAX
 
-COLLECTOR, DEGREES = "temperature", "temperature_degc"
+COLLECTOR, HEALTH, DEGREES = "temperature", "smart", "temperature_degc"
 SILENCE_S_MIN = 10.0  # [P] a sensor may miss a reading or two while its drive is busy
 
 
@@ -26,24 +29,32 @@ def of_bundle(bundle: Path, run: Document) -> SensorCoverage:
     never changed although the drive's temperature must have."""
     drives = [drive["name"] for drive in run["target"]["drives"]]
     watched: list[float] = []
-    read: dict[str, list[float]] = {name: [] for name in drives}
-    for point in points_of_bundle(bundle, {COLLECTOR, "block_device"}, fields=(DEGREES,)):
+    read: dict[str, dict[str, list[float]]] = {name: {source: [] for source in THERMOMETERS} for name in drives}
+    for point in points_of_bundle(bundle, {*THERMOMETERS, "block_device"}, fields=(DEGREES,)):
         at_s = point.time_ns / 1e9
         watched.append(at_s)
         # A point without its number, a sensor's limits alone, is no reading.
-        if point.measurement == COLLECTOR and DEGREES in point.fields and point.tags.get("device") in read:
-            read[point.tags["device"]].append(at_s)
-    limit_s = max(SILENCE_S_MIN, TELEMETRY_GAP_PERIODS_MAX * _period_s(bundle))
-    silences = {name: _longest_silence_s(times, watched) if times else None for name, times in read.items()}
+        if DEGREES in point.fields and point.tags.get("device") in read and _is_of_whole_drive(point):
+            read[point.tags["device"]][point.measurement].append(at_s)
+    limits_s = {
+        source: max(SILENCE_S_MIN, TELEMETRY_GAP_PERIODS_MAX * _period_s(bundle, collector))
+        for source, collector in ((COLLECTOR, COLLECTOR), (DRIVES_OWN, HEALTH))
+    }
+    sources = {name: next((one for one in THERMOMETERS if found[one]), COLLECTOR) for name, found in read.items()}
+    limit_s = limits_s[COLLECTOR]
+    silences = {
+        name: _longest_silence_s(found[sources[name]], watched) if found[sources[name]] else None
+        for name, found in read.items()
+    }
     known = any(silence is not None for silence in silences.values())
     return SensorCoverage(
         schema_version=1,
         limit_s=limit_s,
         longest_silence_s=silences,
         invalid=[
-            f"The temperature of drive {name} was not read for {silence:.0f} s (limit {limit_s:.0f} s)"
+            f"The temperature of drive {name} was not read for {silence:.0f} s (limit {limits_s[sources[name]]:.0f} s)"
             for name, silence in silences.items()
-            if silence is not None and silence > limit_s
+            if silence is not None and silence > limits_s[sources[name]]
         ],
         limits=[
             f"Drive {name} reports no temperature, while other drives of the target do"
@@ -60,9 +71,13 @@ def _longest_silence_s(times: list[float], watched: list[float]) -> float:
     return round(max(later - earlier for earlier, later in pairwise(moments)), 3)
 
 
-def _period_s(bundle: Path) -> float:
+def _is_of_whole_drive(point: Point) -> bool:
+    return point.measurement == COLLECTOR or point.tags.get("sensor") in WHOLE_DRIVE
+
+
+def _period_s(bundle: Path, collector: str) -> float:
     summary = find_document(bundle, "telemetry/summary.json")
     if summary is None:
         return 0.0
     collectors: list[Document] = summary["collectors"]
-    return max((float(one["period_s"]) for one in collectors if one["name"] == COLLECTOR), default=0.0)
+    return max((float(one["period_s"]) for one in collectors if one["name"] == collector), default=0.0)

@@ -48,7 +48,7 @@ class Recording(Machine):
 
     def __init__(self, real: Machine, file: Path, at: str = "") -> None:
         self._real, self._file, self._at = real, file, at
-        self.is_local = real.is_local
+        self.is_local, self.from_record = real.is_local, real.from_record
         self._programs: dict[tuple[str, ...], str] = {}
         self._inside = threading.local()  # commands of an observation are part of it
 

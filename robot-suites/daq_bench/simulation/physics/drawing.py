@@ -24,6 +24,7 @@ COOLING_WEIGHTS = (75, 25)
 EARLY_K, EARLY_SHARE = 12, 0.2  # a host may have set a drive to throttle so far below its warning temperature (HCTM)
 NOT_IN_SOAK = ("bit_flips", "torn_writes", "lost_writes", "misplaced_writes", "trailer_lost")  # of daqwriter's records
 SOAK_THIRD_S = 550.0  # what befalls a record befalls a third of a soak
+MARKET = "market"  # servers that are sold, in snb-100s; "market-thermal": the same in the shipped scenario thermal
 MODELS = ("SIM X100", "SIM PM9", "SIM CM6", "SIM 9400")
 
 
@@ -31,7 +32,8 @@ MODELS = ("SIM X100", "SIM PM9", "SIM CM6", "SIM 9400")
 class Spec:
     """The server as bought. `pace`: its class. `raw`: the target is its only drive, without a file system; `raid`: the level of its
     set, a stripe where nothing else is said. `ceiling`: B/s that the way to its drives takes, `parity_rate` what md's parity takes; 0: no
-    limit. `discards`: its set passes a trim on; `zero_share`: of a raw drive's places read as zeros afterwards."""
+    limit. `discards`: its set passes a trim on; `zero_share`: of a raw drive's places read as zeros afterwards. `random_share`: of its
+    sequential rate that a full drive keeps when small blocks go to random places; `read_rate`: B/s that one drive gives."""
 
     seed: int
     name: str
@@ -49,6 +51,8 @@ class Spec:
     parity_rate: float = 0.0
     zero_share: float = 1.0
     discards: bool = True
+    random_share: float = 0.2
+    read_rate: float = 0.0
 
     @property
     def level(self) -> int | None:
@@ -79,12 +83,35 @@ def data_drives(level: int | None, drives: int) -> float:
 
 def spec_of(seed: int, scenario: str = "record") -> Spec:
     """The server and the hazards of a seed."""
-    if scenario == "market":
+    if is_sold(scenario):
         from daq_bench.simulation.physics.market import bought  # which draws with what stands here
 
-        return bought(seed)
+        return bought(seed, scenario)
     spec = _of_record(seed)
-    return _of_soak(spec) if scenario == "thermal" else spec
+    return _of_soak(spec) if soaks(scenario) else spec
+
+
+def is_sold(scenario: str) -> bool:
+    """Says whether the servers of it are drawn from the market."""
+    return scenario.startswith(MARKET)
+
+
+def shipped_of(scenario: str) -> str:
+    """The shipped scenario in which a server of the market is run."""
+    return scenario.removeprefix(f"{MARKET}-") if scenario != MARKET else "snb-100s"
+
+
+def takes_raw_drives(scenario: str) -> bool:
+    """Says whether nothing but a whole drive without a file system will do."""
+    return scenario.endswith(("steady-state", "saturation"))
+
+
+def wears(scenario: str) -> bool:
+    return scenario.endswith("endurance")
+
+
+def soaks(scenario: str) -> bool:
+    return scenario.endswith("thermal")
 
 
 def _of_soak(spec: Spec) -> Spec:
@@ -99,7 +126,11 @@ def _of_soak(spec: Spec) -> Spec:
 
 def kinds_of(scenario: str) -> tuple[str, ...]:
     """The hazards that can befall a run of it."""
-    return tuple(kind for kind in KINDS if scenario != "thermal" or kind not in NOT_IN_SOAK)
+    if takes_raw_drives(scenario):
+        return tuple(kind for kind in KINDS if kind not in (*NOT_IN_SOAK, "short_record"))
+    if wears(scenario):  # its load has no scale
+        return tuple(kind for kind in KINDS if kind not in (*NOT_IN_SOAK, "short_record", "less_asked"))
+    return tuple(kind for kind in KINDS if not soaks(scenario) or kind not in NOT_IN_SOAK)
 
 
 def in_soak(hazard: Hazard) -> Hazard:
@@ -109,8 +140,9 @@ def in_soak(hazard: Hazard) -> Hazard:
     return replace(hazard, record=1, at_s=hazard.at_s + SOAK_THIRD_S * (hazard.record - 1))
 
 
-def cooled(one: DriveSpec, room_k: float, early_k: int) -> DriveSpec:
-    load_w = one.idle_w + one.w_per_gb_per_s * one.steady_rate / 1e9
+def cooled(one: DriveSpec, room_k: float, early_k: int, rate: float = 0.0) -> DriveSpec:
+    """The drive that writing at `rate` leaves so far below its own warning temperature; 0: at its steady rate."""
+    load_w = one.idle_w + one.w_per_gb_per_s * (rate or one.steady_rate) / 1e9
     to_air = max(0.15, (one.warning_degc - room_k - AIR_DEGC) / load_w - one.to_case_k_per_w)
     tmt1 = one.warning_degc - early_k if one.tmt1_degc and early_k else one.tmt1_degc
     return replace(one, to_air_k_per_w=to_air, tmt1_degc=tmt1)

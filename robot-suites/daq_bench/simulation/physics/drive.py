@@ -39,6 +39,7 @@ class DriveSpec:
     tmt2_degc: int
     transport: str = "nvme"
     link: str = "32.0 GT/s PCIe x4"
+    life_bytes: float = 0.0  # that it takes until its life is used up; 0: nobody counts
 
     @property
     def steady_rate(self) -> float:
@@ -114,6 +115,11 @@ class Drive:
     @property
     def _release_k(self) -> float:
         return HYSTERESIS_K
+
+    @property
+    def percentage_used(self) -> int:
+        """Returns the used part of its life in whole percent, as it counts: one was used when it was bought."""
+        return 1 + (int(100 * self.written_bytes / self.spec.life_bytes) if self.spec.life_bytes else 0)
 
     @property
     def composite_degc(self) -> int:

@@ -10,8 +10,21 @@ import math
 from dataclasses import dataclass, replace
 from random import Random
 
-from daq_bench.simulation.physics.drawing import COOLING, DEMAND, SEVERAL, Spec, cooled, data_drives
-from daq_bench.simulation.physics.hazards import KINDS, Hazard, drawn
+from daq_bench.simulation.physics.drawing import (
+    COOLING,
+    DEMAND,
+    MARKET,
+    SEVERAL,
+    Spec,
+    cooled,
+    data_drives,
+    in_soak,
+    kinds_of,
+    soaks,
+    takes_raw_drives,
+    wears,
+)
+from daq_bench.simulation.physics.hazards import Hazard, drawn
 from daq_bench.simulation.physics.sold_drive import SoldSpec
 
 TB = 10**12
@@ -30,6 +43,7 @@ NO_HAZARD = 0.6  # of the runs
 EXT4_SHARE, EXT4_BYTES_MAX = 0.2, 50 * TB  # RHEL 9 supports ext4 to 50 TB (docs.redhat.com)
 NO_ZEROS_SHARE = 0.1  # ~ of raw drives read anything where they were discarded (NVMe DLFEAT allows it)
 LINKS = {3: "8.0 GT/s PCIe x4", 4: "16.0 GT/s PCIe x4", 5: "32.0 GT/s PCIe x4", 6: "64.0 GT/s PCIe x4", 0: ""}
+READ_RATE = {3: 3.2e9, 4: 6.8e9, 5: 13e9, 6: 26e9, 0: 2.1e9}  # ~ B/s that a drive gives: most fill their link
 UPLINK = {3: 13e9, 4: 26e9, 5: 52e9, 6: 104e9}  # ~ B/s of a switch's x16
 SWITCHED_SHARE = 0.3  # ~ of sets stand behind switches, one for at most 12 drives
 HBA_RATES = (6.4e9, 13e9, 26e9)  # ~ B/s of SAS controllers at x8 Gen 3, x8 Gen 4, x16 Gen 4
@@ -65,6 +79,10 @@ class Model:
 
 OPTANE, TLC, QLC, SAS, CONSUMER = "3D XPoint", "TLC", "QLC", "SAS TLC", "TLC or QLC with a dynamic cache"
 MEDIA = (OPTANE, TLC, QLC, SAS, CONSUMER)
+# Drive writes of a life: ~ 60 or 1 a day for five years; 600 TBW for each TB, but 200 of a P1 (techpowerup.com) and 220 of a P3 (the same)
+DRIVE_WRITES = {OPTANE: 60 * 1825, TLC: 1825, QLC: 900, SAS: 1825, CONSUMER: 600, "P1": 200, "P3": 220}
+# ~ of the sequential rate that 4 KiB at random places keep in steady state: 3D XPoint nearly all, QLC with its larger pages hardly any
+RANDOM_SHARE = {OPTANE: (0.6, 0.95), TLC: (0.1, 0.3), QLC: (0.005, 0.05), SAS: (0.1, 0.3), CONSUMER: (0.02, 0.1)}
 # Capacities are those of 0.48 to 30.72 TB alone. Watts without a source of their own are of the class (~).
 CATALOGUE = (
     Model("X100", OPTANE, (0.75,), 3, (9.2,), True, (30, 14), "techspot.com/news/82509: more than 9 GB/s"),
@@ -112,15 +130,18 @@ def sectors_of(tb: float) -> int:
     return 97_696_368 + 1_953_504 * (round(1000 * tb) - 50)
 
 
-def bought(seed: int) -> Spec:
-    """The server of a seed, and what befalls its run."""
-    random = Random(f"market {seed}")
-    kind = random.choices(tuple(KINDS_OF_TARGET), tuple(KINDS_OF_TARGET.values()))[0]
+def bought(seed: int, scenario: str = MARKET) -> Spec:
+    """The server of a seed, with a target of a kind that the scenario allows, and what befalls its run."""
+    random = Random(f"{scenario} {seed}")
+    kinds = kinds_of_target(scenario)
+    kind = random.choices(kinds, [KINDS_OF_TARGET[one] for one in kinds])[0]
     level, reads = LEVELS[kind], random.random() < READ_THE_SHEET
     model, tb, count = _chosen(random, kind, reads)
     one = _drive(random, model, tb)
     room = random.uniform(*COOLING[random.choices(tuple(COOLING), (85, 15))[0]])
     one = _cooled(one, room)
+    if wears(scenario):
+        one = replace(one, life_bytes=DRIVE_WRITES.get(model.name, DRIVE_WRITES[model.medium]) * one.size_bytes)
     drives = tuple(_numbered(random, one, number) for number in range(count))
     capacity = 512 * sectors_of(tb) * data_drives(level, count)
     ext4 = random.random() < EXT4_SHARE and capacity <= EXT4_BYTES_MAX
@@ -134,7 +155,7 @@ def bought(seed: int) -> Spec:
         transient_buffer=random.choice(("6GiB", "8GiB", "16GiB")),
         memory_bytes=random.choice((64, 128, 256, 512)) * 2**30,
         base_w=random.uniform(180, 420),
-        hazards=_hazards(random, count, level),
+        hazards=_hazards(random, count, level, scenario),
         medium=model.medium,
         raw=kind == "raw",
         raid=level or 0,
@@ -143,7 +164,16 @@ def bought(seed: int) -> Spec:
         parity_rate=parity if level in (5, 6) else 0.0,
         zero_share=0.0 if random.random() < NO_ZEROS_SHARE else 1.0,
         discards=level not in (5, 6),  # md refuses it unless devices_handle_discard_safely (torvalds/linux 8e0e99ba)
+        random_share=random.uniform(*RANDOM_SHARE[model.medium]),
+        read_rate=READ_RATE[model.gen] * random.uniform(*WIDE),
     )
+
+
+def kinds_of_target(scenario: str) -> tuple[str, ...]:
+    """The soak and the wear experiment need a file, steady state and saturation a whole drive; snb-100s takes both."""
+    if takes_raw_drives(scenario):
+        return ("raw",)
+    return tuple(kind for kind in KINDS_OF_TARGET if not (kind == "raw" and (soaks(scenario) or wears(scenario))))
 
 
 def _chosen(random: Random, kind: str, reads: bool) -> tuple[Model, float, int]:
@@ -182,7 +212,7 @@ def _drive(random: Random, model: Model, tb: float) -> SoldSpec:
         cell_rate=rate,
         write_amplification=amplification,
         idle_w=model.watts[1],
-        w_per_gb_per_s=(model.watts[0] - model.watts[1]) / (model.rate(tb) / 1e9),
+        w_per_gb_per_s=(model.watts[0] - model.watts[1]) / (cached[0] if cached else model.rate(tb) / 1e9),
         to_case_k_per_w=random.uniform(0.3, 0.7),  # ~
         to_air_k_per_w=1.0,
         cells_j_per_k=random.uniform(20, 60),  # ~
@@ -206,8 +236,8 @@ def _drive(random: Random, model: Model, tb: float) -> SoldSpec:
 
 
 def _cooled(one: SoldSpec, room_k: float) -> SoldSpec:
-    """So that steady writing at its full pace leaves it `room_k` below its own warning temperature."""
-    found = cooled(one, room_k, 0)
+    """So that steady writing at its full pace, of its cache if it has one, leaves it `room_k` below its own warning temperature."""
+    found = cooled(one, room_k, 0, max(one.steady_rate, one.cache_rate))
     assert isinstance(found, SoldSpec)
     return found
 
@@ -226,13 +256,14 @@ def _ceiling(random: Random, model: Model, count: int) -> float:
     return 0.0
 
 
-def _hazards(random: Random, drives: int, level: int | None) -> tuple[Hazard, ...]:
+def _hazards(random: Random, drives: int, level: int | None, scenario: str) -> tuple[Hazard, ...]:
     draw = random.random()
     if draw < NO_HAZARD:
         return ()
     number = random.randint(2, 3) if draw > 1 - SEVERAL / 2 else 1
-    kinds = (
-        KINDS if level in (None, 0) else [kind for kind in KINDS if kind != "drive_pulled"]
-    )  # the others go on without it
-    found = (drawn(random, kind, drives) for kind in random.sample(kinds, number))
+    goes_on = level not in (None, 0)  # without a drive that is pulled
+    kinds = [kind for kind in kinds_of(scenario) if kind != "drive_pulled" or not goes_on]
+    found = [drawn(random, kind, drives) for kind in random.sample(kinds, number)]
+    if soaks(scenario):
+        return tuple(map(in_soak, found))
     return tuple(one if one.record == 0 else replace(one, record=random.randint(1, RECORDS)) for one in found)

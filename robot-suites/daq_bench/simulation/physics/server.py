@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from daq_bench.simulation.physics.drawing import Spec
+from daq_bench.simulation.physics.drawing import Spec, is_sold, soaks
 from daq_bench.simulation.physics.hazards import Hazard
 
 START_S = 1_790_000_000.0  # an arbitrary second of 2026
@@ -33,6 +33,7 @@ class Server:
     provisioned: bool = False
     scale: float = 1.0  # of the load that the run was started with
     least_headroom_k: int = 999  # of any drive to its own warning temperature, while it was watched
+    hottest_degc: int = 0  # of any drive, while it was watched
     # Lowest and highest degC of each drive whose sensor is stuck, while it was watched.
     behind_stuck: dict[int, tuple[int, int]] = field(default_factory=dict)
     not_offered_share: float = 0.0  # of the superchunks that were due, in the worst record
@@ -42,7 +43,11 @@ class Server:
     array_discarded: float = 0.0
     in_bulk: bool = False  # the target is being preconditioned
     most_owed: float = 0.0  # B that had arrived and were not on the array, of the worst record
-    soaked: list[float] = field(default_factory=list)  # B that the soak wrote in each second
+    soaked: list[float] = field(default_factory=list)  # B that the target could have taken of the soak in each second
+    # What the target could have taken in each second of a steady-state round: of sequential 128 KiB writes.
+    rounds: list[list[float]] = field(default_factory=list)
+    passes: list[list[float]] = field(default_factory=list)  # the same of each pass over a drive that was emptied
+    scattered_bytes: float = 0.0  # written to random places since the drive was emptied
     soaked_headroom_k: list[int] = field(default_factory=list)  # of the hottest drive, in each of them
     throttled: bool = False  # a drive of it slowed itself down while it was watched
     harms: dict[str, str] = field(default_factory=dict)
@@ -60,6 +65,26 @@ class Server:
             self.clock_offset_s = offset.strength
             self.note("clock_offset")
         self.drives = [one.made() for one in self.spec.drives]
+
+    @property
+    def is_sold(self) -> bool:
+        return is_sold(self.scenario)
+
+    @property
+    def soaks(self) -> bool:
+        return soaks(self.scenario)
+
+    @property
+    def wears(self) -> bool:
+        return self.scenario.endswith("endurance")
+
+    @property
+    def saturates(self) -> bool:
+        return self.scenario.endswith("saturation")
+
+    @property
+    def is_steady_state(self) -> bool:
+        return self.scenario.endswith("steady-state")
 
     # The hazards, as they act at this moment
 
@@ -112,10 +137,10 @@ class Server:
     def end_record(self) -> None:
         self.record = 0
 
-    def note_soaked(self, written: float) -> None:
+    def note_soaked(self, could: float) -> None:
         """The second that has passed was one of a soak, or of the load after it, which is no part of it."""
         if self.record == 1:
-            self.soaked.append(written)
+            self.soaked.append(could)
             self.soaked_headroom_k.append(min(one.spec.warning_degc - one.composite_degc for one in self.drives))
 
     def idle(self, seconds: float) -> None:
@@ -171,6 +196,7 @@ class Server:
         if self.watcher:
             least = min(drive.spec.warning_degc - drive.composite_degc for drive in self.drives)
             self.least_headroom_k = min(self.least_headroom_k, least)
+            self.hottest_degc = max(self.hottest_degc, *(drive.composite_degc for drive in self.drives))
             self.throttled = self.throttled or any(drive.level for drive in self.drives)
             self._look_behind_stuck()
             self.watcher()

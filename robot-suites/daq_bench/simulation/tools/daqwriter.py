@@ -16,6 +16,7 @@ from daq_bench.simulation.physics.server import Server
 Document = dict[str, Any]
 Emit = Callable[[str], None]  # takes one line of line protocol
 
+VERSION = "daqwriter 0.1.0\n"
 COMPLETE, FAILED, DAMAGED = 0, 1, 3
 BUSY_ABOVE, BUSY_UNTIL = 0.8, 0.5  # occupancy of the fullest ring (native-writer/src/source/busy.h)
 IO_ERROR = "{target}: write at offset {offset} B: Input/output error (errno 5)"
@@ -236,6 +237,74 @@ class Recording:
             },
             "series": {"interval_s": 1.0, "t_s": self.times, **self.series},
         }  # fmt: skip
+
+
+def write(server: Server, argv: list[str]) -> tuple[Document, int, str]:
+    """`daqwriter write`: as fast as the target takes it, once from begin to end. The document, exit status and words."""
+    told = options_of(argv)
+    asked, block, depth = int(told["bytes"]), int(told["block-size"]), int(told["io-depth"])
+    random = Random(f"write {server.spec.seed} {told['seed']}")
+    started_s, times, parts, total, error = server.now_s + server.clock_offset_s, list[float](), list[int](), 0, ""
+    could = list[float]()
+    server.begin_record()
+    while total < asked:
+        pace = server.pace() * (1.0 - random.random() * 0.01)
+        if pulled := server.has_struck("drive_pulled"):
+            server.harms["pulled"] = f"drive {pulled.drive} was pulled"
+            error = IO_ERROR.format(target=told["target"], offset=total // block * block)
+            break
+        taken = min(asked - total, max(block, int(pace) // block * block))
+        server.in_bulk = not server.spec.hazards and bool(times)
+        server.second(float(taken), 0.0)
+        total += taken
+        could.append(pace)
+        parts.append(taken)
+        times.append(len(times) + min(1.0, max(0.01, taken / pace)))
+    server.in_bulk = False
+    server.end_record()
+    server.passes.append(could)
+    return (
+        _write_document(server, told, asked, started_s, (times, parts), error, depth * block),
+        1 if error else 0,
+        error,
+    )
+
+
+def _write_document(
+    server: Server,
+    told: dict[str, str],
+    asked: int,
+    started_s: float,
+    series: tuple[list[float], list[int]],
+    error: str,
+    buffer: int,
+) -> Document:
+    times, parts = series
+    block, total, write_s = int(told["block-size"]), sum(parts), times[-1] if times else 0.0
+    rate, gb, placement = total / write_s if write_s else 0.0, max(total / 1e9, 1e-9), "pinned to the drive's NUMA node"
+    switches = {"voluntary_context_switches": 1000, "involuntary_context_switches": 10}
+    raw = server.spec.raw
+    return {
+        "schema_version": 1, "tool": "daqwriter", "command": "write", "version": "0.1.0", "engine": "libaio", "engine_note": None,
+        "status": "failed" if error else "complete", "error": error or None, "errno": "EIO" if error else None,
+        "started_utc": datetime.fromtimestamp(started_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "parameters": {
+            "target": told["target"], "target_kind": "raw-device" if raw else "scratch-file",
+            "filesystem": None if raw else server.spec.filesystem, "pattern": told["pattern"], "preallocate": not raw,
+            "block_bytes": block, "threads": int(told["threads"]), "io_depth": int(told["io-depth"]), "bytes": asked,
+            "duration_s": None, "span_bytes": int(told["span"]), "buffer_bytes": buffer, "seed": int(told["seed"]), "numa_node": 0,
+            "placement_note": placement, "condition": told["condition"], "data": "incompressible",
+        },
+        "ended_by": "error" if error else "bytes", "passes": total / int(told["span"]), "bytes_per_s": rate, "iops": rate / block,
+        "written_bytes": total, "time": {"prepare_s": 1.0, "write_s": write_s, "flush_s": 0.004},
+        "bytes_per_s_with_flush": total / (write_s + 0.004), "latency_us": _latency(2e6 * buffer / max(rate, 1.0), max(1, total // block)),
+        "cpu": {
+            "user_s": 0.02 * gb, "system_s": 0.03 * gb, "seconds_per_gb": 0.05, "user_seconds_per_gb": 0.02, "system_seconds_per_gb": 0.03,
+            "max_rss_bytes": buffer + 20_000_000, **switches,
+        },
+        "threads": [{"cpus": [1], "bytes": total, "end_s": write_s, "user_s": 0.02 * gb, "system_s": 0.03 * gb, **switches}],
+        "series": {"interval_s": float(told["interval"]), "t_s": times, "written_bytes": parts},
+    }  # fmt: skip
 
 
 def _latency(worst_us: float, count: int) -> Document:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.rig.workloads.shared.fio_job import GLOBAL, JobFile
+from daq_bench.simulation.physics.market import OPTANE
 from daq_bench.simulation.physics.server import Server
 from daq_bench.simulation.tools.daqwriter import options_of
 
@@ -18,6 +20,13 @@ VERSION = "fio-3.33"
 WINDOW_MS = 250
 PLATEAU_BYTES = 4 * 2**20  # blocks of this size and more reach the array's pace
 BULK_BYTES_MIN = 100e9
+SEQUENTIAL_BYTES = 128 * 2**10  # blocks of the steady-state test that SS-02 bounds
+RANDOM_LIKE_SEQUENTIAL = 2**20  # ~ blocks of this size are as good as in order
+READ_S, WRITE_S, OPERATIONS_MAX = (
+    (80e-6, 10e-6),
+    15e-6,
+    1e6,
+)  # ~ one operation of NAND, of 3D XPoint; the most that a drive completes
 Windows = list[tuple[int, int]]  # (end in ms, KiB/s)
 
 
@@ -45,6 +54,7 @@ class Soak:
             1000 * server.clock_s
         )  # later ends are counted from it: a clock that steps does not move them
         self._written: list[int] = []
+        self._total = 0
         server.begin_record()
 
     def _share_of_time(self) -> float:
@@ -58,15 +68,18 @@ class Soak:
     def second(self) -> bool:
         """Says whether it goes on."""
         server = self.server
-        pace = min(server.pace(), self._cap) * (1.0 - self._random.random() * 0.01)
+        could = server.pace() * (1.0 - self._random.random() * 0.01)
+        # fio counts what its rate allows from its begin on, so that it makes up for a second in which the target took less.
+        pace = min(could, self._cap * (len(self._written) + 1) - self._total)
         pulled = server.has_struck("drive_pulled")
         if pulled:
             server.harms["pulled"] = f"drive {pulled.drive} was pulled"
-            self.error = IO_ERROR.format(file=self.told["filename"], offset=sum(self._written), block=self._block)
+            self.error = IO_ERROR.format(file=self.told["filename"], offset=self._total, block=self._block)
             return False
         server.second(pace, 0.0)
-        server.note_soaked(pace)
+        server.note_soaked(could)
         self._written.append(round(pace))
+        self._total += self._written[-1]
         return len(self._written) < self._runtime_s
 
     def answer(self) -> tuple[int, str, str]:
@@ -86,16 +99,104 @@ class Soak:
 
     @property
     def bytes_written(self) -> int:
-        return sum(self._written) // self._block * self._block
+        return self._total // self._block * self._block
 
 
 def asked(words: list[str], files: Mapping[str, str]) -> dict[str, str]:
-    """The options of a command line `env VARIABLE=value ... fio ... FILE`, and those of the job file in `files` with these values."""
+    """The same of a job file with one section."""
+    (told,) = jobs_of(words, files)
+    return told
+
+
+def jobs_of(words: list[str], files: Mapping[str, str]) -> list[dict[str, str]]:
+    """The options of a command line `env VARIABLE=value ... fio ... FILE`, and those of each section of the job file in `files` with
+    these values."""
     start, path = words.index("fio"), words[-1]
     values = dict(word.split("=", 1) for word in words[1:start])
     job, told = JobFile(Path(path).stem, files[path]), options_of(words[start:])
-    (section,) = (name for name in job.sections() if name != GLOBAL)
-    return {"name": section, **told, **job.options(values, section)}
+    chosen = [word.removeprefix("--section=") for word in words[start:] if word.startswith("--section=")]
+    sections = chosen or [name for name in job.sections() if name != GLOBAL]
+    return [{"name": section, **told, **job.options(values, section)} for section in sections]
+
+
+def step(server: Server, jobs: list[dict[str, str]]) -> tuple[int, str, str]:
+    """A step of the wear experiment: its jobs write at the same time, each its own amount. Exit status, JSON and complaint."""
+    random = Random(f"step {server.spec.seed} {server.now_s}")
+    server.begin_record()
+    size, written, seconds, error = sum(int(told["io_size"]) for told in jobs), 0.0, 0, ""
+    share = sum(int(told["io_size"]) for told in jobs if told["rw"] == "randwrite") / size
+    slower = 1 / ((1 - share) + share / server.spec.random_share)
+    while written < size:
+        if pulled := server.has_struck("drive_pulled"):
+            server.harms["pulled"] = f"drive {pulled.drive} was pulled"
+            error = IO_ERROR.format(file=jobs[0]["filename"], offset=0, block=int(jobs[0]["bs"]))
+            break
+        taken = min(size - written, max(1e6, server.pace() * slower * random.uniform(0.99, 1.0)))
+        server.in_bulk = not server.spec.hazards and seconds > 0
+        server.second(taken, 0.0)
+        written, seconds = written + taken, seconds + 1
+    server.in_bulk = False
+    server.end_record()
+    done = written / size
+    found = [
+        _job(
+            told,
+            int(told["bs"]),
+            {"read": 0, "write": round(int(told["io_size"]) * done)},
+            1000 * max(1, seconds),
+            random,
+            5 * bool(error),
+        )
+        for told in jobs
+    ]
+    return (1 if error else 0), json.dumps({"fio version": VERSION, "time": "simulated", "jobs": found}), error
+
+
+def points(server: Server, jobs: list[dict[str, str]]) -> tuple[int, str, str]:
+    """A round of a steady-state test: its points one after another. Exit status, JSON and complaint."""
+    random = Random(f"round {server.spec.seed} {jobs[0]['name']} {server.now_s}")
+    server.begin_record()
+    found, error = list[dict[str, Any]](), ""
+    for told in jobs:
+        block, could = int(told["bs"]), list[float]()
+        share = {"read": 1.0, "randread": 1.0, "randrw": int(told.get("rwmixread", 0)) / 100}.get(told["rw"], 0.0)
+        seconds, total = round(float(told["runtime"].removesuffix("s"))), 0.0
+        for second in range(seconds):
+            server.in_bulk = not server.spec.hazards and second > 0
+            rate = _rate_of(server, told, block, share) * random.uniform(0.99, 1.0)
+            if pulled := server.has_struck("drive_pulled"):
+                server.harms["pulled"] = f"drive {pulled.drive} was pulled"
+                error = IO_ERROR.format(file=told["filename"], offset=int(total) // block * block, block=block)
+                break
+            could.append(rate)
+            total += rate
+            server.second((1 - share) * rate, share * rate)
+            server.scattered_bytes += (1 - share) * rate if "rand" in told["rw"] else 0.0
+        if (told["rw"], block) == ("write", SEQUENTIAL_BYTES):
+            server.rounds.append(could)
+        sides = {"read": int(share * total) // block * block, "write": int((1 - share) * total) // block * block}
+        found.append(_job(told, block, sides, 1000 * max(1, len(could)), random, 5 if error else 0))
+        if error:
+            break
+    server.in_bulk = False
+    server.end_record()
+    return (1 if error else 0), json.dumps({"fio version": VERSION, "time": "simulated", "jobs": found}), error
+
+
+def _rate_of(server: Server, told: dict[str, str], block: int, read_share: float) -> float:
+    """B/s of a point: reads and writes share the drive's time; few operations in flight are limited by the latency of each. A drive that
+    is written to at random places comes down from its sequential rate while a quarter of it is written so."""
+    spec, flat = server.spec, server.spec.medium == OPTANE
+    write = server.pace()
+    if "rand" in told["rw"]:
+        small = spec.random_share + (1 - spec.random_share) * min(1.0, block / RANDOM_LIKE_SEQUENTIAL)
+        worn = math.exp(-server.scattered_bytes / (spec.capacity_bytes / 4))
+        write *= small + (1 - small) * worn
+    write, read = (max(1e3, one) for one in (write, spec.read_rate))
+    in_flight = int(told["iodepth"]) * int(told.get("numjobs", 1))
+    latency_s = read_share * READ_S[flat] + (1 - read_share) * WRITE_S
+    operations = min(in_flight / latency_s, OPERATIONS_MAX)
+    return min(1 / (read_share / read + (1 - read_share) / write), operations * block)
 
 
 def run(server: Server, told: dict[str, str]) -> tuple[str, str]:
@@ -131,7 +232,7 @@ def _pace(server: Server, block: int) -> float:
 
 def _so_many(server: Server, size: int) -> tuple[int, int]:
     left, seconds = float(size), 0
-    bulk = server.scenario == "market" and size > BULK_BYTES_MIN
+    bulk = server.is_sold and size > BULK_BYTES_MIN
     while left > 0:
         taken = min(left, max(server.pace(), 1e6))
         server.in_bulk = bulk and seconds > 0 and taken < left
@@ -142,10 +243,36 @@ def _so_many(server: Server, size: int) -> tuple[int, int]:
 
 
 def _json(told: dict[str, str], block: int, written: int, milliseconds: int, random: Random, error: int = 0) -> str:
+    job = _job(told, block, {"read": 0, "write": written}, milliseconds, random, error)
+    return json.dumps({"fio version": VERSION, "time": "simulated", "jobs": [job]})
+
+
+def _job(
+    told: dict[str, str], block: int, sides: dict[str, int], milliseconds: int, random: Random, error: int
+) -> dict[str, Any]:
+    """One job of fio's JSON. `sides`: B read and written."""
+    nothing: dict[str, Any] = {
+        **dict.fromkeys(("io_bytes", "io_kbytes", "bw_bytes", "bw", "iops", "runtime", "total_ios"), 0),
+        "lat_ns": {"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0},
+    }
+    in_flight = int(told["iodepth"]) * int(told.get("numjobs", 1)) if "stonewall" in told else 8
+    made = {
+        name: _side(block, size, milliseconds, random, in_flight)
+        if size or (name == "write" and not sides["read"])
+        else nothing
+        for name, size in sides.items()
+    }
+    return {
+        "jobname": told["name"], "groupid": 0, "error": error, "elapsed": milliseconds // 1000 + 1, "job options": told,
+        **made, "trim": nothing, "usr_cpu": 8.0, "sys_cpu": 12.0,
+    }  # fmt: skip
+
+
+def _side(block: int, written: int, milliseconds: int, random: Random, in_flight: int) -> dict[str, Any]:
     rate = written / milliseconds * 1000 if milliseconds else 0.0
-    mean_ns = 8 * block / max(rate, 1.0) * 1e9 * random.uniform(0.95, 1.05)
+    mean_ns = in_flight * block / max(rate, 1.0) * 1e9 * random.uniform(0.95, 1.05)
     percentile = {"50.000000": int(mean_ns), "99.000000": int(1.5 * mean_ns), "99.900000": int(2 * mean_ns)}
-    side = {
+    return {
         "io_bytes": written, "io_kbytes": written // 1024, "bw_bytes": round(rate), "bw": round(rate / 1024),
         "iops": rate / block, "runtime": milliseconds, "total_ios": written // block,
         "lat_ns": {
@@ -153,12 +280,3 @@ def _json(told: dict[str, str], block: int, written: int, milliseconds: int, ran
             "percentile": percentile,
         },
     }  # fmt: skip
-    nothing: dict[str, Any] = {
-        **dict.fromkeys(("io_bytes", "io_kbytes", "bw_bytes", "bw", "iops", "runtime", "total_ios"), 0),
-        "lat_ns": {"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0},
-    }
-    job = {
-        "jobname": told["name"], "groupid": 0, "error": error, "elapsed": milliseconds // 1000 + 1, "job options": told,
-        "read": nothing, "write": side, "trim": nothing, "usr_cpu": 8.0, "sys_cpu": 12.0,
-    }  # fmt: skip
-    return json.dumps({"fio version": VERSION, "time": "simulated", "jobs": [job]})

@@ -28,7 +28,7 @@ def document(spec: DriveSpec, drive: Drive, degc: int) -> dict[str, Any]:
             "temperature": degc,
             "available_spare": 100,
             "available_spare_threshold": 10,
-            "percentage_used": 1,
+            "percentage_used": drive.percentage_used,
             "data_units_read": int(drive.read_bytes // UNIT_BYTES),
             "data_units_written": int(drive.written_bytes // UNIT_BYTES),
             "power_cycles": 23,
@@ -58,7 +58,7 @@ def _of_sas(spec: DriveSpec, drive: Drive, degc: int) -> dict[str, Any]:
         "temperature": {"current": degc, "drive_trip": spec.critical_degc},
         "power_on_time": {"hours": HOURS},
         "scsi_grown_defect_list": 0,
-        "scsi_percentage_used_endurance_indicator": 1,
+        "scsi_percentage_used_endurance_indicator": drive.percentage_used,
         "scsi_error_counter_log": {
             way: {"gigabytes_processed": f"{size / 1e9:.3f}", "total_uncorrected_errors": 0}
             for way, size in (("read", drive.read_bytes), ("write", drive.written_bytes))

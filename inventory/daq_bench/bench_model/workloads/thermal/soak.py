@@ -122,7 +122,8 @@ def _throttled(scenery: Scenery, window: Window) -> bool | None:
 def _heat(scenery: Scenery, drive: str, window: Window, rule: dict[str, Any]) -> dict[str, Any]:
     """Temperatures of one drive under one load, against its own limits."""
     track, warning, critical = (
-        scenery.tracks.get("temperature", drive, name) for name in ("temperature_degc", "warning_degc", "critical_degc")
+        scenery.tracks.get(scenery.tracks.thermometer(drive), drive, name)
+        for name in ("temperature_degc", "warning_degc", "critical_degc")
     )
     end = window.end_s
     level = equilibrium.level_at(track, end, rule["window_s"], window.start_s) if track else None
@@ -215,7 +216,8 @@ def _recovery(
         return None
     start, end = cooling["start_utc_s"], cooling["end_utc_s"]
     cooled = [
-        _cooled_s(scenery.tracks.get("temperature", drive, "temperature_degc"), start, end) for drive in scenery.drives
+        _cooled_s(scenery.tracks.get(scenery.tracks.thermometer(drive), drive, "temperature_degc"), start, end)
+        for drive in scenery.drives
     ]
     rate = float(np.mean(probe.rates)) if probe else None
     return {

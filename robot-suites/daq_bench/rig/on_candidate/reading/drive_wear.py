@@ -28,6 +28,7 @@ from daq_bench.rig.on_candidate.reading import disk_counters
 
 TOOL_S_MAX = 120  # ends a hang: a drive answers late while it is written to
 SECTOR_BYTES = disk_counters.SECTOR_BYTES
+SAS_GIGABYTES, SAS_STEP_BYTES = re.compile(r"(\d{1,12})\.(\d{3})"), 10**6
 NVME_DATA_UNIT_BYTES = 512_000  # NVMe base specification: thousands of 512 B, rounded up
 ATA_NAND = re.compile(r"(?:NAND|Flash|Total_NAND)_Writes_(32MiB|1GiB|GiB)")
 ATA_UNITS = {"32MiB": 32 * 2**20, "1GiB": 2**30, "GiB": 2**30}
@@ -110,6 +111,29 @@ def health(log: dict[str, Any], name: str) -> dict[str, int | None]:
     return {key: None if one is None or one > most.get(f"{key}_percent", one) else one for key, one in found.items()}
 
 
+def sas_log(document: dict[str, Any]) -> dict[str, Any]:
+    """What a SAS drive's logs say of the same, under NVMe's names: the life that is used (SBC-4, Solid State Media log page 11h), and
+    reads and writes that it could not correct (SPC-4, error counter pages 02h and 03h)."""
+    if table(document, "device").get("protocol") != "SCSI":
+        return {}
+    log = table(document, "scsi_error_counter_log")
+    errors = [table(log, way).get("total_uncorrected_errors") for way in ("read", "write")]
+    known = [count(one, "total_uncorrected_errors") for one in errors]
+    found: dict[str, Any] = {"percentage_used": document.get("scsi_percentage_used_endurance_indicator")}
+    if None not in known:
+        found["media_errors"] = sum(one for one in known if one is not None)
+    return found
+
+
+def sas_written_bytes(document: dict[str, Any]) -> int | None:
+    """A SAS drive's own count of what its host wrote: GB with three decimals, as smartctl has them. 0 is a count that nobody keeps."""
+    if table(document, "device").get("protocol") != "SCSI":
+        return None
+    told = table(table(document, "scsi_error_counter_log"), "write").get("gigabytes_processed")
+    found = SAS_GIGABYTES.fullmatch(str(told))
+    return (int(found[1] + found[2]) * SAS_STEP_BYTES or None) if found else None
+
+
 def log_page(name: str, number: int) -> bytes:
     program = tool("nvme")
     if program is None or not name.startswith("nvme"):
@@ -143,15 +167,19 @@ def reading_of(name: str) -> dict[str, Any]:
     document = smart_document(name)
     log = health_log(document)
     units = count(log.get("data_units_written_s", log.get("data_units_written")), f"{name}: data_units_written")
-    own = units is not None
     host_bytes = None if units is None else units * NVME_DATA_UNIT_BYTES
+    counter, written, step = "nvme", host_bytes, NVME_DATA_UNIT_BYTES
+    if written is None:
+        counter, written, step = "scsi", sas_written_bytes(document), SAS_STEP_BYTES
+    if written is None:
+        counter, written, step = "kernel", fields[disk_counters.WRITTEN_SECTORS] * SECTOR_BYTES, SECTOR_BYTES
     return {
         "name": name,
-        "counter": "nvme" if own else "kernel",
-        "written_bytes": host_bytes if own else fields[disk_counters.WRITTEN_SECTORS] * SECTOR_BYTES,
-        "step_bytes": NVME_DATA_UNIT_BYTES if own else SECTOR_BYTES,
+        "counter": counter,
+        "written_bytes": written,
+        "step_bytes": step,
         **nand_writes(name, document, host_bytes),
-        **health(log, name),
+        **health(log or sas_log(document), name),
     }
 
 

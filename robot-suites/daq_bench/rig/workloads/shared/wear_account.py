@@ -182,7 +182,7 @@ class Wear:
         """Returns both from one reading; where the drives keep no counts, only counts of one boot compare."""
         said = self._machine.call("drive_wear", *self._ids)
         drives = [{"id": self._ids[one["name"]], **one} for one in said["drives"]]
-        lasting = not self._emulated and all(one["counter"] == "nvme" for one in drives)
+        lasting = not self._emulated and all(one["counter"] != "kernel" for one in drives)
         counted = {one["id"]: one["written_bytes"] for one in drives}
         return Counters("drives' own" if lasting else f"boot {said['boot_id']}", counted), drives
 

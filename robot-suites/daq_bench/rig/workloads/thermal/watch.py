@@ -11,12 +11,17 @@ from daq_bench.bench_model.behaviour import dips, equilibrium, throttling
 from daq_bench.bench_model.behaviour.load_windows import STEP_S, target_counter
 from daq_bench.bench_model.bundle import telemetry_tracks
 from daq_bench.bench_model.bundle.line_protocol import Point, parse_line
-from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
+from daq_bench.bench_model.bundle.telemetry_tracks import DRIVES_OWN, Track, Tracks
 
 TELEMETRY_LATE_S_MAX = 15.0  # of the mirrored spool; a sensor that is silent for longer says nothing of equilibrium
 DANGER_K = 2.0  # [P] below its own critical temperature a drive that we made hot is relieved
 BMC_CRITICAL = 2  # severity of a BMC's sensor: critical
 WATCHED = ("temperature,", "smart,", "smart_ocp,", "smart_temperature,", "block_device,", "ipmi_sensor,")
+# The fields that decide: each look goes through all that was kept, and a set of drives tells ten times as much.
+FIELDS = {
+    *("temperature_degc", "warning_degc", "critical_degc", "written_bytes", "critical_warning", "severity"),
+    *(name for _, name in (*throttling.COUNTERS, throttling.STATUS)),
+}
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,10 @@ class Watch:
             text = stream.read()
         whole = text[: text.rfind(b"\n") + 1]
         lines = whole.decode("utf-8").splitlines()
-        self._points += [parse_line(line) for line in lines if line.startswith(WATCHED)]
+        for point in (parse_line(line) for line in lines if line.startswith(WATCHED)):
+            kept = {name: value for name, value in point.fields.items() if name in FIELDS}
+            if kept:
+                self._points.append(point._replace(fields=kept))
         return len(whole)
 
 
@@ -80,10 +88,12 @@ def decide(
         return "throttling" if elapsed - onset >= rule.hold_s else None
     settled = []
     for drive in drives:
-        track = tracks.get("temperature", drive, "temperature_degc")
+        thermometer = tracks.thermometer(drive)
+        track = tracks.get(thermometer, drive, "temperature_degc")
         # The telemetry of a candidate behind SSH arrives seconds late: its last sample is "now", unless the sensor fell silent.
         last_s = min(now_s, float(track.times_s[-1])) if track else now_s
-        heard = track is not None and now_s - last_s <= TELEMETRY_LATE_S_MAX
+        late_s = TELEMETRY_LATE_S_MAX + throttling.LOG_PERIOD_S * (thermometer == DRIVES_OWN)
+        heard = track is not None and now_s - last_s <= late_s
         settled.append(track is not None and heard and _settled(track, rule, start_s, last_s, len(drives)))
     return "equilibrium" if settled and all(settled) else None
 
