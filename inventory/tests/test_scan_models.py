@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from daq_bench.audit.good import results_of
+from daq_bench.audit.good.case import case_of
 from tool_answers import RECORDED, answer
 
+from daq_bench.bench_model.documents.results import WriteLatency
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.documents.tools.minidaq import MinidaqSearch, Trial
 from daq_bench.bench_model.evidence.measured import measure
@@ -19,9 +22,11 @@ from daq_bench.bench_model.verdict.decision import decide, estimate
 from daq_bench.bench_model.workloads import minidaq_scan as minidaq_curve
 from daq_bench.bench_model.workloads import thread_scan as thread_scaling
 from daq_bench.bench_model.workloads.latency_under_load import Load, find_knee, judged_rate, percentiles, value_of
+from daq_bench.bench_model.workloads.latency_under_load import summary as ladder_summary
 from daq_bench.bench_model.workloads.minidaq_scan import coverage as coverage_of
-from daq_bench.bench_model.workloads.plan import Plan
-from daq_bench.bench_model.workloads.thread_scan import Point
+from daq_bench.bench_model.workloads.plan import Plan, plan_of
+from daq_bench.bench_model.workloads.table import MODELS
+from daq_bench.bench_model.workloads.thread_scan import Scan, ThreadPoint
 
 INVENTORY = Path(__file__).resolve().parents[1]
 
@@ -31,28 +36,35 @@ KIB, MIB = 2**10, 2**20
 CLEAN: dict[str, Any] = {"achieved_fraction": 1.0, "vetoed": 0, "busy_count": 0, "lost": 0}
 
 
-def thread_points(**masked: bool) -> list[Point]:
+def thread_scan(**masked: bool) -> Scan:
     rates = {(1, 32 * KIB): 2e9, (10, 32 * KIB): 8e9, (1, 4 * MIB): 8.8e9, (5, 4 * MIB): 9.0e9, (10, 4 * MIB): 9.1e9}
-    return [
-        Point(threads, size, None if masked.get(f"t{threads}_{size}") else rate, 15.0 if threads == 1 else 4.0)
+    latency = WriteLatency(1.0, 1.0, 1.0, 1.0, 1.0)
+    points = [
+        ThreadPoint(
+            size, rate, 1.0, 1, 1.0, [rate], latency, 1.0, 15.0 if threads == 1 else 4.0, None, not reason, reason, threads=threads
+        )
         for (threads, size), rate in rates.items()
-    ]
+        for reason in ("slow" if masked.get(f"t{threads}_{size}") else None,)
+    ]  # fmt: skip
+    return thread_scaling.scan_of("fio", "fio-3", "overwritten", points)
 
 
 def test_the_papers_figures_come_out_of_a_scan_like_the_papers() -> None:
-    found, reasons = thread_scaling.summarize(thread_points())
-    assert reasons == {}
-    assert found["ratio"]["value"] == 4.0
-    assert found["system_cpu"]["highest_fraction"] == 0.15  # the worst number of threads, here one
-    assert found["plateau"]["throughput_bytes_per_s"] == 9.0e9  # median of 8.8, 9.0, 9.1: all within 95 % of 9.1
-    assert found["saturating_block_bytes"] == 4 * MIB
-    assert [one["plateau"] for one in found["series"]] == [None, {"throughput_bytes_per_s": 9.0e9, "from_threads": 1}]
+    found = thread_scan()
+    assert found.reasons == {}
+    assert found.ratio.value == 4.0
+    assert found.system_cpu.highest_fraction == 0.15  # the worst number of threads, here one
+    assert found.plateau.throughput_bytes_per_s == 9.0e9  # median of 8.8, 9.0, 9.1: all within 95 % of 9.1
+    assert found.saturating_block_bytes == 4 * MIB
+    assert [one.plateau for one in found.series] == [None, thread_scaling.SeriesPlateau(9.0e9, 1)]
 
 
 def test_a_masked_point_takes_its_metric_along() -> None:
-    found, reasons = thread_scaling.summarize(thread_points(t10_32768=True))
-    assert found["ratio"]["value"] is None
-    assert reasons == {thread_scaling.RATIO: "10 threads with blocks of 32 KiB were not measured, or do not count"}
+    found = thread_scan(t10_32768=True)
+    assert found.ratio.value is None
+    assert found.reasons == {
+        thread_scaling.RATIO: "10 threads with blocks of 32 KiB were not measured, or do not count"
+    }
 
 
 def search(highest: float | None, refused: float | None, trials: list[tuple[float, bool, int]]) -> MinidaqSearch:
@@ -301,6 +313,18 @@ def test_a_lower_bound_below_the_demand_is_not_judged(
     sustained: float | None, knee: float | None, judged: float | None
 ) -> None:
     assert judged_rate({"sustained_bytes_per_s": sustained, "knee_bytes_per_s": knee}, 9e9) == judged
+
+
+def test_a_rung_at_the_demand_that_does_not_count_leaves_its_row_empty_and_nothing_forged() -> None:
+    case = case_of("latency-under-load")
+    document = results_of(case)["results/latency_under_load.json"]
+    next(one for one in document["points"] if one["load_factor"] == 1).update(admissible=False, reason="slow source")
+    found, reasons = ladder_summary(document["points"], 9.24288e9)
+    assert found["at_demand"] == {"p99_9_us": None, "p99_999_us": None, "lost": None}
+    names = {f"latency_under_load.{name}_at_demand" for name in ("p99_9", "p99_999", "lost")}
+    assert {reasons[name] for name in names} == {"slow source"}
+    gaps = MODELS["latency_under_load"].coverage(plan_of(case.run, "latency_under_load"), {**document, **found})
+    assert list(gaps) == ["load factor 1 does not count: slow source"]
 
 
 def test_a_percentile_is_found_by_its_name() -> None:

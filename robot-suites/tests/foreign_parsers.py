@@ -36,9 +36,8 @@ from daq_bench.bench_report.base.fields import parse_document
 from daq_bench.candidate_kit import nand_pages
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.on_candidate.reading import cpu_topology, drive_wear, firmware, probe
-from daq_bench.rig.workloads import block_scan
 from daq_bench.rig.workloads.endurance.step import parse_step
-from daq_bench.rig.workloads.shared import fio
+from daq_bench.rig.workloads.shared import fio, write_point
 from daq_bench.telemetry_agent.base import line_parser
 from daq_bench.telemetry_agent.base.tools import Answer
 from daq_bench.telemetry_agent.collectors import (
@@ -297,7 +296,10 @@ PARSERS: tuple[Parser, ...] = (
     Parser("line protocol, agent", line_parser.parse_line, LINES),
     Parser("line protocol, bundle", line_protocol.parse_line, LINES),
     Parser(
-        "fio of a block scan", lambda text: block_scan.parse_point(text, 4096, 1.0, "", None), WRITES[:1], (BenchError,)
+        "fio of a block scan",
+        lambda text: write_point.parse_point(text, 4096, 1.0, "", None),
+        WRITES[:1],
+        (BenchError,),
     ),
     Parser("fio of an endurance step", lambda text: parse_step(text, "step 1"), WRITES, (BenchError,)),
     Parser(

@@ -17,7 +17,9 @@ from daq_bench.bench_model.workloads.block_scan import BlockScan
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.workloads import block_scan
 from daq_bench.rig.workloads.shared import fio
+from daq_bench.rig.workloads.shared.scan import FileScan
 from daq_bench.rig.workloads.shared.site import Site
+from daq_bench.rig.workloads.shared.write_point import parse_point
 
 PARAMETERS: dict[str, Any] = {
     "block_sizes": [65536, 1048576],
@@ -42,27 +44,27 @@ def fio_output(**changes: Any) -> str:
 
 
 def test_throughput_is_bytes_per_second_and_latency_microseconds() -> None:
-    point = block_scan.parse_point(fio_output(), 2**20, 3.0, "", 9_100_000_000)
+    point = parse_point(fio_output(), 2**20, 3.0, "", 9_100_000_000)
     assert point.throughput_bytes_per_s == 3_000_000_000
     assert point.latency_us == WriteLatency(p50=1000.0, p99=3000.0, p99_9=5000.0, max=9000.0, mean=2000.0)
     assert (point.admissible, point.reason) == (True, None)
 
 
 def test_bytes_that_the_device_never_saw_mask_the_point() -> None:
-    point = block_scan.parse_point(fio_output(), 2**20, 3.0, "", 1_000_000_000)
+    point = parse_point(fio_output(), 2**20, 3.0, "", 1_000_000_000)
     assert point.admissible is False
     assert point.reason == "the device counted 1000000000 B of the 9000000000 B that fio says it wrote"
 
 
 def test_a_point_that_ran_too_short_is_masked() -> None:
-    point = block_scan.parse_point(fio_output(runtime=2000), 2**20, 3.0, "", None)
+    point = parse_point(fio_output(runtime=2000), 2**20, 3.0, "", None)
     assert point.reason == "ran for 2.00 s of 3 s"
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"jobs": []}', fio_output(io_bytes=0), fio_output(io_bytes=9e9 + 0.5)])
 def test_output_that_holds_no_measurement_is_an_error(text: str) -> None:
     with pytest.raises(BenchError, match="block size 4096 B"):
-        block_scan.parse_point(text, 4096, 3.0, "", None)
+        parse_point(text, 4096, 3.0, "", None)
 
 
 @pytest.mark.parametrize("lacking", [["bw_bytes"], ["lat_ns"], ["bw_bytes", "lat_ns"]])
@@ -72,7 +74,7 @@ def test_an_old_fio_is_one_error_that_names_its_version_and_what_it_lacks(lackin
     for key in lacking:
         del document["jobs"][0]["write"][key]
     for reader in (
-        lambda text: block_scan.parse_point(text, 4096, 3.0, "", None),
+        lambda text: parse_point(text, 4096, 3.0, "", None),
         lambda text: fio.jobs_of(text, "a round"),
     ):
         with pytest.raises(
@@ -203,7 +205,7 @@ def test_a_row_that_stands_twice_leaves_nothing_known() -> None:
     document = json.loads(fio_output(io_bytes=int(RATE * 3)))
     document["jobs"][0]["job options"] = {"numjobs": "1"}
     found = [
-        block_scan.parse_point(json.dumps(document), 2**20, 3.0, log, None).throughput_bytes_per_s_samples
+        parse_point(json.dumps(document), 2**20, 3.0, log, None).throughput_bytes_per_s_samples
         for log in ("".join(PUNCTUAL), doubled)
     ]
     assert found == [pytest.approx([RATE] * 12), []]
@@ -239,8 +241,7 @@ def test_fio_itself_accounts_for_every_window(tmp_path: Path) -> None:
 
 def test_a_scan_without_a_plateau_says_so() -> None:
     points = [
-        block_scan.parse_point(fio_output(bw_bytes=rate), size, 3.0, "", None)
-        for size, rate in ((4096, 10**8), (8192, 2 * 10**8))
+        parse_point(fio_output(bw_bytes=rate), size, 3.0, "", None) for size, rate in ((4096, 10**8), (8192, 2 * 10**8))
     ]
     scan = block_scan.document("fio-3.33", PARAMETERS, points)
     assert scan["plateau"]["throughput_bytes_per_s"] is None
@@ -251,7 +252,7 @@ def test_a_scan_without_a_plateau_says_so() -> None:
 
 def point(size: int, rate: int, **changes: Any) -> WritePoint:
     log = "".join(f"{end}, {rate // 1024}, 1, 0, 0\n" for end in range(250, 3001, 250))
-    return block_scan.parse_point(fio_output(bw_bytes=rate, **changes), size, 3.0, log, None)
+    return parse_point(fio_output(bw_bytes=rate, **changes), size, 3.0, log, None)
 
 
 def test_without_confirmation_the_lowest_large_point_stands_alone() -> None:
@@ -280,21 +281,25 @@ CONFIRMED: dict[str, Any] = {
 TURNS = [(number, size) for number in (1, 2, 3) for size in (8388608, 16777216)]
 
 
-def test_every_large_size_is_measured_again_in_turns_and_for_longer() -> None:
+def test_every_large_size_is_measured_again_in_turns_and_for_longer(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[tuple[int, float, str]] = []
 
-    def measure_one(size: int, parameters: dict[str, Any], suffix: str) -> WritePoint:
+    def measure_one(site: Site, tool: str, size: int, parameters: dict[str, Any], suffix: str) -> WritePoint:
         asked.append((size, parameters["seconds_per_point"], suffix))
         short = len(asked) == 6  # the second repetition of 8 MiB
         return point(size, 10**9, runtime=100 if short else 3000)
 
-    steps: list[tuple[int, int, float]] = []
-    points, again = block_scan._points(CONFIRMED, measure_one, lambda _, *phase: steps.append(phase))
+    steps: list[tuple[str, int, int, float]] = []
+    monkeypatch.setattr(block_scan, "SCAN", FileScan("block scan", "block-scan.bin", measure_one, str))
+    site = Site(LocalMachine(), Path("daqwriter"), disk, disk, disk, None)
+    scan = block_scan.run_tools(site, CONFIRMED, lambda *phase: steps.append(phase))
     assert asked[3:] == [(size, 2, f"-repetition-{number}") for number, size in TURNS]
-    assert [(one.repetition, one.block_bytes) for one in again] == TURNS
-    assert [one.throughput_bytes_per_s for one in again] == [10**9, 10**9, None, 10**9, 10**9, 10**9]
-    assert steps[-1] == (9, 9, 2.25)
-    scan = block_scan.document("fio-3.33", CONFIRMED, points, again)
+    again = scan["large_blocks"]["repetitions"]
+    assert [(one["repetition"], one["block_bytes"]) for one in again] == TURNS
+    assert [one["throughput_bytes_per_s"] for one in again] == [10**9, 10**9, None, 10**9, 10**9, 10**9]
+    assert steps[-1] == ("16777216, fio, repetition 3 of 3", 9, 9, 2.25)
     check_document(scan, "block-scan", "block_scan.json")
     assert "8 MiB, repetition 2, ran for 0.10 s" in scan["reasons"][block_scan.LARGE_BLOCK_METRIC]
 
@@ -322,7 +327,7 @@ def test_a_real_confirmation_leaves_a_series_and_an_output_of_each_repetition(di
     raw = disk / "raw"
     raw.mkdir()
     site = Site(LocalMachine(), Path("daqwriter"), disk, raw, raw, None)
-    scan = block_scan.run_scan(site, CONFIRMED, lambda *_: None)
+    scan = block_scan.run_tools(site, CONFIRMED, lambda *_: None)
     check_document(scan, "block-scan", "block_scan.json")
     found = scan["large_blocks"]["repetitions"]
     assert [(one["repetition"], one["block_bytes"]) for one in found] == TURNS
@@ -339,7 +344,7 @@ def test_a_real_scan_writes_its_points_and_removes_its_file(disk: Path) -> None:
     raw.mkdir()
     phases: list[tuple[str, int, int, float]] = []
     site = Site(LocalMachine(), Path("daqwriter"), disk, raw, raw, None)
-    scan = block_scan.run_scan(site, PARAMETERS, lambda *phase: phases.append(phase))
+    scan = block_scan.run_tools(site, PARAMETERS, lambda *phase: phases.append(phase))
     check_document(scan, "block-scan", "block_scan.json")
     assert [point["block_bytes"] for point in scan["points"]] == [65536, 1048576]
     for point in scan["points"]:

@@ -18,7 +18,7 @@ from loop_file_system import MIB, LoopDrive, mounted_loop, run
 
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.machine import LocalMachine
-from daq_bench.rig.workloads.latency_under_load import Ladder, run_ladder
+from daq_bench.rig.workloads.latency_under_load import run_ladder
 from daq_bench.rig.workloads.shared.site import Site
 
 STALL_S = 0.5
@@ -67,7 +67,7 @@ def open_loop(folder: Path, raw: Path) -> dict[float, float | None]:
         "links": 10, "superchunk_bytes": 5568, "superchunk_rate_hz": 166000, "ring_size": 32 * MIB, "block_size": MIB,
         "io_depth": 4, "checksum": "off", "load_factors": [1.0], "seconds_per_point": LENGTH_S,
     }  # fmt: skip
-    (point,) = run_ladder(site, Ladder(parameters, 0.01, 1), lambda *phase: None)["points"]
+    (point,) = run_ladder(site, parameters, 0.01, 1, lambda *phase: None)["points"]
     assert (point["reason"], point["lost"]) == (None, 0)
     return {one["percentile"]: one["us"] for one in point["percentiles"]}
 

@@ -21,7 +21,7 @@ from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.shell import LocalShell, program_of
 from daq_bench.rig.candidate.load_target import FileTarget, RawDevice
 from daq_bench.rig.candidate.machine import LocalMachine
-from daq_bench.rig.workloads import block_scan, read_scan
+from daq_bench.rig.workloads import read_scan
 from daq_bench.rig.workloads.endurance import step as endurance
 from daq_bench.rig.workloads.interference.activities import KINDS, Fio, Setting
 from daq_bench.rig.workloads.shared import fio
@@ -29,6 +29,7 @@ from daq_bench.rig.workloads.shared.conditioning import Conditioner
 from daq_bench.rig.workloads.shared.fio_job import JobFile, JobFiles
 from daq_bench.rig.workloads.shared.site import Site
 from daq_bench.rig.workloads.shared.wear_ledger import Experiment
+from daq_bench.rig.workloads.shared.write_point import measure_write
 from daq_bench.rig.workloads.steady_state import tests as steady_tests
 from daq_bench.rig.workloads.steady_state.workload import SteadyPlan, _run_round
 from daq_bench.rig.workloads.thermal.load import Load
@@ -85,11 +86,12 @@ def lay_out(machine: Caught, raw: Path) -> None:
 
 
 def scan(file: str, block: int, name: str, threads: int = 1, **changes: Any) -> Callable[[Caught, Path], Any]:
-    return lambda machine, raw: block_scan.measure(site(machine, raw), file, block, {**SCAN, **changes}, name, threads)
+    own = {**SCAN, **changes}
+    return lambda machine, raw: measure_write(site(machine, raw), "fio", file, block, own, name, threads)
 
 
 def reads(key: Key, suffix: str) -> Callable[[Caught, Path], Any]:
-    return lambda machine, raw: read_scan._with_fio(site(machine, raw), {**SCAN, "ramp_s": 1}, key, suffix)
+    return lambda machine, raw: read_scan._measure(site(machine, raw), "fio", key, {**SCAN, "ramp_s": 1}, suffix)
 
 
 def precondition(share: float) -> Callable[[Caught, Path], Any]:
@@ -155,10 +157,10 @@ def bench(section: str) -> Callable[[Caught, Path], Any]:
 
 CASES: dict[str, Callable[[Caught, Path], Any]] = {
     "layout": lay_out,
-    "block_scan": scan("block-scan.bin", 64 * KIB, "fio-65536"),
-    "block_scan repetition": scan("block-scan.bin", 8 * MIB, "fio-8388608-repetition-3", seconds_per_point=2.5),
-    "thread_scan one": scan("thread-scan.bin", 32 * KIB, "fio-32768"),
-    "thread_scan ten": scan("thread-scan.bin", 32 * KIB, "fio-32768-10-threads", 10),
+    "block_scan": scan("block-scan.bin", 64 * KIB, "65536"),
+    "block_scan repetition": scan("block-scan.bin", 8 * MIB, "8388608-repetition-3", seconds_per_point=2.5),
+    "thread_scan one": scan("thread-scan.bin", 32 * KIB, "32768"),
+    "thread_scan ten": scan("thread-scan.bin", 32 * KIB, "32768-10-threads", 10),
     "read_scan sequential": reads(("sequential", 128 * KIB, 8, 1), ""),
     "read_scan random": reads(("random", 4 * KIB, 32, 4), "-repetition-2"),
     "precondition": precondition(2),
@@ -320,9 +322,8 @@ def test_by_hand_the_log_goes_elsewhere_and_the_measurement_is_the_runs(disk: Pa
     raw = disk / "raw"
     raw.mkdir()
     site = Site(LocalMachine(), Path("daqwriter"), disk, raw, raw, None)
-    block_scan.measure(
-        site, "f", MIB, {"file_size": 4 * MIB, "io_depth": 4, "ramp_s": 0, "seconds_per_point": 0.3}, "fio-1048576"
-    )
+    own = {"file_size": 4 * MIB, "io_depth": 4, "ramp_s": 0, "seconds_per_point": 0.3}
+    measure_write(site, "fio", "f", MIB, own, "1048576")
     before = {file.name: file.read_bytes() for file in raw.iterdir()}
     assert set(before) == {"block-scan.fio", "fio-1048576.sh", "fio-1048576.json", "fio-1048576_bw.1.log"}
     own = {"TMPDIR": str(tmp_path), "PATH": os.environ["PATH"]}

@@ -215,8 +215,8 @@ def test_a_raw_drive_is_read(site: Site, tmp_path: Path) -> None:
 def test_minidaq_records_go_to_a_raw_drive(site: Site, tmp_path: Path) -> None:
     links = {"links": 2, "superchunk_bytes": 5568, "superchunk_rate_hz": 166000, "ring_size": 4 * MIB}
     writer = {"block_size": MIB, "io_depth": 2, "checksum": "crc32"}
-    ladder = latency_under_load.Ladder({**links, **writer, "load_factors": [1.0], "seconds_per_point": 1}, 0.01, 1)
-    found = latency_under_load.run_ladder(site, ladder, announce)
+    loads = {**links, **writer, "load_factors": [1.0], "seconds_per_point": 1}
+    found = latency_under_load.run_ladder(site, loads, 0.01, 1, announce)
     assert [one["offered"] == one["stored"] + one["lost"] > 0 for one in found["points"]] == [True]
     requests = {"applications": 2, "request_sizes": [MIB], "seconds_per_trial": 0.5, "search_resolution": 0.5}
     own = {**links, **writer, **requests, "seconds_per_point": 1, "synthetic_threads": 2}
@@ -236,7 +236,5 @@ def test_a_scan_of_another_drive_or_without_consent_writes_nothing(site: Site, t
     links = {"links": 1, "superchunk_bytes": 5568, "superchunk_rate_hz": 1000, "ring_size": MIB}
     writer = {"block_size": MIB, "io_depth": 1, "checksum": "off", "load_factors": [1.0], "seconds_per_point": 1}
     with pytest.raises(BenchError, match="another drive than"):
-        latency_under_load.run_ladder(
-            replace(site, drive=other), latency_under_load.Ladder({**links, **writer}, 1.0, 1), announce
-        )
+        latency_under_load.run_ladder(replace(site, drive=other), {**links, **writer}, 1.0, 1, announce)
     assert untouched_from(tmp_path, 0)

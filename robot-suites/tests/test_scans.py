@@ -144,7 +144,7 @@ def scan_site(disk: Path) -> Site:
 
 def test_fios_json_states_the_number_of_jobs(disk: Path) -> None:
     """fio-plot draws only what does, also for a single job."""
-    block_scan.measure(scan_site(disk), "f", MIB, {**ONE_MIB, "seconds_per_point": 1}, f"fio-{MIB}")
+    write_point.measure_write(scan_site(disk), "fio", "f", MIB, {**ONE_MIB, "seconds_per_point": 1}, str(MIB))
     job = json.loads((disk / f"fio-{MIB}.json").read_text(encoding="utf-8"))["jobs"][0]
     assert {key: job["job options"][key] for key in ("numjobs", "iodepth", "bs")} == {
         "numjobs": "1",
@@ -161,7 +161,7 @@ def test_no_scan_of_a_run_overwrites_what_another_one_kept(disk: Path) -> None:
         raw = disk / name
         raw.mkdir()
         site = Site(LocalMachine(), Path("daqwriter"), disk, raw, raw, None)
-        run = block_scan.run_scan if name == "block" else thread_scan.run_thread_scan
+        run = block_scan.run_tools if name == "block" else thread_scan.run_thread_scan
         run(site, own, lambda *_: None)
         kept.append({file.name for file in raw.iterdir()})
     assert kept[0] & kept[1] == {"block-scan.fio", "layout.fio"}  # which are the same
@@ -268,8 +268,7 @@ def test_latency_under_load(disk: Path) -> None:
         "load_factors": [0.5, 1.0],
         "seconds_per_point": 1,
     }
-    ladder = latency_under_load.Ladder(parameters, 0.01, 7)
-    found = latency_under_load.run_ladder(site_in(disk), ladder, announce)
+    found = latency_under_load.run_ladder(site_in(disk), parameters, 0.01, 7, announce)
     check_document(found, "latency-under-load", "latency_under_load.json")
     for point, factor in zip(found["points"], (0.5, 1.0), strict=True):
         assert point["asked_bytes_per_s"] == pytest.approx(factor * 92.4288e6)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 # The paper's round figure per readout unit; the real demand follows from links x rate x size and is 7.6 % lower.
 NOMINAL_BYTES_PER_S = 10e9
@@ -17,6 +19,11 @@ class Demand:
     superchunk_rate_hz: float
     scale: float
     duration_s: float
+
+    @staticmethod
+    def of(own: Mapping[str, Any], scale: float, duration_s: float) -> Demand:
+        """The load of a workload's parameters."""
+        return Demand(own["links"], own["superchunk_bytes"], float(own["superchunk_rate_hz"]), scale, float(duration_s))
 
     @property
     def real_bytes_per_s(self) -> float:

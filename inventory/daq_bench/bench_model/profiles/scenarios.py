@@ -47,13 +47,7 @@ class Scenario:
     def demand(self) -> Demand:
         """The paced load of `snb_record`; zero links when the scenario has no such workload."""
         record = self.workloads.get("snb_record", {"links": 0, "superchunk_bytes": 0, "superchunk_rate_hz": 0.0})
-        return Demand(
-            record["links"],
-            record["superchunk_bytes"],
-            float(record["superchunk_rate_hz"]),
-            self.scale,
-            self.duration_s or 0.0,
-        )
+        return Demand.of(record, self.scale, self.duration_s or 0.0)
 
     def answers(self, metric: str) -> bool:
         """Says whether one of the workloads must produce it."""

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from daq_bench.bench_model.base.load import Demand
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.documents.struct import Amount, Block, Closed, Ordinal, Positive
 from daq_bench.bench_model.documents.struct import Count as Whole
@@ -22,6 +23,8 @@ from daq_bench.bench_model.statistics import hdr
 from daq_bench.bench_model.workloads.model import Asked, Count, Model, once, stated
 from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, agreeing, column, counting, follows, rows
 
+NAME = "latency_under_load"
+AT_DEMAND = {"p99_9": 99.9, "p99_999": 99.999}  # percentiles that metrics are of
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
 BEYOND_MIN = 10  # [P] values that must lie beyond a percentile
 KNEE_FACTOR = 3.0  # [P]
@@ -202,6 +205,29 @@ def _knee(sustained: float | None, knee: float | None, why: str) -> dict[str, An
     return {"sustained_bytes_per_s": sustained, "knee_bytes_per_s": knee, "why": why, "rule": KNEE_RULE}
 
 
+def summary(points: Sequence[Document], demand_bytes_per_s: float) -> tuple[Document, dict[str, str]]:
+    """(what results/latency_under_load.json says beside its points, why a metric has no value by metric)."""
+    knee = find_knee(points)
+    judged, reasons = judged_rate(knee, demand_bytes_per_s), dict[str, str]()
+    if judged is None and knee["knee_bytes_per_s"] is None:
+        reasons[f"{NAME}.sustained_rate"] = f"no rate that can be judged: the knee was {knee['why']}"
+    elif judged is None:
+        reasons[f"{NAME}.sustained_rate"] = f"even at the lowest rate of the ladder {knee['why']}"
+    at = next((one for one in points if one["load_factor"] == 1), None)
+    why = at["reason"] if at else "the ladder has no rung at the demand (load factor 1)"
+    counted = at if at and at["admissible"] else {"lost": None, "percentiles": []}
+    given, row = {one["percentile"]: one for one in counted["percentiles"]}, dict[str, Any]()
+    for name, percentile in AT_DEMAND.items():
+        one = given.get(percentile, {"us": None, "reason": why})
+        row[f"{name}_us"] = one["us"]
+        if one["us"] is None:
+            reasons[f"{NAME}.{name}_at_demand"] = str(one["reason"])
+    row["lost"] = counted["lost"]
+    if row["lost"] is None:
+        reasons[f"{NAME}.lost_at_demand"] = str(why)
+    return {"knee": {**knee, "judged_bytes_per_s": judged}, "at_demand": row}, reasons
+
+
 def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
     """A rung beyond the demand may be more than the source can offer: no requirement rests on it."""
     points = document["points"]
@@ -209,15 +235,10 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
     needed = [one for one in points if one["load_factor"] <= 1]
     yield from agreeing("load factor", ((f"{one['load_factor']:g}", one) for one in points))
     yield from counting("load factor", ((f"{one['load_factor']:g}", one) for one in needed))
-    knee = find_knee(points)
-    demand = _demand(plan, document)
-    judged = judged_rate(knee, demand)
-    yield from follows("the knee", document["knee"], {**knee, "judged_bytes_per_s": judged})
-    at = next((one for one in points if one["load_factor"] == 1), None)
-    made = (value_of(at, 99.9), value_of(at, 99.999), at["lost"]) if at else (None, None, None)
-    yield from follows(
-        "the row at the demand", tuple(document["at_demand"][key] for key in ("p99_9_us", "p99_999_us", "lost")), made
-    )
+    demand = Demand.of(document, plan.scale, plan.parameters["seconds_per_point"]).offered_bytes_per_s
+    made, _ = summary(points, demand)
+    yield from follows("the knee", document["knee"], made["knee"])
+    yield from follows("the row at the demand", document["at_demand"], made["at_demand"])
     for one in points:
         name = f"load factor {one['load_factor']:g}"
         yield from rows(f"{name}: percentile", PERCENTILES, column(one["percentiles"], "percentile"), "{:g}".format)
@@ -232,12 +253,6 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
                 f"{name}: {one['asked_bytes_per_s']:g} B/s were asked for instead of {one['load_factor'] * demand:g} B/s",
                 INVALIDATES,
             )
-
-
-def _demand(plan: Plan, document: Document) -> float:
-    """B/s that one scaled readout unit delivers, by the result's own parameters, which are the scenario's (`as_asked`)."""
-    per_link = document["superchunk_bytes"] * float(document["superchunk_rate_hz"])
-    return float(document["links"] * per_link * plan.scale)
 
 
 def _rung(asked: Asked, point: Document) -> float | None:

@@ -13,11 +13,13 @@ from daq_bench.bench_model.base.units import binary_label
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.documents.struct import Struct, as_document, read
 from daq_bench.bench_model.workloads.model import RUNTIME_MIN, Count, Model, stated
-from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN, INVALIDATES, Plan, Problem, counting, follows, rows
+from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, counting, follows, rows
+from daq_bench.bench_model.workloads.scan import Tool, why_masked
 
 AGREEING = 0.02  # [P] share by which a tool's own rate may differ from its bytes over its time
 LATE_S = 0.01  # fio's allowance for a row of its log that comes early or late
 BYTES_OFF = 0.1  # [P] share of the bytes that rounded rates may leave out
+BY_TOOL = "the tool says it read"
 RULE = (
     "Two points of the first tool, with the highest rate of sequential reads and with the most random reads of the smallest "
     "block per second, are measured again as often as the scenario repeats, and judged by these repetitions alone, since the highest of "
@@ -60,7 +62,7 @@ class Point(Struct, frozen=True):
 
 
 class Scan(Struct, frozen=True):
-    tool: Literal["fio", "daqwriter"]
+    tool: Tool
     tool_version: str
     points: list[Point]
 
@@ -101,12 +103,19 @@ def name_of(key: Key) -> str:
     return f"{pattern} {binary_label(block)}, depth {depth}, {jobs} job{'s' if jobs > 1 else ''}"
 
 
-def why_masked(runtime_s: float, seconds: float, bytes_read: int, device_bytes: int | None) -> str | None:
-    if runtime_s < RUNTIME_MIN * seconds:
-        return f"ran for {runtime_s:.2f} s of {seconds:g} s"
-    if device_bytes is not None and device_bytes < DEVICE_SHARE_MIN * bytes_read:
-        return f"the device counted {device_bytes} B of the {bytes_read} B that the tool says it read"
-    return None
+def point_of(
+    key: Key,
+    seconds: float,
+    bytes_read: int,
+    runtime_s: float,
+    samples: list[float],
+    latency: Latency,
+    device_bytes: int | None,
+) -> Point:
+    """A point from a tool's own counts. `seconds`: that it was asked to run for; `samples`: B/s."""
+    rate = bytes_read / runtime_s if runtime_s else 0.0
+    reason = why_masked(runtime_s, seconds, BY_TOOL, bytes_read, device_bytes)
+    return Point(*key, rate, rate / key[1], bytes_read, runtime_s, samples, latency, device_bytes, reason)
 
 
 def chosen(points: Sequence[Point]) -> list[Key]:
@@ -192,7 +201,7 @@ def _again(plan: Plan, found: ReadScan) -> Iterator[Problem]:
 
 
 def _agrees(name: str, point: Point, seconds: float, sample_s: float) -> Iterator[Problem]:
-    masked = why_masked(point.runtime_s, seconds, point.bytes_read, point.device_bytes_read)
+    masked = why_masked(point.runtime_s, seconds, BY_TOOL, point.bytes_read, point.device_bytes_read)
     if masked != point.reason:
         yield f"{name}: the reason {point.reason!r} does not follow, {masked!r} does", INVALIDATES
     told = point.latency_us

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from daq_bench.bench_model.base.units import KIB, MIB, binary_label
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.documents.results import WritePoint
-from daq_bench.bench_model.documents.struct import Amount, Closed, Ordinal, Positive, as_document, read
+from daq_bench.bench_model.documents.struct import Amount, Closed, Ordinal, Positive, as_document
 from daq_bench.bench_model.statistics.plateau import PLATEAU_SHARE, find_plateau
 from daq_bench.bench_model.workloads.model import Count, Model, once, stated
-from daq_bench.bench_model.workloads.plan import Plan, Problem, column, counting, follows, rows
+from daq_bench.bench_model.workloads.plan import Plan, Problem, column, counting, follows, rows, typed
+from daq_bench.bench_model.workloads.scan import Tool
 
 RATIO_BLOCK_BYTES, FEW_THREADS, MANY_THREADS = 32 * KIB, 1, 10
 CPU_BLOCK_BYTES = 4 * MIB
@@ -28,18 +28,13 @@ RATIO, CPU = "thread_scan.ratio_32KiB", "thread_scan.system_cpu_per_thread_4MiB"
 PLATEAU, SATURATING = "thread_scan.plateau_throughput", "thread_scan.saturating_block_size"
 
 
-@dataclass(frozen=True)
-class Point:
-    """`rate` in B/s; None where the point does not count. `system_percent`: of one CPU, mean of its threads."""
-
-    threads: int
-    block_bytes: int
-    rate: float | None
-    system_percent: float
-
-
 class ThreadPoint(WritePoint, frozen=True, kw_only=True):
     threads: Ordinal
+
+    @property
+    def rate(self) -> float | None:
+        """B/s; None where the point does not count."""
+        return self.throughput_bytes_per_s if self.admissible else None
 
 
 class SeriesPlateau(Closed, frozen=True):
@@ -77,7 +72,7 @@ class SystemCpu(Closed, frozen=True):
 class Scan(Closed, frozen=True):
     """`condition`: fresh or overwritten. `reasons`: why a metric has no value, by metric."""
 
-    tool: Literal["fio", "daqwriter"]
+    tool: Tool
     tool_version: str
     condition: str
     points: list[ThreadPoint]
@@ -103,12 +98,8 @@ class ThreadScan(Closed, frozen=True):
     reasons: dict[str, str]
 
 
-def result(parameters: Document, sample_s: float, scans: Sequence[Document]) -> Document:
-    """results/thread_scan.json from the tools' points."""
-    made = []
-    for scan in scans:
-        found, reasons = summarize([point_of(one) for one in scan["points"]])
-        made.append(read({**scan, **found, "reasons": reasons}, Scan, f"the scan with {scan['tool']}"))
+def result(parameters: Document, sample_s: float, scans: list[Scan]) -> Document:
+    """results/thread_scan.json from the tools' scans."""
     return as_document(
         ThreadScan(
             schema_version=1,
@@ -117,69 +108,67 @@ def result(parameters: Document, sample_s: float, scans: Sequence[Document]) -> 
             ramp_s=parameters["ramp_s"],
             sample_s=sample_s,
             file_bytes=parameters["file_size"],
-            scans=made,
-            reasons=made[0].reasons,
+            scans=scans,
+            reasons=scans[0].reasons,
         )
     )
 
 
-def summarize(points: Sequence[Point]) -> tuple[dict[str, Any], dict[str, str]]:
-    """(what results/thread_scan.json says beside its points, why a metric has no value by metric)."""
-    reasons: dict[str, str] = {}
+def scan_of(tool: Tool, version: str, condition: str, points: list[ThreadPoint]) -> Scan:
+    """A tool's scan from its points."""
     series = [_series(points, size) for size in sorted({point.block_bytes for point in points})]
-    plateaus = [one["plateau"]["throughput_bytes_per_s"] for one in series if one["plateau"]]
-    if not plateaus:
-        reasons[PLATEAU] = "with no block size does throughput level out within the scanned numbers of threads"
-    ratio, why_not = _ratio(points)
-    if why_not:
-        reasons[RATIO] = why_not
-    cpu, why_not = _highest_cpu(points)
-    if why_not:
-        reasons[CPU] = why_not
+    highest = max((one.plateau.throughput_bytes_per_s for one in series if one.plateau), default=None)
+    ratio, no_ratio = _ratio(points)
+    cpu, no_cpu = _highest_cpu(points)
     saturating = _saturating(points)
-    if saturating is None:
-        reasons[SATURATING] = "no point of the scan counts"
-    found = {
-        "series": series,
-        "plateau": {"throughput_bytes_per_s": max(plateaus, default=None), "rule": RULE},
-        "ratio": {"block_bytes": RATIO_BLOCK_BYTES, "threads": [FEW_THREADS, MANY_THREADS], "value": ratio},
-        "system_cpu": {"block_bytes": CPU_BLOCK_BYTES, "highest_fraction": cpu},
-        "saturating_block_bytes": saturating,
+    reasons = {
+        PLATEAU: ""
+        if highest
+        else "with no block size does throughput level out within the scanned numbers of threads",
+        RATIO: no_ratio,
+        CPU: no_cpu,
+        SATURATING: "no point of the scan counts" if saturating is None else "",
     }
-    return found, reasons
-
-
-def _series(points: Sequence[Point], block_bytes: int) -> dict[str, Any]:
-    known = sorted((p.threads, p.rate) for p in points if p.block_bytes == block_bytes and p.rate is not None)
-    plateau = find_plateau(known)
-    shown = (
-        {"throughput_bytes_per_s": plateau.throughput_bytes_per_s, "from_threads": plateau.start} if plateau else None
+    return Scan(
+        tool=tool,
+        tool_version=version,
+        condition=condition,
+        points=points,
+        series=series,
+        plateau=Plateau(highest, RULE),
+        ratio=Ratio(RATIO_BLOCK_BYTES, [FEW_THREADS, MANY_THREADS], ratio),
+        system_cpu=SystemCpu(CPU_BLOCK_BYTES, cpu),
+        saturating_block_bytes=saturating,
+        reasons={metric: why for metric, why in reasons.items() if why},
     )
-    return {"block_bytes": block_bytes, "plateau": shown}
 
 
-def _ratio(points: Sequence[Point]) -> tuple[float | None, str]:
+def _series(points: Sequence[ThreadPoint], block_bytes: int) -> Series:
+    known = sorted((p.threads, p.rate) for p in points if p.block_bytes == block_bytes and p.rate is not None)
+    found = find_plateau(known)
+    return Series(block_bytes, SeriesPlateau(found.throughput_bytes_per_s, found.start) if found else None)
+
+
+def _ratio(points: Sequence[ThreadPoint]) -> tuple[float | None, str]:
     rates = []
     for threads in (FEW_THREADS, MANY_THREADS):
         rate = next((p.rate for p in points if (p.threads, p.block_bytes) == (threads, RATIO_BLOCK_BYTES)), None)
         if not rate:
-            return (
-                None,
-                f"{threads} threads with blocks of {binary_label(RATIO_BLOCK_BYTES)} were not measured, or do not count",
-            )
+            blocks = binary_label(RATIO_BLOCK_BYTES)
+            return None, f"{threads} threads with blocks of {blocks} were not measured, or do not count"
         rates.append(rate)
     return rates[1] / rates[0], ""
 
 
-def _highest_cpu(points: Sequence[Point]) -> tuple[float | None, str]:
+def _highest_cpu(points: Sequence[ThreadPoint]) -> tuple[float | None, str]:
     """The largest of the scanned numbers of threads, on the careful side: one alone has the most to do."""
-    shares = [p.system_percent / 100 for p in points if p.block_bytes == CPU_BLOCK_BYTES and p.rate is not None]
-    if not shares:
+    counted = [p for p in points if p.block_bytes == CPU_BLOCK_BYTES and p.admissible]
+    if not counted:
         return None, f"no point with blocks of {binary_label(CPU_BLOCK_BYTES)} was measured, or none counts"
-    return max(shares), ""
+    return max(p.cpu_system_percent / 100 for p in counted), ""
 
 
-def _saturating(points: Sequence[Point]) -> int | None:
+def _saturating(points: Sequence[ThreadPoint]) -> int | None:
     known = [(p.rate, p.block_bytes) for p in points if p.rate is not None]
     if not known:
         return None
@@ -191,18 +180,14 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
     sizes, threads = plan.parameters["block_sizes"], plan.parameters["threads"]
     grid = [(number, size) for size in sizes for number in threads]
     yield from rows("the scan with", plan.parameters["tools"], column(document["scans"], "tool"))
-    for scan in document["scans"]:
-        what, points = f"{scan['tool']}: the point with", scan["points"]
-        yield from rows(what, grid, [(one["threads"], one["block_bytes"]) for one in points], _thread_point)
-        yield from counting(what, ((_thread_point((one["threads"], one["block_bytes"])), one) for one in points))
-        found, _ = summarize([point_of(one) for one in points])
-        yield from follows(f"{scan['tool']}: the summary", {key: scan[key] for key in found}, found)
-
-
-def point_of(one: Document) -> Point:
-    """A row of results/thread_scan.json."""
-    rate = one["throughput_bytes_per_s"] if one["admissible"] else None
-    return Point(one["threads"], one["block_bytes"], rate, one["cpu_system_percent"])
+    for scan in typed(document, ThreadScan, plan.file).scans:
+        what = f"{scan.tool}: the point with"
+        yield from rows(what, grid, [(one.threads, one.block_bytes) for one in scan.points], _thread_point)
+        yield from counting(
+            what, ((_thread_point((one.threads, one.block_bytes)), as_document(one)) for one in scan.points)
+        )
+        made = structs.replace(scan_of(scan.tool, scan.tool_version, scan.condition, scan.points), reasons=scan.reasons)
+        yield from follows(f"{scan.tool}: the summary", as_document(scan), as_document(made))
 
 
 def _thread_point(key: tuple[int, int]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,10 +24,18 @@ from daq_bench.bench_report.document.canvas import (
     legend_above,
     sheet,
     to_svg,
-    whiskers,
 )
-from daq_bench.bench_report.figures.references import COLOUR, dashes, measured_references
-from daq_bench.bench_report.figures.sizes import rate_axis, size_axis, squeezed
+from daq_bench.bench_report.figures.references import measured_references
+from daq_bench.bench_report.figures.sizes import (
+    Line,
+    draw_spread,
+    not_drawn,
+    published_lines,
+    rate_axis,
+    samples_text,
+    size_axis,
+    with_gaps,
+)
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 
 HEIGHT_MM = 78.0
@@ -59,21 +66,18 @@ def block_figure(bundle: Bundle) -> Figure | None:
     if not drawn:
         return None
     name, title = "blocks", "Sequential write throughput against block size"
-    references = _references(bundle)
     with sheet(HEIGHT_MM) as (figure, (axes,)):
         for one, look in zip(scans, LOOKS, strict=False):
             _draw_points(axes, one, look, alone=len(scans) == 1)
             _draw_plateau(axes, one, look, alone=len(scans) == 1)
             _draw_repetitions(axes, one, look, alone=len(scans) == 1)
         again = [rate for one in scans for _, rate in _repeated(one)]
-        top = max(
-            max(_spread(point)[1] for point in counted), *(point.throughput_bytes_per_s for point in counted), *again
-        )
-        _draw_references(axes, references)
-        far = squeezed([value for _, value, _, _ in references], top)
-        lowest = min(_spread(point)[0] for point in counted)
+        seen = [
+            rate for point in counted for rate in (point.throughput_bytes_per_s, *point.throughput_bytes_per_s_samples)
+        ]
+        top = max(*seen, *again)
         size_axis(axes, [point.block_bytes for point in scan.points], "block size (bytes, powers of two)")
-        rate_axis(axes, max([top, *(value for _, value, _, _ in references)]), lowest if far else None)
+        rate_axis(axes, [*seen, top], _lines(bundle))
         legend_above(axes, columns=3)
         alt = (
             f"{title}: {len(drawn)} block sizes from {binary_size(drawn[0].block_bytes)} to "
@@ -83,23 +87,16 @@ def block_figure(bundle: Bundle) -> Figure | None:
     return Figure(name, title, _caption(bundle, scan, drawn), alt, svg, _see(bundle, drawn))
 
 
-def _spread(point: WritePoint) -> tuple[float, float]:
-    samples = point.throughput_bytes_per_s_samples or [point.throughput_bytes_per_s]
-    return min(samples), max(samples)
-
-
 def _draw_points(axes: Axes, scan: BlockScan, look: Look, alone: bool) -> None:
     points = scan.points
-    line = [point.throughput_bytes_per_s / GIB if point.admissible else math.nan for point in points]
-    # NaN breaks the line: no stroke may suggest the value of a masked point
+    line = with_gaps([point.throughput_bytes_per_s if point.admissible else None for point in points])
     label = "mean" if alone else f"{scan.tool}, mean"
     draw(axes, [point.block_bytes for point in points], line, (look.colour, look.dashes, look.marker), label, zorder=3)
     drawn = [point for point in points if point.admissible]
-    x = [point.block_bytes for point in drawn]
-    y = [point.throughput_bytes_per_s / GIB for point in drawn]
-    ends = [(low / GIB, high / GIB) for low, high in map(_spread, drawn)]
+    x, y = [point.block_bytes for point in drawn], [point.throughput_bytes_per_s for point in drawn]
+    samples = [point.throughput_bytes_per_s_samples for point in drawn]
     label = "lowest to highest sample" if alone or scan.tool == "fio" else "_nolegend_"
-    whiskers(axes, x, y, ends, look.spread, elinewidth=0.8, capsize=2.5, capthick=0.8, label=label, zorder=5)
+    draw_spread(axes, x, y, samples, look.spread, elinewidth=0.8, capsize=2.5, capthick=0.8, label=label, zorder=5)
 
 
 def _repeated(scan: BlockScan) -> list[tuple[int, float]]:
@@ -131,26 +128,15 @@ def _draw_plateau(axes: Axes, scan: BlockScan, look: Look, alone: bool) -> None:
     )  # fmt: skip
 
 
-Reference = tuple[str, float, str, object]
-
-
-def _references(bundle: Bundle) -> list[Reference]:
+def _lines(bundle: Bundle) -> list[Line]:
     demand, scale = bundle.run.demand, bundle.run.scenario.scale
-    found: list[Reference] = []
+    found: list[Line] = []
     if demand:
         if scale is not None and scale < 1:
             label = f"demand {TIMES} {factor_text(scale)}"
-            found.append((label, demand.real_bytes_per_s * scale, GREY, (0, (1, 1.5))))
-        found.append(("real demand", demand.real_bytes_per_s, VERMILLION, (0, (6, 2))))
-    for number, one in enumerate(measured_references(bundle, "sequential_write_throughput")):
-        found.append((one.label, one.value, COLOUR, dashes(number)))
-    return found
-
-
-def _draw_references(axes: Axes, references: Sequence[Reference]) -> None:
-    for label, value, colour, strokes in references:
-        text = f"{label} {in_gib_per_s(value)}"
-        axes.axhline(value / GIB, color=colour, linewidth=0.9, linestyle=strokes, label=text, zorder=1)
+            found.append(Line(label, demand.real_bytes_per_s * scale, GREY, (0, (1, 1.5))))
+        found.append(Line("real demand", demand.real_bytes_per_s, VERMILLION, (0, (6, 2))))
+    return [*found, *published_lines(measured_references(bundle, "sequential_write_throughput"))]
 
 
 def _caption(bundle: Bundle, scan: BlockScan, drawn: Sequence[WritePoint]) -> str:
@@ -167,10 +153,7 @@ def _caption(bundle: Bundle, scan: BlockScan, drawn: Sequence[WritePoint]) -> st
         for point in one.points
         if not point.admissible
     ]
-    if masked:
-        parts.append(
-            f"Not drawn, since the point does not count as evidence: {', '.join(masked)} (reasons in {see_table('blocks')})."
-        )
+    parts.append(not_drawn(masked, see_table("blocks")))
     parts += [one.attribution for one in measured_references(bundle, "sequential_write_throughput")]
     if bundle.run.scaled_down:
         kind = bundle.run.target.kind.replace("-", " ") if bundle.run.target else "target"
@@ -218,11 +201,10 @@ def _how_measured(scan: BlockScan, drawn: Sequence[WritePoint]) -> str:
         scan.condition,
     ]
     how = ", ".join(part for part in shape if part)
-    numbers = sorted({count for point in drawn if (count := len(point.throughput_bytes_per_s_samples))})
     n = f"n = {len(drawn)} block sizes"
-    if numbers:
-        each = str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
-        n += f", each with {each} samples of {duration(scan.sample_s)}"
+    numbers = [len(point.throughput_bytes_per_s_samples) for point in drawn]
+    if any(numbers):
+        n += f", each with {samples_text(numbers)} samples of {duration(scan.sample_s)}"
     return f"Sequential writing with {scan.tool} ({how}); {n}."
 
 

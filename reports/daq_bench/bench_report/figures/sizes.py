@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from daq_bench.bench_report.base.units import GIB, binary_size, in_gib_per_s
-from daq_bench.bench_report.document.canvas import INK
+from daq_bench.bench_report.document.canvas import INK, whiskers
 from daq_bench.bench_report.figures.references import COLOUR, Reference, dashes
 
 FARTHEST = 2.2  # a reference line that lies more than this factor above the data would squash them
@@ -27,41 +29,54 @@ def size_axis(axes: Axes, sizes: Sequence[int], label: str) -> None:
     axes.set_xlabel(label, color=INK)
 
 
-def squeezed(references: Sequence[float], top: float) -> bool:
-    """Says whether a reference lies so far above the data that a linear axis would squash them."""
-    return any(value > FARTHEST * top for value in references)
+@dataclass(frozen=True)
+class Line:
+    """A rate, B/s, that a figure draws across its whole width."""
+
+    label: str
+    value: float
+    colour: str
+    strokes: object
 
 
-def rate_axis(axes: Axes, highest_bytes_per_s: float, lowest_bytes_per_s: float | None = None) -> None:
-    """From zero, or with the lowest value on a logarithmic axis, where data and references have equal room."""
+def published_lines(references: Sequence[Reference]) -> list[Line]:
+    return [Line(one.label, one.value, COLOUR, dashes(number)) for number, one in enumerate(references)]
+
+
+def rate_axis(axes: Axes, rates: Sequence[float], lines: Sequence[Line]) -> None:
+    """Draws the lines, and an axis that has room for them and for the `rates` that are drawn, B/s: from zero, or logarithmic where a line
+    lies so far above the rates that it would squash them."""
+    for one in lines:
+        text = f"{one.label} {in_gib_per_s(one.value)}"
+        axes.axhline(one.value / GIB, color=one.colour, linewidth=0.9, linestyle=one.strokes, label=text, zorder=1)
+    highest = max([*rates, *(one.value for one in lines)])
     axes.set_ylabel("throughput (GiB/s)")
-    if lowest_bytes_per_s is None or lowest_bytes_per_s <= 0:
-        axes.set_ylim(0, highest_bytes_per_s / GIB * 1.1 or 1.0)
+    if min(rates) <= 0 or highest <= FARTHEST * max(rates):
+        axes.set_ylim(0, highest / GIB * 1.1 or 1.0)
         return
     axes.set_yscale("log")
-    axes.set_ylim(lowest_bytes_per_s / GIB / 1.3, highest_bytes_per_s / GIB * 1.4)
+    axes.set_ylim(min(rates) / GIB / 1.3, highest / GIB * 1.4)
     axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0), numticks=12))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_ylabel("throughput (GiB/s), logarithmic")
 
 
-def draw_references(axes: Axes, references: Sequence[Reference]) -> None:
-    for number, one in enumerate(references):
-        label = f"{one.label} {in_gib_per_s(one.value)}"
-        axes.axhline(one.value / GIB, color=COLOUR, linewidth=0.9, linestyle=dashes(number), label=label, zorder=1)
-
-
 def draw_spread(
-    axes: Axes, x: Sequence[float], y: Sequence[float], samples: Sequence[Sequence[float]], colour: str
+    axes: Axes, x: Sequence[float], y: Sequence[float], samples: Sequence[Sequence[float]], colour: str, **more: Any
 ) -> None:
     """Draws bars from the lowest to the highest sample of each point; all in B/s."""
-    below = [max(0.0, (value - min(found, default=value)) / GIB) for value, found in zip(y, samples, strict=True)]
-    above = [max(0.0, (max(found, default=value) - value) / GIB) for value, found in zip(y, samples, strict=True)]
-    axes.errorbar(
-        x, [value / GIB for value in y], yerr=(below, above), fmt="none", ecolor=colour, elinewidth=0.7, capsize=2,
-        capthick=0.7, zorder=2,
-    )  # fmt: skip
+    ends = [
+        (min(found, default=value) / GIB, max(found, default=value) / GIB)
+        for value, found in zip(y, samples, strict=True)
+    ]
+    whiskers(axes, x, [value / GIB for value in y], ends, colour, **more)
+
+
+def not_drawn(masked: Sequence[str], see: str = "") -> str:
+    """The caption's sentence on points that are not drawn. `see`: where the reasons stand."""
+    reasons = f" (reasons in {see})" if see else ""
+    return f"Not drawn, since the point does not count as evidence: {', '.join(masked)}{reasons}." if masked else ""
 
 
 def with_gaps(values: Sequence[float | None]) -> list[float]:

@@ -26,12 +26,13 @@ from daq_bench.bench_report.document.section import Lacking, Part, Section
 from daq_bench.bench_report.document.table import IN_FIGURE, Column, Columns, Table, masked, table
 from daq_bench.bench_report.figures.references import measured_references
 from daq_bench.bench_report.figures.sizes import (
-    draw_references,
+    Line,
     draw_spread,
+    not_drawn,
+    published_lines,
     rate_axis,
     samples_text,
     size_axis,
-    squeezed,
     with_gaps,
 )
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
@@ -125,17 +126,13 @@ def _figure(bundle: Bundle, found: MinidaqScan) -> Figure | None:
     demand = found.demand_bytes_per_s
     top = max(one.top for one in drawn)
     references = measured_references(bundle, "minidaq_throughput")
-    far = squeezed([demand, *(one.value for one in references)], top)
+    lines = [Line("all that the links deliver", demand, GREY, (0, (1, 1.5))), *published_lines(references)]
     with sheet(HEIGHT_MM) as (figure, (axes,)):
         _draw(axes, all_sizes, f"{applications} \u00d7 MiniDAQ", BLUE, "-", "o")
         _draw(axes, all_sizes, f"synthetic, {threads} threads", ORANGE, "--", "s", key="synthetic")
         _draw_plateau(axes, found, sizes)
-        label = f"all that the links deliver {in_gib_per_s(demand)}"
-        axes.axhline(demand / GIB, color=GREY, linewidth=0.9, linestyle=(0, (1, 1.5)), label=label, zorder=1)
-        draw_references(axes, references)
         size_axis(axes, sizes, "request size of each application (bytes, powers of two)")
-        lowest = min(rate for one in drawn for rate in one.samples() or (one.top,))
-        rate_axis(axes, max([top, demand, *(one.value for one in references)]), lowest if far else None)
+        rate_axis(axes, [top, *(rate for one in drawn for rate in one.samples() or (one.top,))], lines)
         legend_above(axes, columns=3)
         alt = f"{title}: {len(drawn)} request sizes, highest {in_gib_per_s(top)}."
         svg = to_svg(figure, name, alt)
@@ -150,9 +147,7 @@ def _figure(bundle: Bundle, found: MinidaqScan) -> Figure | None:
         f"{found.condition}; n = {len(drawn)} request sizes, each with {each} samples; "
         "bars reach from the lowest to the highest sample, which do not include the final flush.",
         f"{found.plateau.rule}.",
-        f"Not drawn, since the point does not count as evidence: {', '.join(masked)} (reasons in {see_table('minidaq-scan')})."
-        if masked
-        else "",
+        not_drawn(masked, see_table("minidaq-scan")),
         *(one.attribution for one in references),
     ]
     return Figure(name, title, " ".join(part for part in caption if part), alt, svg, _see(drawn))

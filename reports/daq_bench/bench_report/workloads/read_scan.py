@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from daq_bench.bench_model.workloads.read_scan import Best, Point, ReadScan, Scan
-from daq_bench.bench_report.base.units import NONE, binary_size, count, in_gb_per_s, latency
+from daq_bench.bench_report.base.units import binary_size, count, in_gb_per_s, latency
 from daq_bench.bench_report.document.canvas import Figure
 from daq_bench.bench_report.document.section import Part, Section
-from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.document.table import Column, Columns, Table, table
 from daq_bench.bench_report.figures.surface import Cell, surface_figure
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 
@@ -61,29 +63,25 @@ def _surface(scan: Scan) -> Figure | None:
     return surface_figure(f"surface-{scan.tool}", f"Reads with {scan.tool}: rate by queue depth and jobs", cells)
 
 
+def _if_counted(of: Callable[[Point], float]) -> Callable[[Point], float | None]:
+    return lambda point: of(point) if point.reason is None else None
+
+
+COLUMNS: Columns[Point] = (
+    Column("Pattern", lambda point: point.pattern),
+    Column("Block size", lambda point: point.block_bytes, binary_size),
+    Column("Depth", lambda point: point.io_depth, kind="n"),
+    Column("Jobs", lambda point: point.jobs, kind="n"),
+    Column("Rate", _if_counted(lambda point: point.throughput_bytes_per_s), in_gb_per_s),
+    Column("Reads/s", _if_counted(lambda point: round(point.iops)), count),
+    Column("p50", _if_counted(lambda point: point.latency_us.p50), latency),
+    Column("p99.9", _if_counted(lambda point: point.latency_us.p99_9), latency),
+    Column("Masked", lambda point: point.reason or "counts"),
+)
+
+
 def _table(scan: Scan) -> Table:
-    tool = scan.tool
-    return Table(
-        heads=("Pattern", "Block size", "Depth", "Jobs", "Rate", "Reads/s", "p50", "p99.9", "Masked"),
-        kinds="tnnnnnnnt",
-        rows=tuple(_row(point) for point in scan.points),
-        name=f"reads-{tool}",
-        caption=f"Reads with {tool} by pattern, block size, depth of each job and number of jobs; 1 GB/s = 10\u2079 B/s.",
+    caption = (
+        f"Reads with {scan.tool} by pattern, block size, depth of each job and number of jobs; 1 GB/s = 10\u2079 B/s."
     )
-
-
-def _row(point: Point) -> tuple[str, ...]:
-    reason = point.reason
-    figures = (
-        in_gb_per_s(point.throughput_bytes_per_s),
-        count(round(point.iops)),
-        *(latency(value) for value in (point.latency_us.p50, point.latency_us.p99_9)),
-    )
-    return (
-        point.pattern,
-        binary_size(point.block_bytes),
-        str(point.io_depth),
-        str(point.jobs),
-        *(figures if reason is None else [NONE] * len(figures)),
-        reason or "counts",
-    )
+    return table(scan.points, COLUMNS, f"reads-{scan.tool}", caption)

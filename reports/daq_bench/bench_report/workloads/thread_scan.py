@@ -13,11 +13,11 @@ from daq_bench.bench_report.document.section import Lacking, Part, Section
 from daq_bench.bench_report.document.table import Table
 from daq_bench.bench_report.figures.references import measured_references
 from daq_bench.bench_report.figures.sizes import (
-    draw_references,
     draw_spread,
+    not_drawn,
+    published_lines,
     rate_axis,
     samples_text,
-    squeezed,
     with_gaps,
 )
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
@@ -76,9 +76,8 @@ def _figure(bundle: Bundle, found: ThreadScan, scan: Scan) -> Figure | None:
     sizes = sorted({point.block_bytes for point in points})
     threads = sorted({point.threads for point in points})
     name, title = f"threads-{tool}", f"Sequential write throughput against threads, with {tool}"
-    top = max(max((*point.throughput_bytes_per_s_samples, point.throughput_bytes_per_s)) for point in drawn)
+    seen = [rate for point in drawn for rate in (point.throughput_bytes_per_s, *point.throughput_bytes_per_s_samples)]
     references = measured_references(bundle, "sequential_write_throughput")
-    lowest = min(min((*point.throughput_bytes_per_s_samples, point.throughput_bytes_per_s)) for point in drawn)
     with sheet(HEIGHT_MM) as (figure, (axes,)):
         length = max(threads) - min(threads) or 1
         for index, size in enumerate(sizes):
@@ -96,9 +95,7 @@ def _figure(bundle: Bundle, found: ThreadScan, scan: Scan) -> Figure | None:
                 [p.throughput_bytes_per_s_samples for p in known],
                 colour,
             )
-        draw_references(axes, references)
-        far = squeezed([one.value for one in references], top)
-        rate_axis(axes, max([top, *(one.value for one in references)]), lowest if far else None)
+        rate_axis(axes, seen, published_lines(references))
         axes.set_xticks(threads)
         axes.set_xlabel("threads", color=INK)
         axes.set_xlim(min(threads) - 0.06 * length, max(threads) + 0.06 * length)
@@ -113,7 +110,7 @@ def _figure(bundle: Bundle, found: ThreadScan, scan: Scan) -> Figure | None:
         f"n = {len(drawn)} points, each with {each} samples of {duration(found.sample_s)}; bars reach from the lowest to "
         "the highest sample. Series are set a little apart sideways so that their bars can be seen.",
         f"{scan.plateau.rule}.",
-        f"Not drawn, since the point does not count as evidence: {', '.join(masked)}." if masked else "",
+        not_drawn(masked),
         *(one.attribution for one in references),
     ]
     return Figure(name, title, " ".join(part for part in caption if part), alt, svg, _see(drawn))

@@ -4,10 +4,9 @@ Open loop: the source keeps its schedule whatever the drive does, also beyond sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.load import Demand
 from daq_bench.bench_model.base.units import GB, decimal_label
 from daq_bench.bench_model.documents.struct import as_document
@@ -16,60 +15,36 @@ from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.bench_model.statistics import hdr
 from daq_bench.bench_model.workloads.latency_under_load import (
+    NAME,
     PERCENTILE_RULE,
     Load,
-    find_knee,
-    judged_rate,
     percentiles,
-    value_of,
+    summary,
     why_masked,
 )
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.workloads.shared.base import Report, Workload, at_least_half
 from daq_bench.rig.workloads.shared.plan import Ground, Need, Step
-from daq_bench.rig.workloads.shared.site import Site
+from daq_bench.rig.workloads.shared.scan import ascending
+from daq_bench.rig.workloads.shared.site import Site, minidaq_options
 
 RECORD = "latency-under-load.daq"
 NS_PER_US = 1000.0
-SUSTAINED = "latency_under_load.sustained_rate"
-AT_DEMAND = {"latency_under_load.p99_9_at_demand": 99.9, "latency_under_load.p99_999_at_demand": 99.999}
-LOST = "latency_under_load.lost_at_demand"
+
+Parameters = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Ladder:
-    """The scenario's parameters; a rung is a factor on the scaled demand."""
-
-    parameters: dict[str, Any]
-    scale: float
-    seed: int
-
-    def demand(self, factor: float) -> Demand:
-        parameters = self.parameters
-        return Demand(
-            parameters["links"],
-            parameters["superchunk_bytes"],
-            float(parameters["superchunk_rate_hz"]),
-            self.scale * factor,
-            float(parameters["seconds_per_point"]),
-        )
-
-    @property
-    def factors(self) -> list[float]:
-        return [float(factor) for factor in self.parameters["load_factors"]]
-
-
-def _ladder(scenario: Scenario) -> Ladder:
-    return Ladder(scenario.workloads["latency_under_load"], scenario.scale, scenario.seed)
+def demand_of(own: Parameters, scale: float, factor: float) -> Demand:
+    """A rung of the ladder: a factor on the scaled demand."""
+    return Demand.of(own, scale * factor, own["seconds_per_point"])
 
 
 def plan(scenario: Scenario, ground: Ground) -> list[Step]:
     """Every rung, with its preparation and its draining; beyond saturation no more is written than the drive takes."""
-    ladder = _ladder(scenario)
-    found = []
-    for factor in ladder.factors:
-        demand = ladder.demand(factor)
+    own, found = scenario.workloads[NAME], []
+    for factor in own["load_factors"]:
+        demand = demand_of(own, scenario.scale, factor)
         rate, size = demand.offered_bytes_per_s, demand.record_bytes
         room = f"the rung of {rate / GB:.4g} GB/s x {demand.duration_s:g} s = {decimal_label(size)} ({size} B)"
         written = ground.written(demand.duration_s, rate)
@@ -78,23 +53,18 @@ def plan(scenario: Scenario, ground: Ground) -> list[Step]:
 
 
 def _memory(scenario: Scenario) -> Need:
-    links, each = (scenario.workloads["latency_under_load"][key] for key in ("links", "ring_size"))
+    links, each = (scenario.workloads[NAME][key] for key in ("links", "ring_size"))
     return Need(links * each, f"ring_size: {links} rings of {each} B need {links * each} B")
 
 
 def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
-    factors = scenario.workloads["latency_under_load"]["load_factors"]
-    if factors != sorted(set(factors)):
-        raise RefusedError(
-            f"{scenario.file}: workloads.latency_under_load.load_factors: is not ascending. Sort it, each factor once"
-        )
+    ascending(scenario, NAME, "load_factors", each="each factor")
 
 
 def run(context: RunContext, report: Report) -> dict[str, Any]:
     """results/latency_under_load.json of this run."""
     scenario = context.scenario
-    ladder = Ladder(scenario.workloads["latency_under_load"], scenario.scale, scenario.seed)
-    return run_ladder(Site.of(context), ladder, report)
+    return run_ladder(Site.of(context), scenario.workloads[NAME], scenario.scale, scenario.seed, report)
 
 
 def every_superchunk_should_be_accounted_for(context: RunContext, found: dict[str, Any]) -> None:
@@ -113,7 +83,7 @@ def at_least_half_of_the_loads_should_have_been_offered(context: RunContext, fou
 
 
 WORKLOAD = Workload(
-    "latency_under_load",
+    NAME,
     plan,
     run,
     action="measure_latency_under_load",
@@ -124,31 +94,23 @@ WORKLOAD = Workload(
 )
 
 
-def run_ladder(site: Site, ladder: Ladder, report: Report) -> dict[str, Any]:
+def run_ladder(site: Site, own: Parameters, scale: float, seed: int, report: Report) -> dict[str, Any]:
     """Runs every rung, upwards; returns results/latency_under_load.json."""
     points = []
-    for step, factor in enumerate(ladder.factors, start=1):
-        demand = ladder.demand(factor)
+    for step, factor in enumerate(own["load_factors"], start=1):
+        demand = demand_of(own, scale, factor)
         text = f"offering {demand.offered_bytes_per_s / GB:.4g} GB/s"
-        report(text, step, len(ladder.factors), demand.duration_s)
-        points.append(point(factor, demand, _record(site, ladder, demand, step)))
-    return document(ladder, points)
+        report(text, step, len(own["load_factors"]), demand.duration_s)
+        points.append(point(float(factor), demand, _record(site, own, demand, seed, step)))
+    return document(own, scale, points)
 
 
-def _record(site: Site, ladder: Ladder, demand: Demand, step: int) -> Minidaq:
-    parameters = ladder.parameters
+def _record(site: Site, own: Parameters, demand: Demand, seed: int, step: int) -> Minidaq:
     options = [
         *site.daqwriter_target(RECORD),
         f"--duration={demand.duration_s:g}",
-        f"--links={demand.links}",
-        f"--superchunk-bytes={demand.superchunk_bytes}",
-        f"--superchunk-rate={demand.superchunk_rate_hz:g}",
-        f"--scale={demand.scale:.9g}",
-        f"--ring-size={parameters['ring_size']}",
-        f"--block-size={parameters['block_size']}",
-        f"--io-depth={parameters['io_depth']}",
-        f"--checksum={parameters['checksum']}",
-        f"--seed={ladder.seed + step - 1}",
+        *minidaq_options(own, demand.scale),
+        f"--seed={seed + step - 1}",
     ]
     with site.removed_afterwards(RECORD):
         return site.run_daqwriter(
@@ -189,43 +151,20 @@ def point(factor: float, demand: Demand, record: Minidaq) -> dict[str, Any]:
     }
 
 
-def document(ladder: Ladder, points: list[dict[str, Any]]) -> dict[str, Any]:
+def document(own: Parameters, scale: float, points: list[dict[str, Any]]) -> dict[str, Any]:
     """results/latency_under_load.json from its points; a value that it does not show is null, and `reasons` says why by metric."""
-    parameters, knee = ladder.parameters, find_knee(points)
-    judged = judged_rate(knee, ladder.demand(1.0).offered_bytes_per_s)
-    reasons = {} if judged is not None else {SUSTAINED: f"no rate that can be judged: the knee was {knee['why']}"}
-    if knee["knee_bytes_per_s"] is not None and judged is None:
-        reasons[SUSTAINED] = f"even at the lowest rate of the ladder {knee['why']}"
-    at_demand = next((one for one in points if one["load_factor"] == 1.0), None)
-    counted = at_demand if at_demand and at_demand["admissible"] else None
-    why = "the ladder has no rung at the demand (load factor 1)" if at_demand is None else at_demand["reason"]
-    values = {}
-    for name, percentile in AT_DEMAND.items():
-        values[name] = value_of(counted, percentile) if counted else None
-        if values[name] is None:
-            reasons[name] = _why_no_percentile(counted, percentile) if counted else str(why)
-    if counted is None:
-        reasons[LOST] = str(why)
+    found, reasons = summary(points, demand_of(own, scale, 1.0).offered_bytes_per_s)
     return {
         "schema_version": 1,
-        "links": parameters["links"],
-        "superchunk_bytes": parameters["superchunk_bytes"],
-        "superchunk_rate_hz": parameters["superchunk_rate_hz"],
-        "scale": ladder.scale,
-        "seconds_per_point": parameters["seconds_per_point"],
-        "block_bytes": parameters["block_size"],
-        "ring_bytes_per_link": parameters["ring_size"],
+        "links": own["links"],
+        "superchunk_bytes": own["superchunk_bytes"],
+        "superchunk_rate_hz": own["superchunk_rate_hz"],
+        "scale": scale,
+        "seconds_per_point": own["seconds_per_point"],
+        "block_bytes": own["block_size"],
+        "ring_bytes_per_link": own["ring_size"],
         "points": points,
         "percentile_rule": PERCENTILE_RULE,
-        "knee": {**knee, "judged_bytes_per_s": judged},
-        "at_demand": {
-            "p99_9_us": values["latency_under_load.p99_9_at_demand"],
-            "p99_999_us": values["latency_under_load.p99_999_at_demand"],
-            "lost": counted["lost"] if counted else None,
-        },
+        **found,
         "reasons": reasons,
     }
-
-
-def _why_no_percentile(counted: dict[str, Any], percentile: float) -> str:
-    return next(str(one["reason"]) for one in counted["percentiles"] if one["percentile"] == percentile)

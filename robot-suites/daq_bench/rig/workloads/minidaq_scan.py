@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.base.units import GB, binary_label, decimal_label
 from daq_bench.bench_model.documents.struct import as_document
-from daq_bench.bench_model.documents.tools.daqwriter import Series
 from daq_bench.bench_model.documents.tools.minidaq import Minidaq, MinidaqSearch, Trigger
 from daq_bench.bench_model.documents.tools.synthetic import Write
 from daq_bench.bench_model.profiles.candidates import Candidate
@@ -34,8 +32,8 @@ from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.workloads.shared.base import Report, Workload, at_least_half
 from daq_bench.rig.workloads.shared.plan import ANYWHERE, Ground, Need, Step
-from daq_bench.rig.workloads.shared.site import Site, unless_failed
-from daq_bench.rig.workloads.shared.write_point import SAMPLE_S
+from daq_bench.rig.workloads.shared.scan import SAMPLE_S, after_ramp, samples_of
+from daq_bench.rig.workloads.shared.site import Site, minidaq_options, unless_failed
 
 BACK_OFFS = 5
 STEP = 0.98
@@ -114,10 +112,9 @@ def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
 def run(context: RunContext, report: Report) -> dict[str, Any]:
     """results/minidaq_scan.json of this run."""
     scenario = context.scenario
-    parameters = scenario.workloads["minidaq_scan"]
     (each,) = plan(scenario, ANYWHERE)
-    load = Load(parameters, scenario.scale)
-    return run_minidaq_scan(Site.of(context), load, scenario.repetitions, scenario.seed, report, each.duration_s or 0)
+    load, each_s = _load(scenario), each.duration_s or 0.0
+    return run_minidaq_scan(Site.of(context), load, scenario.repetitions, scenario.seed, report, each_s)
 
 
 def every_request_size_should_have_been_measured(context: RunContext, scan: dict[str, Any]) -> None:
@@ -208,7 +205,9 @@ def point(
         "runs": [_run_document(run) for run in runs],
         "synthetic": {**synthetic, "first": synthetic_first},
         "throughput_bytes_per_s": last["stored_bytes_per_s"] if last else None,
-        "throughput_bytes_per_s_samples": _samples(runs[-1].series, runs[-1].series.stored_bytes) if runs else [],
+        "throughput_bytes_per_s_samples": samples_of(after_ramp(runs[-1].series.t_s, runs[-1].series.stored_bytes))
+        if runs
+        else [],
         "inhibits": inhibits_of(last) if last else None,
         "copy_share": copy_share(runs[-1]) if runs else None,
         "cpu_seconds_per_gb": runs[-1].cpu.seconds_per_gb if runs else None,
@@ -245,14 +244,7 @@ def _minidaq(site: Site, load: Load, request_bytes: int, seed: int, name: str) -
         "--mode=triggered",
         f"--request-size={request_bytes}",
         f"--applications={parameters['applications']}",
-        f"--links={parameters['links']}",
-        f"--superchunk-bytes={parameters['superchunk_bytes']}",
-        f"--superchunk-rate={parameters['superchunk_rate_hz']:g}",
-        f"--scale={load.scale:g}",
-        f"--ring-size={parameters['ring_size']}",
-        f"--block-size={_block_bytes(parameters, request_bytes)}",
-        f"--io-depth={parameters['io_depth']}",
-        f"--checksum={parameters['checksum']}",
+        *minidaq_options({**parameters, "block_size": _block_bytes(parameters, request_bytes)}, load.scale),
         f"--seed={seed}",
     ]
     trial_s, seconds = parameters["seconds_per_trial"], parameters["seconds_per_point"]
@@ -315,12 +307,6 @@ def _synthetic(site: Site, load: Load, request_bytes: int, name: str) -> dict[st
         "block_bytes": block_bytes,
         "threads": threads,
         "throughput_bytes_per_s": written.bytes_per_s_with_flush,
-        "throughput_bytes_per_s_samples": _samples(written.series, written.series.written_bytes),
+        "throughput_bytes_per_s_samples": samples_of(after_ramp(written.series.t_s, written.series.written_bytes)),
         "reason": None if ended in ("duration", "span") else f"daqwriter write ended by {ended}",
     }
-
-
-def _samples(series: Series, counts: list[int]) -> list[float]:
-    """Returns B/s of each interval but those of under half the usual length, which hold the remainder."""
-    lengths = [end - begin for begin, end in pairwise([0.0, *series.t_s])]
-    return [count / length for count, length in zip(counts, lengths, strict=True) if length >= series.interval_s / 2]

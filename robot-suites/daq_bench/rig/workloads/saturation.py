@@ -28,7 +28,8 @@ from daq_bench.rig.candidate.load_target import LoadTarget, RawDevice
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared.base import RESERVE_BYTES, Report, Workload
 from daq_bench.rig.workloads.shared.conditioning import Conditioner
-from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Need, Step
+from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, WRITE_BYTES_PER_S_MIN, Ground, Need, Step
+from daq_bench.rig.workloads.shared.scan import version_of
 from daq_bench.rig.workloads.shared.site import Site
 from daq_bench.rig.workloads.shared.wear_account import (
     Wear,
@@ -43,7 +44,6 @@ from daq_bench.rig.workloads.shared.wear_account import (
     worn_by,
 )
 from daq_bench.rig.workloads.shared.wear_ledger import Counters, Experiment, WearLedger
-from daq_bench.rig.workloads.shared.write_point import WRITE_BYTES_PER_S_MIN, version_of
 
 NAME, FILE = "saturation", "saturation.bin"
 START_S = 5.0  # purge and start of a pass
@@ -236,7 +236,7 @@ def run_saturation(
     keep: Callable[[dict[str, Any]], None],
 ) -> dict[str, Any]:
     """Every pass; `keep` gets the document after each. Returns results/saturation.json. The written data is removed."""
-    version = version_of(plan.site)
+    version = version_of(plan.site, "daqwriter")
     wear = Wear(machine, plan.worn.drives, plan.worn.experiment.candidate)
     before, health = wear.read()
     if left_over := ledger.open_entry():

@@ -201,9 +201,7 @@ def _share(endurance: dict[str, Any], drive: str) -> float:
 def _loads(
     demanded: dict[str, Any], share: float, rating: dict[str, Any] | None, capacity: int
 ) -> list[wear.YearlyLoad]:
-    demand = Demand(
-        demanded["links"], demanded["superchunk_bytes"], demanded["superchunk_rate_hz"], 1.0, demanded["record_s"]
-    )
+    demand = Demand.of(demanded, 1.0, demanded["record_s"])
     loads = [wear.supernova_cadence(demand, demanded["records_per_year"], share), wear.continuous(demand, share)]
     return [*loads, wear.rated_writes(rating["dwpd"], capacity)] if rating else loads
 

@@ -20,7 +20,7 @@ from daq_bench.bench_model.workloads.latency_under_load import PERCENTILES
 from daq_bench.rig.workloads import block_scan as of_blocks
 from daq_bench.rig.workloads import latency_under_load as ladder
 from daq_bench.rig.workloads import minidaq_scan as minidaq
-from daq_bench.rig.workloads.shared.write_point import SAMPLE_S
+from daq_bench.rig.workloads.shared.scan import SAMPLE_S
 
 LARGE = 2**23
 
@@ -74,11 +74,13 @@ def thread_scan(case: Case) -> dict[str, Document]:
     scans = []
     for tool in parameters["tools"]:
         points = [
-            {"threads": number, **as_document(point(case, parameters, size, _rate(case, size, number)))}
+            threads.ThreadPoint(
+                threads=number, **structs.asdict(point(case, parameters, size, _rate(case, size, number)))
+            )
             for size in parameters["block_sizes"]
             for number in parameters["threads"]
         ]
-        scans.append({"tool": tool, "tool_version": f"{tool}-1", "condition": "overwritten", "points": points})
+        scans.append(threads.scan_of(tool, f"{tool}-1", "overwritten", points))
     return {"results/thread_scan.json": threads.result(parameters, SAMPLE_S, scans)}
 
 
@@ -101,7 +103,7 @@ def _request(case: Case, load: minidaq.Load, size: int) -> Document:
         "highest_trigger_rate_hz": rate / size, "lowest_refused_bytes_per_s": None, "trials": [as_document(trial)] * 4,
     }  # fmt: skip
     search = read(asked, MinidaqSearch, "a search")
-    demand = Demand(own["links"], own["superchunk_bytes"], float(own["superchunk_rate_hz"]), load.scale, float(seconds))
+    demand = Demand.of(own, load.scale, seconds)
     record = read(minidaq_record(case, demand, own, 1), Minidaq, "a record")
     run = structs.replace(
         record,
@@ -125,14 +127,13 @@ def _request(case: Case, load: minidaq.Load, size: int) -> Document:
 
 
 def latency_under_load(case: Case) -> dict[str, Document]:
-    rungs = ladder.Ladder(case.plan("latency_under_load").parameters, case.scenario.scale, case.scenario.seed)
-    points = [_rung(rungs, factor) for factor in rungs.factors]
-    return {"results/latency_under_load.json": ladder.document(rungs, points)}
+    own, scale = case.plan("latency_under_load").parameters, case.scenario.scale
+    points = [_rung(float(factor), ladder.demand_of(own, scale, factor)) for factor in own["load_factors"]]
+    return {"results/latency_under_load.json": ladder.document(own, scale, points)}
 
 
-def _rung(rungs: ladder.Ladder, factor: float) -> Document:
+def _rung(factor: float, demand: Demand) -> Document:
     """A rung that stores everything up to the demand; beyond it the rings fill, and superchunks are lost."""
-    demand = rungs.demand(factor)
     offered = int(demand.record_bytes / demand.superchunk_bytes)
     lost = offered // 100 if factor > 1 else 0
     percentiles = [{"percentile": one, "us": 1000.0 + one, "reason": None} for one in PERCENTILES]
@@ -165,7 +166,7 @@ def read_scan(case: Case) -> dict[str, Document]:
         read = round(rate * seconds)
         latency = reads.Latency(60.0, 50.0, 90.0, 200.0, 900.0)
         samples = case.series(rate, 80)
-        return reads.Point(*key, read / seconds, read / seconds / key[1], read, seconds, samples, latency, read, None)
+        return reads.point_of(key, seconds, read, seconds, samples, latency, read)
 
     points = [point(key) for key in reads.grid(own)]
     again = [point(key) for key in reads.chosen(points) for _ in range(case.scenario.repetitions)]

@@ -15,6 +15,7 @@ from daq_bench.rig.candidate.load_target import FileTarget
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared.fio import demand_readable
 from daq_bench.rig.workloads.shared.fio_job import JobFiles, Value
+from daq_bench.rig.workloads.shared.site import minidaq_options
 
 CHECKSUM_COMBINATIONS = 12  # daqwriter checksum: one variant, the reference, and the copies that it always measures
 CHECKSUM_REPETITIONS = 5
@@ -93,13 +94,10 @@ class Burst(Activity):
         return [self._target(tag)]
 
     def command(self, seconds: float, tag: str) -> list[str]:
-        own, demand = self.setting.parameters["burst"], self.setting.demand
+        options = minidaq_options(self.setting.parameters["burst"], self.setting.demand.scale)
         return [
             *(str(self.setting.daqwriter), "minidaq", f"--target={self._target(tag)}", f"--duration={seconds:g}"),
-            *(f"--links={demand.links}", f"--superchunk-bytes={demand.superchunk_bytes}"),
-            *(f"--superchunk-rate={demand.superchunk_rate_hz:g}", f"--scale={demand.scale:g}"),
-            *(f"--ring-size={own['ring_size']}", f"--block-size={own['block_size']}", f"--io-depth={own['io_depth']}"),
-            *(f"--checksum={own['checksum']}", "--preallocate=none", f"--seed={self.setting.seed}"),
+            *(*options, "--preallocate=none", f"--seed={self.setting.seed}"),
             f"--json={self.setting.jobs.work / f'interference-{tag}.json'}",
         ]
 

@@ -36,14 +36,7 @@ SETTLE_S = 1.0  # for the display: overhead of a run besides its time
 
 def demand_of(scenario: Scenario) -> Demand:
     """The burst's load at the scenario's scale."""
-    own = scenario.workloads["interference"][BURST]
-    return Demand(
-        own["links"],
-        own["superchunk_bytes"],
-        float(own["superchunk_rate_hz"]),
-        scenario.scale,
-        scenario.duration_s or 0.0,
-    )
+    return Demand.of(scenario.workloads["interference"][BURST], scenario.scale, scenario.duration_s or 0.0)
 
 
 def disturber_s(seconds: float) -> float:

@@ -19,7 +19,7 @@ from daq_bench.bench_model.documents.tools.synthetic import Write, WriteSeries
 from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN
 from daq_bench.rig.candidate.facilities import OpenTarget
 from daq_bench.rig.candidate.machine import Machine
-from daq_bench.rig.workloads.shared.site import Said, daqwriter_answer
+from daq_bench.rig.workloads.shared.site import Said, daqwriter_answer, minidaq_options
 
 SLOWEST_BYTES_PER_S = 2e6  # bounds the wait for a set that hardly moves
 DRAIN_S_MAX = 600.0
@@ -44,13 +44,7 @@ class VisitPlan:
 def paced_demand(parameters: dict[str, Any]) -> Demand:
     """The load that every target is offered while latencies are taken."""
     paced = parameters["paced"]
-    return Demand(
-        paced["links"],
-        paced["superchunk_bytes"],
-        float(paced["superchunk_rate_hz"]),
-        paced["share"],
-        float(paced["seconds"]),
-    )
+    return Demand.of(paced, paced["share"], paced["seconds"])
 
 
 def write_arguments(plan: VisitPlan, file: Path) -> list[str]:
@@ -67,20 +61,9 @@ def write_arguments(plan: VisitPlan, file: Path) -> list[str]:
 
 
 def paced_arguments(plan: VisitPlan, file: Path) -> list[str]:
-    parameters, paced = plan.parameters, plan.parameters["paced"]
-    return [
-        "minidaq",
-        f"--target={file}",
-        f"--duration={paced['seconds']:g}",
-        f"--links={paced['links']}",
-        f"--superchunk-bytes={paced['superchunk_bytes']}",
-        f"--superchunk-rate={paced['superchunk_rate_hz']:g}",
-        f"--scale={paced['share']:g}",
-        f"--ring-size={paced['ring_size']}",
-        f"--block-size={parameters['block_size']}",
-        f"--io-depth={parameters['io_depth']}",
-        f"--checksum={paced['checksum']}",
-    ]
+    paced = plan.parameters["paced"]
+    options = minidaq_options({**plan.parameters, **paced}, paced["share"])
+    return ["minidaq", f"--target={file}", f"--duration={paced['seconds']:g}", *options]
 
 
 def visit(plan: VisitPlan, target: OpenTarget, name: str, seed: int) -> dict[str, Any]:

@@ -19,9 +19,9 @@ from daq_bench.rig.base.shell import Completed
 from daq_bench.rig.candidate.load_target import LoadTarget
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared.fio_job import JobFiles
+from daq_bench.rig.workloads.shared.plan import WRITE_BYTES_PER_S_MIN
 from daq_bench.rig.workloads.shared.target_failure import TargetFailedError
 
-SLOWEST_LAYOUT_BYTES_PER_S = 20e6  # bounds the wait: an emulated drive
 Rows = list[tuple[float, float]]  # (end in ms, rate in B/s)
 Span = tuple[float, float, float]  # begin and end in ms since the begin of the run, rate in B/s
 WINDOWS_MAX = 20_000_000  # two months of 250 ms
@@ -47,7 +47,7 @@ def lay_out(jobs: JobFiles, name: str, target: LoadTarget, size_bytes: int) -> N
     `size_bytes` is rounded up to whole MiB."""
     block = 2**20
     size = -(-size_bytes // block) * block
-    timeout_s = 120 + size / SLOWEST_LAYOUT_BYTES_PER_S
+    timeout_s = 120 + size / WRITE_BYTES_PER_S_MIN
     completed = jobs.run("layout", f"layout-{name}", target, {"SIZE_BYTES": size}, timeout_s)
     ended_well(completed, f"laying out {target.path.name} with fio")
 

@@ -16,6 +16,7 @@ from daq_bench.bench_model.profiles.scenarios import Scenario
 # planned with it. A slower drive takes longer; a faster one is written more wherever a step lasts for a time.
 UNIT_BYTES_PER_S = Demand(10, 5568, 166000.0, 1.0, 1.0).real_bytes_per_s
 
+WRITE_BYTES_PER_S_MIN = 20e6  # slower than any drive that one would qualify: bounds the wait
 START_S = 0.6  # until fio or daqwriter writes
 
 

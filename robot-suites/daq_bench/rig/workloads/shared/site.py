@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from daq_bench.bench_model.base.errors import BenchError, InterruptedRunError, in_words
 from daq_bench.bench_model.bundle.files import strict
@@ -106,6 +106,20 @@ class Site:
         finally:
             for name in names:
                 self.target(name).remove()
+
+
+def minidaq_options(own: Mapping[str, Any], scale: float) -> list[str]:
+    """daqwriter's options for the links of a load and for their writer, by the parameters of a workload."""
+    return [
+        f"--links={own['links']}",
+        f"--superchunk-bytes={own['superchunk_bytes']}",
+        f"--superchunk-rate={own['superchunk_rate_hz']:.9g}",
+        f"--scale={scale:.9g}",
+        f"--ring-size={own['ring_size']}",
+        f"--block-size={own['block_size']}",
+        f"--io-depth={own['io_depth']}",
+        f"--checksum={own['checksum']}",
+    ]
 
 
 def counted_bytes(machine: Machine, device: str | None, field: int, since: int | None = 0) -> int | None:

@@ -1,57 +1,88 @@
-"""One point of a scan measured with `daqwriter write`, in the form of a fio point, so that both can share a figure.
-
-The part of the file that is written has been written once before (condition overwrite). daqwriter has no ramp of its own:
-the first `ramp_s` are left out of the throughput and its samples, and are part of latency and CPU time, whose documents say so."""
+"""One point of a scan of sequential writes, with fio or with `daqwriter write`, in one form, so that both can share a figure."""
 
 from __future__ import annotations
 
 import statistics
-from typing import Any
 
+from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.units import binary_label
 from daq_bench.bench_model.documents.results import WriteLatency, WritePoint
-from daq_bench.bench_model.documents.tools.synthetic import WorkingThread, Write, WriteSeries
-from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN
-from daq_bench.rig.workloads.shared.site import Site, unless_failed
-
-SAMPLE_S = 0.25
-RUNTIME_SHARE_MIN = 0.97  # a point that ran for less than this share of its time is masked
-WRITE_BYTES_PER_S_MIN = 20e6  # slower than any drive that one would qualify: bounds the wait
+from daq_bench.bench_model.documents.tools.synthetic import WorkingThread, Write
+from daq_bench.bench_model.workloads.scan import why_masked
+from daq_bench.rig.workloads.shared import fio
+from daq_bench.rig.workloads.shared.scan import FIO, SAMPLE_S, At, Parameters, after_ramp, samples_of
+from daq_bench.rig.workloads.shared.site import Site
 
 
-def version_of(site: Site) -> str:
-    return site.machine.run([site.daqwriter, "--version"], timeout_s=20).check("daqwriter").stdout.strip()
+def measure_write(
+    site: Site, tool: str, file: str, block_bytes: int, own: Parameters, name: str, threads: int = 1
+) -> WritePoint:
+    """Measures a point. `file`: of fio on the target; daqwriter writes one of its own. `name`: of its output, which no other point of the
+    run has."""
+    size = binary_label(block_bytes)
+    if tool == FIO:
+        at = At(site, own, file, f"fio-{name}", f"fio at block size {size}", site.device_written_bytes)
+        part = own["file_size"] // threads // block_bytes * block_bytes
+        values = {"BLOCK_BYTES": block_bytes, "SIZE_BYTES": part, "IO_DEPTH": own["io_depth"]}
+        job = ("block-scan", values, "_bw.1.log") if threads == 1 else ("thread-scan", {**values, "THREADS": threads})
+        output, log, device_bytes = at.with_fio(*job)
+        return parse_point(output, block_bytes, own["seconds_per_point"], log, device_bytes)
+    name = f"daqwriter-write-{name}"
+    at = At(site, own, f"{name}.bin", name, f"daqwriter write at block size {size}", site.device_written_bytes)
+    options = [f"--block-size={block_bytes}", f"--threads={threads}", f"--io-depth={own['io_depth']}"]
+    with site.removed_afterwards(at.file):
+        said, device_bytes = at.with_daqwriter(
+            "write", Write, options, block_bytes * threads, ["--condition=overwrite"]
+        )
+    return write_point(said, own["seconds_per_point"], own["ramp_s"], device_bytes)
 
 
-def measure_write(site: Site, block_bytes: int, threads: int, parameters: dict[str, Any], name: str) -> WritePoint:
-    """Writes for `ramp_s` + `seconds_per_point` s. Raises BenchError when daqwriter itself breaks."""
-    seconds, ramp_s = parameters["seconds_per_point"], parameters["ramp_s"]
-    span = parameters["file_size"] // (block_bytes * threads) * block_bytes * threads
-    target = f"{name}.bin"
-    options = [
-        *site.daqwriter_target(target),
-        f"--block-size={block_bytes}",
-        f"--threads={threads}",
-        f"--io-depth={parameters['io_depth']}",
-        f"--duration={seconds + ramp_s:g}",
-        f"--span={span}",
-        "--condition=overwrite",
-        f"--interval={SAMPLE_S:g}",
-    ]
-    before = site.device_written_bytes()
-    with site.removed_afterwards(target):
-        timeout_s = 60 + 5 * (seconds + ramp_s) + span / WRITE_BYTES_PER_S_MIN
-        said = site.run_daqwriter("write", options, name, Write, timeout_s)
-    unless_failed(said, f"daqwriter write at block size {binary_label(block_bytes)}")
-    return write_point(said, seconds, ramp_s, site.device_written_bytes(since=before))
+def parse_point(
+    output: str, block_bytes: int, seconds: float, bandwidth_log: str, device_bytes: int | None
+) -> WritePoint:
+    """A point from fio's JSON and its bandwidth log. Raises BenchError for fio's errors and for no writes."""
+    what = f"block size {block_bytes} B"
+    with fio.readable(what):
+        job = fio.document_of(output, what)["jobs"][0]
+        write = {name: fio.number(job["write"], name) for name in ("io_bytes", "runtime", "bw_bytes", "iops")}
+        if job["error"] or not write["io_bytes"]:
+            raise BenchError(f"fio at {what} ended with error {str(job['error'])[:40]} after {write['io_bytes']} B")
+        latency, percentiles = job["write"]["lat_ns"], fio.percentiles_us(job["write"]["lat_ns"])
+        runtime_s = write["runtime"] / 1000
+        reason = why_masked(runtime_s, seconds, "fio says it wrote", write["io_bytes"], device_bytes)
+        threads = int(job.get("job options", {}).get("numjobs", 0))
+        return WritePoint(
+            block_bytes=block_bytes,
+            throughput_bytes_per_s=float(write["bw_bytes"]),
+            iops=float(write["iops"]),
+            bytes_written=fio.whole(job["write"], "io_bytes"),
+            runtime_s=runtime_s,
+            throughput_bytes_per_s_samples=fio.bandwidth_samples(
+                bandwidth_log, SAMPLE_S * 1000, write["runtime"], write["io_bytes"], threads
+            ),
+            latency_us=WriteLatency(
+                p50=percentiles[50.0],
+                p99=percentiles[99.0],
+                p99_9=percentiles[99.9],
+                max=fio.number(latency, "max") / 1000,
+                mean=fio.number(latency, "mean") / 1000,
+            ),
+            cpu_user_percent=float(fio.number(job, "usr_cpu")),
+            cpu_system_percent=float(fio.number(job, "sys_cpu")),
+            device_bytes_written=device_bytes,
+            admissible=reason is None,
+            reason=reason,
+        )
 
 
 def write_point(said: Write, seconds: float, ramp_s: float, device_bytes: int | None) -> WritePoint:
     """Returns a point from daqwriter's answer. `device_bytes` includes the preparation's writing: the span, once."""
-    samples, written, runtime_s = _after_ramp(said.series, ramp_s)
+    intervals = after_ramp(said.series.t_s, said.series.written_bytes, ramp_s)
+    written = sum(count for _, _, count in intervals)
+    runtime_s = intervals[-1][1] - intervals[0][0] if intervals else 0.0
     block_bytes = said.parameters.block_bytes
     expected = said.written_bytes + said.parameters.span_bytes
-    reason = why_masked("daqwriter", runtime_s, seconds, expected, device_bytes)
+    reason = why_masked(runtime_s, seconds, "daqwriter says it wrote", expected, device_bytes)
     latency = said.latency_us
     shares = [_percent_of_time(thread) for thread in said.threads]
     return WritePoint(
@@ -60,7 +91,7 @@ def write_point(said: Write, seconds: float, ramp_s: float, device_bytes: int | 
         iops=written / runtime_s / block_bytes if runtime_s else 0.0,
         bytes_written=said.written_bytes,
         runtime_s=runtime_s,
-        throughput_bytes_per_s_samples=samples,
+        throughput_bytes_per_s_samples=samples_of(intervals),
         latency_us=WriteLatency(latency.p50, latency.p99, latency.p99_9, latency.max, latency.mean),
         cpu_user_percent=statistics.fmean(user for user, _ in shares),
         cpu_system_percent=statistics.fmean(system for _, system in shares),
@@ -70,34 +101,8 @@ def write_point(said: Write, seconds: float, ramp_s: float, device_bytes: int | 
     )
 
 
-def why_masked(tool: str, runtime_s: float, seconds: float, said_bytes: float, device_bytes: int | None) -> str | None:
-    """Why a point of a scan does not count; None when it does."""
-    if runtime_s < RUNTIME_SHARE_MIN * seconds:
-        return f"ran for {runtime_s:.2f} s of {seconds:g} s"
-    if device_bytes is not None and device_bytes < DEVICE_SHARE_MIN * said_bytes:
-        return f"the device counted {device_bytes} B of the {said_bytes} B that {tool} says it wrote"
-    return None
-
-
 def _percent_of_time(thread: WorkingThread) -> tuple[float, float]:
     """User and system CPU time of a thread in percent of the time that it ran."""
     if not thread.end_s:
         return 0.0, 0.0
     return 100 * thread.user_s / thread.end_s, 100 * thread.system_s / thread.end_s
-
-
-def _after_ramp(series: WriteSeries, ramp_s: float) -> tuple[list[float], int, float]:
-    """(samples in B/s, bytes, s) of the intervals that begin after the ramp; a last interval of under half the usual
-    length, which is the drain, counts for the mean and is no sample."""
-    samples: list[float] = []
-    total, since, start = 0, 0.0, None
-    for end, written in zip(series.t_s, series.written_bytes, strict=True):
-        begin, since = since, end
-        # The clock trembles: an interval that begins a little before the ramp's end is taken whole.
-        if begin < ramp_s - SAMPLE_S / 2:
-            continue
-        start = begin if start is None else start
-        total += written
-        if end - begin >= SAMPLE_S / 2:
-            samples.append(written / (end - begin))
-    return samples, total, since - start if start is not None else 0.0

@@ -12,6 +12,7 @@ from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
+from daq_bench.bench_model.workloads.model import RUNTIME_MIN
 from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN
 from daq_bench.bench_model.workloads.preconditioning import PRECONDITIONED
 from daq_bench.bench_model.workloads.steady_state.rounds import RULE, WINDOW_ROUNDS, Window, steady_window, why_not
@@ -26,7 +27,6 @@ from daq_bench.rig.workloads.shared.fio import direction, ended_well, jobs_of, v
 from daq_bench.rig.workloads.shared.fio_job import JobFiles
 from daq_bench.rig.workloads.shared.plan import Ground, Step
 from daq_bench.rig.workloads.shared.site import WRITTEN_SECTORS, counted_bytes
-from daq_bench.rig.workloads.shared.write_point import RUNTIME_SHARE_MIN
 from daq_bench.rig.workloads.steady_state.tests import Test, round_file, round_values, shortcomings, tests_of, untracked
 
 NAME = "steady_state"
@@ -288,7 +288,7 @@ def _point(
     reason = None
     if not sides:
         reason = "no operation was completed"
-    elif runtime_s < RUNTIME_SHARE_MIN * seconds:
+    elif runtime_s < RUNTIME_MIN * seconds:
         reason = f"ran for {runtime_s:.2f} s of {seconds:g} s"
     return {
         "name": name,

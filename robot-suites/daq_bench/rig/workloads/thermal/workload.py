@@ -57,8 +57,7 @@ def plan(scenario: Scenario, ground: Ground) -> list[Step]:
 def demand_of(scenario: Scenario) -> Demand:
     """The record whose loss is computed."""
     record = scenario.workloads[NAME]["record"]
-    size, rate = record["superchunk_bytes"], float(record["superchunk_rate_hz"])
-    return Demand(record["links"], size, rate, scenario.scale, float(record["duration_s"]))
+    return Demand.of(record, scenario.scale, record["duration_s"])
 
 
 def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
