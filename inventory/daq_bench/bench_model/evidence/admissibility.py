@@ -23,6 +23,7 @@ from daq_bench.bench_model.evidence.counted_load import miscounted
 from daq_bench.bench_model.evidence.coverage import gaps
 from daq_bench.bench_model.evidence.demanded_load import contradictions, less_than_demanded, unstated
 from daq_bench.bench_model.evidence.soundness import ACCOUNT, SENSORS, Sound
+from daq_bench.bench_model.profiles.candidates import RAW_DEVICE
 from daq_bench.bench_model.profiles.requirements import Conditions
 from daq_bench.bench_model.workloads.plan import FAILS, INVALIDATES
 
@@ -120,6 +121,8 @@ def shortfalls(run: Run, conditions: Conditions) -> Iterator[Shortfall]:
 def _scaled_down(run: Run, conditions: Conditions) -> Iterator[Finding]:
     for one in shortfalls(run, conditions):
         yield Finding(one.text, one.invalidates, ("run.json",))
+    if run.target.kind == RAW_DEVICE and run.target.device is None:
+        yield Finding("The raw drive that was loaded is not described", True, ("run.json",))
 
 
 def _load(sound: Sound, conditions: Conditions) -> Iterator[Finding]:

@@ -14,9 +14,7 @@ from daq_bench.bench_model.documents.struct import Amount, Closed, Ordinal, Posi
 from daq_bench.bench_model.documents.struct import Count as Whole
 from daq_bench.bench_model.statistics.plateau import find_plateau, is_large
 from daq_bench.bench_model.workloads.model import RUNTIME_MIN, Count, Model, stated
-from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows
-
-SAMPLES_SHARE_MIN = 0.9  # [P] of the windows that a point's time holds: a tool's first or last one may be cut short
+from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows, sampled
 
 
 class LargeRepetition(Closed, frozen=True):
@@ -100,8 +98,9 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
         yield from rows(
             f"{scan['tool']}: block size", plan.parameters["block_sizes"], column(points, "block_bytes"), binary_label
         )
-        yield from counting(f"{scan['tool']}: block size", ((binary_label(one["block_bytes"]), one) for one in points))
-        yield from _sampled(f"{scan['tool']}: block size", scan, points)
+        named = [(binary_label(one["block_bytes"]), one) for one in points]
+        yield from counting(f"{scan['tool']}: block size", named)
+        yield from sampled(f"{scan['tool']}: block size", scan["sample_s"], named)
         yield from _confirmed(plan, f"{scan['tool']}: block size", points)
         plateau = find_plateau(
             [(one["block_bytes"], one["throughput_bytes_per_s"]) for one in points if one["admissible"]]
@@ -127,7 +126,7 @@ def _large_blocks(plan: Plan, scan: Document) -> Iterator[Problem]:
         short = [name for name, one in entries if one["runtime_s"] < RUNTIME_MIN * asked["seconds_per_repetition"]]
         yield from (f"{what} {name} lasted too short" for name in short)
     yield from counting(what, entries)
-    yield from _sampled(what, scan, found)
+    yield from sampled(what, scan["sample_s"], entries)
     yield from _confirmed(plan, what, found)
 
 
@@ -136,15 +135,6 @@ def _confirmed(plan: Plan, what: str, points: Iterable[Document]) -> Iterator[Pr
     for one in points:
         if plan.capacity_bytes is not None and one["admissible"] and one["device_bytes_written"] is None:
             yield f"{what} {binary_label(one['block_bytes'])}: no counter of the device confirms its bytes"
-
-
-def _sampled(what: str, scan: Document, points: Iterable[Document]) -> Iterator[Problem]:
-    """Each point that counts has a sample of each window of its time."""
-    for one in points:
-        planned = one["runtime_s"] / scan["sample_s"]
-        if one["admissible"] and len(one["throughput_bytes_per_s_samples"]) < SAMPLES_SHARE_MIN * planned - 1:
-            found = len(one["throughput_bytes_per_s_samples"])
-            yield f"{what} {binary_label(one['block_bytes'])} has {found} samples of {planned:.0f}"
 
 
 def _times(plan: Plan, metric: str) -> int:

@@ -30,6 +30,7 @@ OF_STATUS = {
     "incomplete": (FAILS, "the data are not all there"),
     "interrupted": (INVALIDATES, "somebody interrupted it"),
 }
+SAMPLES_SHARE_MIN = 0.9  # [P] of the windows that a point's time holds: a tool's first or last one may be cut short
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,14 @@ def counting(what: str, entries: Iterable[tuple[str, Document]]) -> Iterator[Pro
         yield f"{what} {name} does not count: {row['reason']}"
     if len(found) > 1 and len(refused) == len(found):
         yield f"not one {what} counts: {len(found)} of {len(found)} were refused", EMPTY
+
+
+def sampled(what: str, sample_s: float, entries: Iterable[tuple[str, Document]]) -> Iterator[Problem]:
+    """Each row that counts has a sample of each window of its time."""
+    for name, row in entries:
+        found, planned = len(row["throughput_bytes_per_s_samples"]), row["runtime_s"] / sample_s
+        if row["admissible"] and found < SAMPLES_SHARE_MIN * planned - 1:
+            yield f"{what} {name} has {found} samples of {planned:.0f}"
 
 
 def confirmed(what: str, entries: Iterable[tuple[str, Document]]) -> Iterator[Problem]:

@@ -75,6 +75,7 @@ NOTHING_RESTS_ON: tuple[str, ...] = (
     "results/block_scan.json:*large_blocks.repetitions[].throughput_bytes_per_s_samples[]",  # one window of many may be missing
     "results/thread_scan.json:*points[].throughput_bytes_per_s_samples[]",  # the same of a point that decides
     "run.json:target.drives[].serial",  # identity's checks hold it, where the inventory declares one
+    "results/lan.json:ports[].operstate",  # the load that went through the port says that it was up
     "run.json:further_targets*",
     "run.json:state_reason",  # of a finished run
     "run.json:demand.nominal_bytes_per_s",
@@ -83,7 +84,7 @@ NOTHING_RESTS_ON: tuple[str, ...] = (
     "*:*engine_note",
     "*:*hottest_sensor*",
     "results/drive_temperature.json:device",
-    "*:*large_blocks.throughput_bytes_per_s_samples",  # of the scan's lowest point: drawn beside the repetitions that decide
+    "*:*large_blocks.throughput_bytes_per_s_samples*",  # of the scan's lowest point: drawn beside the repetitions that decide
     "*:*memory_locked",
     "*:*preallocate",
     "*:*parameters.filesystem",

@@ -36,6 +36,8 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
     ):
         yield from rows(f"at the {name}, drive", drives, column(health, "id"))
     for step in steps:
+        if step["admissible"] and step["counted_bytes"] is None:
+            yield f"step {step['number']} counts, and the drives' own count of its bytes is missing"
         yield from rows(f"after step {step['number']}, drive", drives, column(step["health"], "id"))
     if steps:
         yield from follows("the drives' state at the end", document["at_end"], steps[-1]["health"])
