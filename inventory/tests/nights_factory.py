@@ -111,7 +111,14 @@ def _setting(name: str, value: str) -> dict[str, str]:
 
 
 def _run(plan: NightPlan) -> dict[str, Any]:
-    drive = {"name": "nvme0n1", "model": "Model X", "serial": "S1", "firmware": plan.firmware, "pcie_link": "Gen5 x4"}
+    drive = {
+        "name": "nvme0n1",
+        "model": "Model X",
+        "serial": "S1",
+        "firmware": plan.firmware,
+        "pcie_link": "Gen5 x4",
+        "size_bytes": 3_840_755_982_336,
+    }
     return {
         "schema_version": 1,
         "run_id": plan.run_id,

@@ -86,7 +86,7 @@ def test_a_clone_gets_what_git_does_not_hold_and_again_what_is_missing_or_older(
     assert (generated(), generated()) == (said, "")
     assert schema.read_text(encoding="utf-8") == dict(schemas())["run.schema.json"]
     assert {file.name for file in board.glob("*.json")} == {
-        f"daq-bench-{name}.json" for name in ("compare", "drives", "fleet", "live")
+        f"daq-bench-{name}.json" for name in ("compare", "drive-history", "drives", "fleet", "live")
     }
     alerts = board / "alerting" / "daq-bench.json"
     for file in (schema, alerts):

@@ -66,10 +66,6 @@ class TargetOfRun(Closed, frozen=True):
     path: str = ""
     device: Drive | None = None
 
-    def __post_init__(self) -> None:
-        if self.device and self.device.size_bytes is None:
-            raise ValueError("the device beneath the target has no capacity, and each has one")
-
     @property
     def devices(self) -> list[Drive]:
         """An array first, then its drives; a single drive stands in both places."""

@@ -56,7 +56,7 @@ def _counted(entry: Document) -> int | None:
 def _asked_of_pass(parameters: Document, one: Document) -> int:
     """Whole blocks of the span, of the share of the room, or of the capacity."""
     block = parameters["block_size"]
-    asked = parameters.get("span_size", int(one["capacity_bytes"] * parameters.get("free_share", 1)))
+    asked = parameters.get("span_size", int(one["capacity_bytes"] * float(parameters.get("free_share", 1))))
     return int(asked) // int(block) * int(block)
 
 
@@ -67,7 +67,7 @@ def _analysis(plan: Plan, document: Document, found: Document) -> Iterator[Probl
 def _pass(asked: Asked, around: Document) -> float:
     """Bytes that one pass writes: all that the target had when it began, or the part of it that was asked for."""
     part = asked.own.get("span_size")
-    return float(around["capacity_bytes"] * asked.own.get("free_share", 1)) if part is None else float(part)
+    return float(around["capacity_bytes"] * float(asked.own.get("free_share", 1))) if part is None else float(part)
 
 
 MODEL = Model(
