@@ -277,7 +277,8 @@ TEST_F(HeldBackDriveTest, OneSignalEndsItWithinItsBound) {
 }
 
 TEST_F(HeldBackDriveTest, ADriveThatIsSlowIsNotSilent) {
-  // 37 MB take 10 s, longer than the limit; eight reads of 1 MiB that wait for each other take 2.3 s, however busy the machine is.
+  // 37 MB take 10 s, longer than the limit; eight reads of 1 MiB that wait for each other take 2.3 s, however
+  // busy the machine is.
   const auto document = verify(3'700'000, {"--stall-limit", "8"}, {}, 120);
   EXPECT_EQ(exit_code, 0) << said;
   EXPECT_EQ(document["status"], "intact");
