@@ -44,7 +44,11 @@ def test_two_drives_are_counted_each_with_all_its_paths(tree: Path, clock: Clock
 def test_each_controllers_sensor_names_its_drive(tree: Path) -> None:
     _, points = sample(Temperature(1.0, tree))
     found = sorted((dict(p.tags)["device"], dict(p.tags)["sensor"], p.fields["temperature_degc"]) for p in points)
-    assert found == [("nvme10n1", "hwmon0/temp1", 40.0), ("nvme10n1", "hwmon1/temp1", 41.0), ("nvme11n1", "hwmon10/temp1", 40.0)]
+    assert found == [
+        ("nvme10n1", "hwmon0/temp1", 40.0),
+        ("nvme10n1", "hwmon1/temp1", 41.0),
+        ("nvme11n1", "hwmon10/temp1", 40.0),
+    ]
 
 
 def test_smart_asks_each_drive_once_and_no_path(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +56,10 @@ def test_smart_asks_each_drive_once_and_no_path(tree: Path, tmp_path: Path, monk
     monkeypatch.setenv("PATH", fake_program(tmp_path / "bin", "smartctl", f"echo $* >>{said}; exit 2\n"))
     with contextlib.suppress(OSError, Unsupported):
         Smart(10.0, tree).read()
-    assert {line.split("/dev/")[-1] for line in said.read_text().splitlines() if "/dev/" in line} == {"nvme10n1", "nvme11n1"}
+    assert {line.split("/dev/")[-1] for line in said.read_text().splitlines() if "/dev/" in line} == {
+        "nvme10n1",
+        "nvme11n1",
+    }
 
 
 def test_the_second_controllers_link_and_interrupts_go_by_its_path(tree: Path) -> None:

@@ -331,7 +331,10 @@ def main() -> None:
         target, records = describe_failed(path, error, sysfs_root, listed)
         drives = drives_of(target["device"])
     drives = [
-        {**placed(drive, os.path.join(sysfs_root, "block", drive["name"]), sysfs_root), "queues": request_queues(drive["name"], sysfs_root)}
+        {
+            **placed(drive, os.path.join(sysfs_root, "block", drive["name"]), sysfs_root),
+            "queues": request_queues(drive["name"], sysfs_root),
+        }
         for drive in drives
     ]
     module.exit_json(changed=False, target=target, records=records, drives=drives, block_devices=rows)

@@ -27,7 +27,7 @@ def text_in(directory: str, name: str) -> str:
 
 
 def pci_directories(directory: str) -> list[str]:
-    """Return the PCI devices from a device's own up to its root port; of an NVMe drive of several paths, by its first controller."""
+    """Return the PCI devices from a device's own up to its root port; an NVMe drive of several paths has its first controller's."""
     for start in (directory, os.path.join(directory, "device"), *controllers(directory)):
         path, found = os.path.realpath(start), []
         while len(path) > 1:

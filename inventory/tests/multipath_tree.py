@@ -68,5 +68,8 @@ def _disk(folder: Path, device: Path, wwid: str, hidden: int) -> None:
 def diskstats(writes: dict[str, int]) -> str:
     """/proc/diskstats in which each path has written so many sectors and the drives nothing."""
     names = [name for drive, _, paths in DRIVES for name in (drive, *(one[0] for one in paths))]
-    rows = [f"   0       0 {name} 0 0 0 0 {writes.get(name, 0)} 0 {writes.get(name, 0)} 9 0 9 9 0 0 0 0 0 0" for name in names]
+    rows = [
+        f"   0       0 {name} 0 0 0 0 {writes.get(name, 0)} 0 {writes.get(name, 0)} 9 0 9 9 0 0 0 0 0 0"
+        for name in names
+    ]
     return "\n".join(rows) + "\n"
