@@ -44,7 +44,7 @@ MET = {
     "tlp": "the bench stops it while the CPUs are tuned, and starts it again",
     "power-profiles-daemon": "the bench stops it while the CPUs are tuned, and starts it again",
     "irqbalance": "the bench stops it where tuning binds interrupts, and starts it again",
-    "firewalld": "the bench comes in by SSH alone; network workloads need the ports of their peers open",
+    "firewalld": "the bench comes in by SSH alone; before a network workload it tries the ports, and says which to open",
 }
 
 

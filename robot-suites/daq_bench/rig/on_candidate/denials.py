@@ -1,8 +1,8 @@
 """SELinux's denials that concern the bench, from the audit log and the kernel's: `denials.py {since_s, names, folders}` as JSON.
 
 Prints {result: {denied, unread}}. `denied` has one line for each kind of denial, with its number; `unread` is why no log could be read. A
-denial is the bench's by the process (`names`; Python as a service) or by a path below `folders`. One that was not enforced is none. Reads
-the ends of the logs only."""
+denial is the bench's by the process (`names`; Python as a service) or by a path below `folders`. One that was not enforced does not
+count. Reads the ends of the logs only."""
 
 from __future__ import annotations
 
