@@ -260,8 +260,8 @@ TEST_F(InterlockTest, FindsTheNumaNodeAboveTheDriveAndBelowRaid) {
   EXPECT_EQ(device_numa_node(kDrive, paths), std::nullopt);
 }
 
-// As a server shows it (a listing of /sys/block in a sosreport: the drive nvme10n1 hangs on nvme-subsys10, and
-// its path nvme10c65n1 on the controller nvme6), with the second port of a dual-port drive on nvme7.
+// As a server shows it (a listing of /sys/block in a sosreport: the drive nvme10n1 hangs on nvme-subsys10,
+// and its path nvme10c65n1 on the controller nvme6), with the second port of a dual-port drive on nvme7.
 class MultipathTest : public InterlockTest {
  protected:
   MultipathTest() {
