@@ -74,7 +74,7 @@ import stat
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.bench_pci import placed
+from ansible.module_utils.bench_pci import placed, request_queues
 
 LSBLK_COLUMNS = "KNAME,PATH,TYPE,SIZE,MODEL,SERIAL,REV,WWN,ROTA,TRAN,FSTYPE,MOUNTPOINT"
 
@@ -330,7 +330,13 @@ def main() -> None:
             module.fail_json(msg=f"target: {error}")
         target, records = describe_failed(path, error, sysfs_root, listed)
         drives = drives_of(target["device"])
-    drives = [placed(drive, os.path.join(sysfs_root, "block", drive["name"]), sysfs_root) for drive in drives]
+    drives = [
+        {
+            **placed(drive, os.path.join(sysfs_root, "block", drive["name"]), sysfs_root),
+            "queues": request_queues(drive["name"], sysfs_root),
+        }
+        for drive in drives
+    ]
     module.exit_json(changed=False, target=target, records=records, drives=drives, block_devices=rows)
 
 

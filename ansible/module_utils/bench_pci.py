@@ -27,12 +27,8 @@ def text_in(directory: str, name: str) -> str:
 
 
 def pci_directories(directory: str) -> list[str]:
-    """Return the PCI devices from a device's own up to its root port.
-
-    An NVMe drive of several paths has a block device that hangs below no controller: its first controller is taken.
-    """
-    controllers = sorted(glob.glob(os.path.join(directory, "device", "nvme[0-9]*")))
-    for start in (directory, os.path.join(directory, "device"), *controllers[:1]):
+    """Return the PCI devices from a device's own up to its root port; an NVMe drive of several paths has its first controller's."""
+    for start in (directory, os.path.join(directory, "device"), *controllers(directory)):
         path, found = os.path.realpath(start), []
         while len(path) > 1:
             if ADDRESS.fullmatch(os.path.basename(path)):
@@ -41,6 +37,18 @@ def pci_directories(directory: str) -> list[str]:
         if found:
             return found
     return []
+
+
+def controllers(directory: str) -> list[str]:
+    """Return the controllers of an NVMe drive of several paths, whose block device hangs below none; else nothing."""
+    return [path for path in sorted(glob.glob(os.path.join(directory, "device", "nvme[0-9]*"))) if os.path.islink(path)]
+
+
+def request_queues(name: str, sysfs_root: str) -> list[str]:
+    """Return the block devices whose queues hold a drive's requests: of an NVMe drive of several paths, the paths (nvme0c1n1)."""
+    head = re.fullmatch(r"(nvme\d+)(n\d+)", name)
+    paths = glob.glob(os.path.join(sysfs_root, "block", f"{head[1]}c[0-9]*{head[2]}")) if head else []
+    return sorted(map(os.path.basename, paths)) or [name]
 
 
 def interrupts(directory: str) -> list[int]:
@@ -85,10 +93,13 @@ def describe_pci(directory: str) -> dict[str, Any] | None:
     path = pci_directories(directory)
     if not path:
         return None
+    # The interrupts of a drive's further controllers on the same node go to the same CPUs.
+    others = {steps[0] for steps in map(pci_directories, controllers(directory)) if steps} - {path[0]}
+    near = [path[0], *(other for other in sorted(others) if node_of(other) == node_of(path[0]))]
     return {
         "address": os.path.basename(path[0]),
         "numa_node": node_of(path[0]),
-        "interrupts": interrupts(path[0]),
+        "interrupts": sorted(number for function in near for number in interrupts(function)),
         "links": [describe_link(step) for step in path],
     }
 

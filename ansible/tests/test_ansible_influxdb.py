@@ -183,7 +183,9 @@ def test_a_server_is_set_up_once_with_users_of_least_rights_and_removed(server: 
     restored = server.run("restore")
     assert restored.code == 0, restored.output
     assert "stays (influxdb_remove_data: true removes it)" in restored.text
-    left = "ls /etc/systemd/system/daq-bench-influxdb.service /etc/daq-bench-influxdb /usr/local/lib/daq-bench/influxd"
+    left = (
+        "ls /etc/systemd/system/daq-bench-influxdb.service /etc/daq-bench-influxdb /usr/local/libexec/daq-bench/influxd"
+    )
     assert server.host.ssh(left).stdout == ""
     assert server.host.ssh("ls /var/lib/daq-bench-influxdb").stdout.split() == ["data", "meta", "wal"]
     assert server.run("restore", influxdb_remove_data=True).code == 0

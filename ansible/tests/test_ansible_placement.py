@@ -375,6 +375,24 @@ def test_a_drive_of_several_paths_is_placed_by_its_controller(tmp_path: Path) ->
     (head / "nvme0n1/device").symlink_to(head)
     drive = bench_pci.placed({"name": "nvme0n1", "numa_node": None}, str(head / "nvme0n1"), str(tmp_path))
     assert (drive["numa_node"], drive["pci"]["address"]) == (1, "0000:40:00.0")
+    # The interrupts of a second port go to the same CPUs, unless it is on another node.
+    for function, node, interrupt in (("0000:50:00.0", "1", "55"), ("0000:60:00.0", "0", "66")):
+        port = tmp_path / "devices/pci0000:3f" / function
+        (port / "msi_irqs").mkdir(parents=True)
+        (port / "msi_irqs" / interrupt).touch()
+        (port / "numa_node").write_text(f"{node}\n")
+        (port / f"nvme/nvme{interrupt}").mkdir(parents=True)
+        (head / f"nvme{interrupt}").symlink_to(port / f"nvme/nvme{interrupt}")
+    drive = bench_pci.placed({"name": "nvme0n1", "numa_node": None}, str(head / "nvme0n1"), str(tmp_path))
+    assert drive["pci"]["interrupts"] == [9, 36, 55, 101]
+
+
+def test_a_multipath_drives_requests_wait_in_its_paths_queues(tmp_path: Path) -> None:
+    """The head has no scheduler; nvme1n1, nvme10n1 and another namespace are other drives."""
+    for name in ("nvme1n1", "nvme10n1", "nvme10c65n1", "nvme10c66n1", "nvme10c65n11", "nvme1c0n2", "sda"):
+        (tmp_path / "block" / name).mkdir(parents=True)
+    found = {name: bench_pci.request_queues(name, str(tmp_path)) for name in ("nvme10n1", "nvme1n1", "sda", "md0")}
+    assert found == {"nvme10n1": ["nvme10c65n1", "nvme10c66n1"], "nvme1n1": ["nvme1n1"], "sda": ["sda"], "md0": ["md0"]}
 
 
 @pytest.mark.parametrize(

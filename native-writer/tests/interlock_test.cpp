@@ -260,6 +260,69 @@ TEST_F(InterlockTest, FindsTheNumaNodeAboveTheDriveAndBelowRaid) {
   EXPECT_EQ(device_numa_node(kDrive, paths), std::nullopt);
 }
 
+// As a server shows it (a listing of /sys/block in a sosreport: the drive nvme10n1 hangs on nvme-subsys10,
+// and its path nvme10c65n1 on the controller nvme6), with the second port of a dual-port drive on nvme7.
+class MultipathTest : public InterlockTest {
+ protected:
+  MultipathTest() {
+    const std::string subsystem = paths.sys + "/devices/virtual/nvme-subsystem/nvme-subsys10";
+    write_text(subsystem + "/serial", "S10\n");
+    write_text(subsystem + "/nvme10n1/dev", "259:7\n");
+    write_text(subsystem + "/nvme10n1/wwid", "eui.0010\n");
+    write_text(subsystem + "/nvme10n1/size", "8\n");
+    fs::create_directory_symlink(subsystem, subsystem + "/nvme10n1/device");
+    fs::create_directory_symlink(subsystem + "/nvme10n1", paths.sys + "/dev/block/259:7");
+    fs::create_directory_symlink(subsystem + "/nvme10n1", paths.sys + "/class/block/nvme10n1");
+    port(subsystem, "nvme6", "nvme10c65n1", "0000:b7:00.0");
+    port(subsystem, "nvme7", "nvme10c66n1", "0000:b8:00.0");
+    consent.allow_serial = "S10";
+  }
+  void port(const std::string& subsystem, const std::string& controller, const std::string& path,
+            const std::string& function) const {
+    const std::string at = paths.sys + "/devices/pci0000:ae/" + function + "/nvme/" + controller;
+    write_text(paths.sys + "/devices/pci0000:ae/" + function + "/numa_node", "1\n");
+    write_text(at + "/serial", "S10\n");
+    write_text(at + "/" + path + "/hidden", "1\n");
+    write_text(at + "/" + path + "/wwid", "eui.0010\n");
+    write_text(at + "/" + path + "/size", "8\n");
+    fs::create_directory_symlink(at, at + "/" + path + "/device");
+    fs::create_directory_symlink(at, subsystem + "/" + controller);
+    fs::create_directory_symlink(at + "/" + path, paths.sys + "/class/block/" + path);
+  }
+  static constexpr DeviceNumber kHead{259, 7};
+};
+
+TEST_F(MultipathTest, TwoPathsAreOneDrive) {
+  const DeviceFacts f = read_device_facts(kHead, paths);
+  EXPECT_EQ(f.serial, "S10");
+  EXPECT_FALSE(f.shared_serial);
+  EXPECT_TRUE(f.twins.empty());
+  EXPECT_EQ(f.numbers, std::set<std::string>{"259:7"});
+  EXPECT_EQ(refusal(f), "(allowed)");
+  EXPECT_EQ(device_numa_node(kHead, paths), 1);
+}
+
+TEST_F(MultipathTest, ASecondNamespaceIsNoPath) {
+  const std::string subsystem = paths.sys + "/devices/virtual/nvme-subsystem/nvme-subsys10";
+  write_text(subsystem + "/nvme10n2/size", "8\n");
+  expect_refusal(read_device_facts(kHead, paths), "give nvme10n1's WWN");
+}
+
+TEST_F(MultipathTest, TheDriveOfTheSystemIsRefusedAsEver) {
+  mounts("259:7 / / rw - xfs /dev/nvme10n1 rw");
+  expect_refusal(read_device_facts(kHead, paths), "running system");
+}
+
+// Native multipath off: each port is a block device of its own, over which dm-multipath may lie.
+TEST_F(InterlockTest, RefusesOnePathOfADriveThatDmMultipathHolds) {
+  disk("nvme1n1", "259:1");
+  write_text(at("nvme1n1/device/serial"), "S123\n");
+  write_text(at("nvme1n1/wwid"), "eui.0011\n");
+  EXPECT_EQ(facts().twins, std::vector<std::string>{"/dev/nvme1n1"});
+  fs::create_directories(at("nvme1n1/holders/dm-0"));
+  expect_refusal(facts(), "in use by dm-0");
+}
+
 TEST(MemoryBacked, RefusesWhatSaysNothingAboutADrive) {
   EXPECT_TRUE(memory_backed_refusal(TMPFS_MAGIC, ""));
   EXPECT_TRUE(memory_backed_refusal(RAMFS_MAGIC, ""));

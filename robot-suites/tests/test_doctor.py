@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -111,10 +112,13 @@ def test_a_machine_that_is_still_tuned_is_said_and_does_not_count_as_missing(
     )
 
 
-def answering(here: LocalMachine, monkeypatch: pytest.MonkeyPatch, **says: object) -> dict[str, Finding]:
-    """What doctor makes of a candidate's account that says something else than this machine's."""
+def answering(
+    here: LocalMachine, monkeypatch: pytest.MonkeyPatch, denied: Sequence[str] = (), unread: str = "", **says: object
+) -> dict[str, Finding]:
+    """What doctor makes of a candidate's accounts that say something else than this machine's."""
+    denials = {"denied": list(denied), "unread": unread}
     account = {"clock_s": time.time(), "selinux": "", "active": [], "free_bytes": {}, "left": [], "held": "", **says}
-    monkeypatch.setattr(here, "call", lambda *_, **__: account)
+    monkeypatch.setattr(here, "call", lambda program, *_, **__: denials if program == "denials" else account)
     return found_on(here)
 
 
@@ -132,9 +136,19 @@ def test_what_the_operator_should_know_of_the_system_is_said(
     here: LocalMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = answering(here, monkeypatch, selinux="enforcing", active=["tuned", "firewalld"])
-    assert found["SELinux"].ok and "`ausearch -m avc -ts recent`" in found["SELinux"].found
+    assert found["SELinux"].ok and found["SELinux"].found == "enforcing"
     assert "starts it again" in found["tuned"].found
     assert found["firewalld"].ok
+
+
+def test_denials_of_the_bench_are_missing_with_their_remedy(
+    here: LocalMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = answering(here, monkeypatch, denied=["fio was denied execute on x\x1b[2J"], selinux="enforcing")["SELinux"]
+    assert found.found == "enforcing; denied since yesterday: fio was denied execute on x\\x1b[2J"
+    assert found.remedy.startswith("`restorecon -RFv /") and "audit2why" in found.remedy
+    unread = answering(here, monkeypatch, unread="no log", selinux="permissive")["SELinux"]
+    assert unread.ok and unread.found == "permissive; its denials are not known: no log"
 
 
 @pytest.mark.parametrize("says", [{"clock_s": "now"}, {"free_bytes": {"/": -1.5}}, {"held": None}, {"more": 1}])

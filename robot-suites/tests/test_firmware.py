@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from multipath_tree import unpack_multipath
 
 from daq_bench.bench_model.evidence.soundness import fault_of
 from daq_bench.rig.candidate.machine import LocalMachine
@@ -63,6 +64,12 @@ def test_every_part_tells_its_firmware(tmp_path: Path, monkeypatch: pytest.Monke
         ("bmc", "system"): ("2.07 0x01 0x00 0x1f 0x05", "ipmitool"),
     }
     assert ("bmc", "system") not in told(tmp_path / "root", with_bmc=False)
+
+
+def test_a_drive_of_two_paths_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools(tmp_path / "bin", monkeypatch, smartctl="exit 2\n")
+    found = told(unpack_multipath(tmp_path / "root"), with_bmc=False)
+    assert found == {("drive", "S10"): ("GPNA5B3Q", "sysfs"), ("drive", "S11"): ("GPNA5B3Q", "sysfs")}
 
 
 @pytest.mark.parametrize("said", ["echo", "echo null", "echo '[]'", "echo NaN", "exit 3",

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from multipath_tree import unpack_multipath
 
 from daq_bench.bench_model.documents.run import Drive, Host
 from daq_bench.bench_model.documents.struct import read
@@ -70,6 +71,13 @@ def test_a_drives_place_in_the_machine_is_read_from_sysfs(tmp_path: Path) -> Non
         transport="nvme",
         pcie_link="8.0 GT/s PCIe x16",
     )
+
+
+def test_a_multipath_drives_place_is_its_controllers(tmp_path: Path) -> None:
+    """Its block device hangs on a virtual subsystem, which has no NUMA node and no link."""
+    block = unpack_multipath(tmp_path) / "sys/block"
+    device = drive_of({**NVME, "kname": "nvme10n1", "serial": "S10"}, block)
+    assert (device.numa_node, device.pcie_link, device.firmware) == (1, "8.0 GT/s PCIe x2", "GPNA5B3Q")
 
 
 def test_what_a_virtual_disk_does_not_report_is_none(tmp_path: Path) -> None:

@@ -6,14 +6,19 @@ import os
 import re
 import subprocess
 import time
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.cli import parser
+from daq_bench.rig.cli import nights, parser
+from daq_bench.rig.nightly.night import Nightly
+from daq_bench.rig.telemetry import influx_server
+from daq_bench.rig.telemetry.influx_server import LocalInflux, free_port
 
 UNITS = Layout().repository / "docs" / "nightly"
 ZONES = (
@@ -123,3 +128,62 @@ def test_the_noon_timer_asks_the_command_that_there_is() -> None:
     assert options.overdue_h == 26.0
     timer = (UNITS / "daq-bench-night-missing.timer").read_text(encoding="utf-8")
     assert "OnCalendar=*-*-* 12:00:00\n" in timer
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[LocalInflux]:
+    """A real one of our own, which runs."""
+    local = LocalInflux(Layout().influxd, tmp_path / "influxdb")
+    local.start(free_port(18086))
+    yield local
+    local.stop()
+
+
+def shut_down_properly(local: LocalInflux) -> bool:
+    return local.running_pid() is None and "Server shutdown completed" in local.log_file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("fault", [None, BenchError("the plan is wrong"), KeyboardInterrupt()])
+def test_a_night_of_systemd_ends_the_server_that_it_started(
+    server: LocalInflux, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: BaseException | None
+) -> None:
+    """However it ends: what is left in the unit then, systemd kills."""
+
+    def carry_out(_: Nightly, goes_on: bool) -> int:
+        if fault:
+            raise fault
+        return 3
+
+    monkeypatch.setattr(Nightly, "carry_out", carry_out)
+    monkeypatch.setattr(nights, "LocalInflux", lambda *_: server)
+    monkeypatch.setenv("INVOCATION_ID", "5d1ba4c0")
+    options = parser().parse_args(["nightly", "--output", str(tmp_path / "nights"), "--candidates", "virtual"])
+    if fault:
+        with pytest.raises(type(fault)):
+            nights.nightly(options)
+    else:
+        assert nights.nightly(options) == 3
+    assert shut_down_properly(server)
+
+
+def test_a_server_of_somebody_else_outlives_the_night(server: LocalInflux, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("INVOCATION_ID", raising=False)
+    server.stop_with_the_unit()  # no service of systemd
+    monkeypatch.setenv("INVOCATION_ID", "5d1ba4c0")
+    own = os.getpid()
+    monkeypatch.setattr(
+        influx_server, "group_of", lambda pid: f"0::/system.slice/{'night' if pid == own else 'session'}"
+    )
+    server.stop_with_the_unit()
+    assert server.running_pid() is not None
+    monkeypatch.undo()
+    monkeypatch.setenv("INVOCATION_ID", "5d1ba4c0")
+    server.stop_with_the_unit()
+    assert shut_down_properly(server)
+    server.stop_with_the_unit()  # and once more, where none is
+
+
+def test_a_process_that_has_ended_is_in_no_group() -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    assert influx_server.group_of(ended.pid) is None and influx_server.group_of(os.getpid())

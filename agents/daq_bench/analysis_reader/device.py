@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from daq_bench.analysis_reader.errors import ReaderError
@@ -10,14 +11,20 @@ from daq_bench.analysis_reader.errors import ReaderError
 SECTOR_BYTES = 512  # unit of the counters in /sys/block/*/stat, whatever the device's block size
 DROP = Path("/proc/sys/vm/drop_caches")
 SYS_BLOCK = Path("/sys/block")
+HEAD = re.compile(r"(nvme\d+)(n\d+)")
 
 
 def read_bytes(names: list[str], root: Path = SYS_BLOCK) -> dict[str, int]:
-    """Bytes read from each device since boot. Raises ReaderError for one that is not there."""
+    """Bytes read from each device since boot; where a multipath NVMe drive counts none, those of its paths (sysstat/sysstat#341).
+
+    Raises ReaderError for one that is not there."""
     found = {}
     for name in names:
+        head = HEAD.fullmatch(name)
+        paths = sorted(root.glob(f"{head[1]}c*{head[2]}")) if head else []
         try:
-            found[name] = int((root / name / "stat").read_text(encoding="ascii").split()[2]) * SECTOR_BYTES
+            own, *others = [int((at / "stat").read_text(encoding="ascii").split()[2]) for at in (root / name, *paths)]
+            found[name] = (own or sum(others)) * SECTOR_BYTES
         except (OSError, IndexError, ValueError):
             raise ReaderError(
                 f"device {name}: {root / name / 'stat'} has no counters. Name a block device of this machine"

@@ -84,7 +84,10 @@ def find(wanted: Wanted, roots: list[Device]) -> Device:
         exact = [device for device in same if device.wwn.lower() == wanted.wwn.lower()]
         if len(exact) != 1:
             there = ", ".join(f"{device.path} has {device.wwn or 'none'}" for device in same)
-            raise StorageError(f"no single drive {wanted.serial} has the WWN {wanted.wwn} ({there}). Correct wwn")
+            raise StorageError(
+                f"no single drive {wanted.serial} has the WWN {wanted.wwn} ({there}). Correct wwn;"
+                " where these are paths to one drive, use the kernel's native multipath (nvme_core.multipath=Y), or take away the others"
+            )
         return exact[0]
     if len(same) > 1:
         there = ", ".join(f"{device.path} (wwn {device.wwn or 'none'})" for device in same)

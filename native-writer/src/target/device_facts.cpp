@@ -458,6 +458,13 @@ std::optional<int> device_numa_node(DeviceNumber device, const SystemPaths& path
   const Strings slaves = directory.empty() ? Strings{} : entries(directory / "slaves");
   // A RAID sits where its first member sits: good enough to choose a CPU by.
   if (!slaves.empty()) directory = fs::canonical(directory / "slaves" / slaves.front());
+  // A drive of native NVMe multipath hangs on a virtual subsystem, which links to its controllers.
+  for (const std::string& name : entries(directory / "device")) {
+    if (name.starts_with("nvme") && fs::is_symlink(directory / "device" / name)) {
+      directory = fs::canonical(directory / "device" / name);
+      break;
+    }
+  }
   for (; directory.has_relative_path(); directory = directory.parent_path()) {
     const auto text = read_text(directory / "numa_node");
     if (text) return *text == "-1" ? std::nullopt : std::optional<int>(std::stoi(*text));

@@ -11,13 +11,13 @@ which finished in the interval, so it is absent where none did.
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from daq_bench.candidate_kit.nvme_paths import drive_of_path
 from daq_bench.telemetry_agent.base.point import INT64_MAX, FieldValue, Point
 from daq_bench.telemetry_agent.reading.attributes import excerpt, table_lines, whole_numbers
 from daq_bench.telemetry_agent.reading.collector import (
@@ -37,7 +37,6 @@ HEAD_COUNTS = 2  # [P] where both count, requests that are under way or were sen
 LOOK_EVERY_S = 1.0  # for a disk that came, or took the name of another one
 DISKS_CACHED_MAX = 1024
 DISK_KEY = "disk:"  # texts["disk:nvme0n1"] holds the serial of a whole disk, "" when it has none
-_PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")  # a path of a multipath NVMe drive, and the drive's own name
 _NOT_DISKS = ("sr", "fd", "loop", "ram", "zram", "dm-")
 
 
@@ -115,12 +114,6 @@ def _told(counters: DiskCounters) -> int:
     return counters.read_bytes + counters.written_bytes + (counters.discarded_bytes or 0)
 
 
-def drive_of_path(name: str) -> str | None:
-    """`nvme0c1n1`: `nvme0n1`; None for a name that is no path's."""
-    match = _PATH.fullmatch(name)
-    return match[1] + match[2] if match else None
-
-
 def summed(paths: Sequence[DiskCounters]) -> DiskCounters:
     """Sums over the paths of one drive; what one of them does not count is not known of the drive."""
     columns: list[Any] = [None if None in column else sum(column) for column in zip(*paths)]
@@ -131,7 +124,7 @@ def is_whole_disk(sys_block: Path, name: str) -> bool:
     """A disk has hardware behind it (`device`); an md array has none but is what the bench writes to.
 
     A path of a multipath NVMe drive (nvme1c1n1) is no device of its own: nvme1n1 stands for all of them."""
-    if name.startswith(_NOT_DISKS) or _PATH.match(name):
+    if name.startswith(_NOT_DISKS) or drive_of_path(name):
         return False
     return name.startswith("md") or (sys_block / name / "device").exists()
 

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from daq_bench.candidate_kit import plausible
+from daq_bench.candidate_kit.nvme_paths import drives_of_controller
 from daq_bench.telemetry_agent.base.point import FieldValue, Point, Tags
 from daq_bench.telemetry_agent.reading.attributes import excerpt
 from daq_bench.telemetry_agent.reading.collector import HeldFile, Reading, Unsupported, read_optional, reading_now
 
 PERIOD_S_MIN = 1.0
-MULTIPATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
 MILLIDEGREES = re.compile(r"-?[0-9]{1,9}")
 
 
@@ -71,11 +71,8 @@ def block_device_behind(device: Path) -> str | None:
     """The drive a sensor sits on: `device` is an NVMe controller (nvme0n1) or a SCSI device (block/sda).
 
     Under native multipath a controller lists its path (nvme1c1n1), which is no block device: the drive is nvme1n1."""
-    for pattern in ("nvme*n*", "block/*"):
-        names = sorted(MULTIPATH.sub(r"\1\2", path.name) for path in device.glob(pattern))
-        if names:
-            return names[0]
-    return None
+    names = drives_of_controller(device) or sorted(path.name for path in device.glob("block/*"))
+    return names[0] if names else None
 
 
 def degrees_celsius(text: str) -> float:

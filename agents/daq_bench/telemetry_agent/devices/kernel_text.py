@@ -62,7 +62,6 @@ _FORMS = tuple(
     )
 )
 _FILE_SYSTEM_FAULT = re.compile(r"error|corrupt|abort|shut|read-only|fail", re.IGNORECASE)
-_PCI_FORM = re.compile(_PCI)
 
 
 class Message(NamedTuple):
@@ -112,8 +111,3 @@ def visible(text: str) -> str:
     return shown[:TEXT_CHARACTERS_MAX] + (
         "..." if len(text) > TEXT_CHARACTERS_MAX or len(shown) > TEXT_CHARACTERS_MAX else ""
     )
-
-
-def is_pci_address(device: str) -> bool:
-    """Says whether a fault's device is a PCI address."""
-    return _PCI_FORM.fullmatch(device) is not None

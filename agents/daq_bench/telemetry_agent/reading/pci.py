@@ -1,7 +1,8 @@
 """Finds the PCI function that carries each drive or network interface, by the links of sysfs.
 
 Promise: a function goes by the name that the rest of the telemetry uses for what it carries (nvme0n1, eth0), or by
-its address where it carries several (the disks of one host adapter).
+its address where it carries several (the disks of one host adapter). A further port of a drive with native multipath goes by
+its path (nvme0c1n1).
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ import os
 import re
 from pathlib import Path
 
+from daq_bench.candidate_kit.nvme_paths import drive_of_path
 from daq_bench.telemetry_agent.reading.attributes import readable_name
 
 ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-NAMESPACE = re.compile(r"nvme\d+n\d+")
-_NO_DISKS = re.compile(r"sr\d|fd\d|loop\d|ram\d|zram\d|dm-|md|nvme\d+c\d+n")  # the last: a path of a multipath drive
+NAMESPACE = re.compile(r"nvme\d+(c\d+)?n\d+")
+_NO_DISKS = re.compile(r"sr\d|fd\d|loop\d|ram\d|zram\d|dm-|md")
 
 
 def is_nvme(name: str) -> bool:
-    """Says whether this is the name of an NVMe drive."""
+    """Says whether this is the name of an NVMe drive or of a path to one."""
     return NAMESPACE.fullmatch(name) is not None
 
 
@@ -42,13 +44,18 @@ def functions_by_name(root: Path) -> dict[str, Path]:
     """PCI functions that carry drives or network interfaces, by name."""
     carried: dict[Path, list[str]] = {}
     for folder in (root / "sys/block", root / "sys/class/net"):
-        for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
+        names = os.listdir(folder) if folder.is_dir() else ()
+        for name in sorted(names, key=lambda one: (drive_of_path(one) is not None, one)):
             if _NO_DISKS.match(name) and folder.name == "block":
                 continue
             function = function_of(folder / name / "device")
-            if function is not None:
+            if function is not None and not (drive_of_path(name) and _drive_named(carried.get(function))):
                 carried.setdefault(function, []).append(readable_name(name))
     return {_name(function, names): function for function, names in carried.items()}
+
+
+def _drive_named(names: list[str] | None) -> bool:
+    return any(drive_of_path(name) is None for name in names or ())
 
 
 def _name(function: Path, names: list[str]) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from daq_bench.bench_model.behaviour.hardware_events import LOST, WORDS
 from daq_bench.bench_model.behaviour.throttling import AROUND_S, LOG_PERIOD_S, signals_between
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
+from daq_bench.candidate_kit.nvme_paths import drive_of_path
 
 UNKNOWN = "unknown"
 # In the order in which they are believed: what somebody did on purpose, what the hardware says of itself, what circumstances suggest.
@@ -243,9 +244,9 @@ def is_of_drive(device: str, drive: str) -> bool:
     rest = drive[len(device) :] if drive.startswith(device) else ""
     if re.fullmatch(r"nvme\d+", device):
         return re.fullmatch(r"n\d+", rest) is not None
-    path = re.fullmatch(r"(nvme\d+)c\d+(n\d+)", device)
+    path = drive_of_path(device)
     if path:
-        return path[1] + path[2] == drive
+        return path == drive
     part = device[len(drive) :] if device.startswith(drive) else ""
     return re.fullmatch(r"p\d+" if drive[-1:].isdigit() else r"\d+", part) is not None
 
@@ -266,9 +267,8 @@ def _array(scene: Scene) -> Iterator[Evidence]:
 
 
 def _link(scene: Scene) -> Iterator[Evidence]:
-    for drive in scene.drives:
-        track = scene.tracks.get("pcie_link", drive, "bandwidth_bytes_per_s")
-        before, during = scene.around(track) if track else (None, None)
+    for drive, track in scene.tracks.of("pcie_link", "bandwidth_bytes_per_s").items():
+        before, during = scene.around(track) if any(is_of_drive(drive, one) for one in scene.drives) else (None, None)
         if before and during is not None and during < 0.99 * before:
             yield Evidence("pcie_link", f"PCIe link of {drive} fell from {before / 1e9:.3g} to {during / 1e9:.3g} GB/s")
     yield from _link_errors(scene)
@@ -280,7 +280,7 @@ def _link_errors(scene: Scene) -> Iterator[Evidence]:
         for subject, track in scene.tracks.of("pcie_errors", kind).items():
             drive, _, function = subject.rstrip(")").partition(" (")
             count = _grew_faster(scene, track)
-            if drive in scene.drives and count and count >= least:
+            if any(is_of_drive(drive, one) for one in scene.drives) and count and count >= least:
                 text = f"{function}, on the way to {drive}, counts {count:.0f} more {kind} PCIe errors"
                 yield Evidence("pcie_link", text)
 

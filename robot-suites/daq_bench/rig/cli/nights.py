@@ -19,6 +19,7 @@ from daq_bench.rig.nightly.job import Where
 from daq_bench.rig.nightly.night import Nightly, new_folder
 from daq_bench.rig.nightly.overdue import tell_overdue
 from daq_bench.rig.nightly.plan import load_declared, load_plan
+from daq_bench.rig.telemetry.influx_server import LocalInflux
 
 FOLDER = "nightly"
 JOBS = 4  # a control node gathers telemetry and renders reports for so many without trouble (docs/adr/0031)
@@ -70,7 +71,10 @@ def nightly(options: argparse.Namespace) -> int:
     folder = options.resume.resolve() if options.resume else new_folder(nights)
     where = Where(inventory, options.runs.resolve(), options.influx_url, ("--yes",) if plan.accept_wear else ())
     night = Nightly(plan, where, folder, Console(stderr=True), options.jobs)
-    return night.carry_out(goes_on=options.resume is not None)
+    try:
+        return night.carry_out(goes_on=options.resume is not None)
+    finally:
+        LocalInflux(layout.influxd, layout.influx_data).stop_with_the_unit()
 
 
 def _add_baseline(command: argparse.ArgumentParser) -> None:

@@ -19,7 +19,10 @@ from daq_bench.bench_model.base.units import GB, GIB, decimal_label
 from daq_bench.bench_model.documents.struct import Closed, read
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.rig.base.settings import NOT_PUT_BACK, Layout
+from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.candidate.connection import connection_of
+from daq_bench.rig.candidate.denials import denials
+from daq_bench.rig.candidate.denials import remedy as denials_remedy
 from daq_bench.rig.candidate.fitness import unfit
 from daq_bench.rig.candidate.machine import Machine, SshMachine, machine_of
 from daq_bench.rig.candidate.ssh import UnreachableError
@@ -32,6 +35,7 @@ CONTROL, CANDIDATE = "control node", "candidate"
 PROGRAMS = {"ssh": "openssh-client", "setpriv": "util-linux", "git": "git", "ipmitool": "ipmitool"}
 PYTHON_MIN = (3, 11)
 MEMORY_BYTES_MIN = 2 * GIB  # [P] reports of long runs take 1 GiB
+DENIALS_S = 86400.0  # [P] older ones may have been mended
 DISK_BYTES_MIN = 5 * GB  # [P] a build, InfluxDB and some bundles
 ROOM_BYTES_MIN = GB  # [P] on a candidate: the programs, and a run's telemetry and outputs
 # Services of a candidate that its operator should know to be there.
@@ -40,7 +44,7 @@ MET = {
     "tlp": "the bench stops it while the CPUs are tuned, and starts it again",
     "power-profiles-daemon": "the bench stops it while the CPUs are tuned, and starts it again",
     "irqbalance": "the bench stops it where tuning binds interrupts, and starts it again",
-    "firewalld": "the bench comes in by SSH alone; network workloads need the ports of their peers open",
+    "firewalld": "the bench comes in by SSH alone; before a network workload it tries the ports, and says which to open",
 }
 
 
@@ -216,8 +220,10 @@ def readiness(machine: Machine, name: str) -> Iterator[Finding]:
         wanted = f"free {decimal_label(ROOM_BYTES_MIN)} there"
         yield Finding(CANDIDATE, f"room for {place}", f"{decimal_label(free)} free", "" if enough else wanted)
     if seen.selinux:
-        denied = ": `ausearch -m avc -ts recent` names what it denies" if seen.selinux == "enforcing" else ""
-        yield Finding(CANDIDATE, "SELinux", f"{seen.selinux}{denied}")
+        found = denials(machine, places, seen.clock_s - DENIALS_S)
+        denied = f"; denied since yesterday: {printable('; '.join(found.denied))}" if found.denied else ""
+        unread = f"; its denials are not known: {found.unread}" if found.unread else ""
+        yield Finding(CANDIDATE, "SELinux", f"{seen.selinux}{denied}{unread}", denials_remedy(places) if denied else "")
     for service in seen.active:
         yield Finding(CANDIDATE, service, f"runs; {MET.get(service, 'unknown')}")
 

@@ -94,7 +94,12 @@ def _reasons(account: dict[str, Any], serial: str, wwn: str, ambiguous: bool) ->
     elif not plain_text(serial):
         said.append("its serial has characters that an inventory cannot hold")
     if ambiguous:
-        said.append("another device has the same serial, and no WWN of its own tells them apart")
+        said.append(
+            "another device has the same serial and WWN: they are paths to one drive, and the bench tests a drive by one device. Use "
+            "the kernel's native multipath (nvme_core.multipath=Y), or take away the other path"
+            if wwn
+            else "another device has the same serial, and no WWN of its own tells them apart"
+        )
     elif wwn and not plain_text(wwn):
         said.append("its WWN has characters that an inventory cannot hold")
     return said

@@ -124,6 +124,10 @@ class Qualification:
         ):
             state, reason = self._measured(targets, watch, bundle, folder, clean_up, plan)
             with signals_ignored():
+                denied = session.denied(found.clock_s, bundle)
+                if denied:
+                    bundle.event("selinux", "candidate", denied)
+                    reason = reason and f"{reason}. {denied}"
                 if reason:
                     bundle.event("interruption" if state == "interrupted" else "error", "qualify", reason)
                 clean_up.close()

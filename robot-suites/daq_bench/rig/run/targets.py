@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -13,11 +14,12 @@ from daq_bench.rig.candidate.host import Survey, require_target_directory
 from daq_bench.rig.candidate.load_target import RawDevice
 from daq_bench.rig.on_candidate.scratch import PREFIX as SCRATCH_PREFIX
 from daq_bench.rig.run import preflight
-from daq_bench.rig.run.candidate_session import CandidateSession
+from daq_bench.rig.run.candidate_session import CandidateSession, connected
 from daq_bench.rig.run.clean_up import CleanUp, Place
 from daq_bench.rig.run.left_behind import remove_scratch
 from daq_bench.rig.run.readings import ClockLog
 from daq_bench.rig.run.record import target_of
+from daq_bench.rig.workloads.registry import workloads_of
 
 
 class Targets:
@@ -50,6 +52,15 @@ class Targets:
         preflight.check_memory(candidate, scenario, found.host.memory_bytes or 0)
         preflight.check_workloads(scenario, candidate, found)
         preflight.check_programs(scenario, self.first.layout)
+        with ExitStack() as links:
+            inventory, layout = profiles.inventory_file, self.first.layout
+            for workload in workloads_of(scenario):
+                workload.check_peers(
+                    scenario,
+                    candidate,
+                    self.first.machine,
+                    lambda host: links.enter_context(connected(inventory, host, layout)),
+                )
         return found
 
     def _preflight_target(self, session: CandidateSession) -> Survey:

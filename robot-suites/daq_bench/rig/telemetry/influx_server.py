@@ -22,6 +22,7 @@ from daq_bench.rig.base.shell import environment_for_children
 
 DEFAULT_PORT = 8086
 START_S_MAX = 30.0
+STOP_S_MAX = 60.0  # [P] it closes its shards and syncs its log
 FOR_EVER = "INF"
 MADE_BY_ITSELF = "autogen"  # the policy of a database that was created without naming one
 
@@ -140,13 +141,23 @@ class LocalInflux:
                     )
                 time.sleep(0.1)
 
+    def stop_with_the_unit(self) -> None:
+        """Ends the server where a service of systemd, ours, started it: with the service systemd kills what is left in it, unasked. A
+        server that was started elsewhere, by hand or by another unit, goes on."""
+        if (
+            "INVOCATION_ID" in os.environ
+            and (pid := self._pid()) is not None
+            and group_of(pid) == group_of(os.getpid())
+        ):
+            self.stop()
+
     def stop(self) -> bool:
         """Ends the server that we started; False when there was none."""
         pid = self._pid()
         if pid is None:
             return False
         os.kill(pid, signal.SIGTERM)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + STOP_S_MAX
         while self._pid() == pid and time.monotonic() < deadline:
             _reap(pid)
             time.sleep(0.05)
@@ -181,6 +192,14 @@ def create_database(url: str, name: str) -> list[str]:
     except InfluxError as error:
         raise BenchError(f"InfluxDB at {url} did not set up the database {name!r}: {error}") from None
     return [text for text, _ in found]
+
+
+def group_of(pid: int) -> str | None:
+    """The control groups of a process; None when it has ended."""
+    try:
+        return (Path("/proc") / str(pid) / "cgroup").read_text(encoding="utf-8")
+    except OSError:
+        return None
 
 
 def _reap(pid: int) -> None:

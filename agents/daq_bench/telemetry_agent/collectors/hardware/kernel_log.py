@@ -11,12 +11,12 @@ import errno
 import os
 from pathlib import Path
 
+from daq_bench.candidate_kit.nvme_paths import drives_of_controller
 from daq_bench.telemetry_agent.base.point import FieldValue, Point
 from daq_bench.telemetry_agent.devices.kernel_text import (
     Fault,
     Message,
     fault_of,
-    is_pci_address,
     parse_message,
     visible,
 )
@@ -80,13 +80,22 @@ class KernelLog:
             self._sequence = message.sequence
             if fault_of(message):
                 records.append(record)
-        names = {function.name: device for device, function in functions_by_name(self._root).items()} if records else {}
+        names = self._names() if records else {}
         texts = {RECORDS: SEPARATOR.join(records), GAP: str(gap)}
         texts[NAMES] = "\n".join(f"{address} {device}" for address, device in names.items())
         shown = faults[:FAULTS_MAX]
         if len(faults) > FAULTS_MAX:
             shown.append(f"/dev/kmsg: {len(faults) - FAULTS_MAX} more records are not understood")
         return reading_now(texts, tuple(shown))
+
+    def _names(self) -> dict[str, str]:
+        """The names that the rest of the telemetry uses, by the kernel's: of a PCI function, and of a multipath drive's controller."""
+        found = {function.name: device for device, function in functions_by_name(self._root).items()}
+        for controller in (self._root / "sys/class/nvme").glob("nvme*"):
+            drives = drives_of_controller(controller)
+            if drives and not drives[0].startswith(f"{controller.name}n"):
+                found[controller.name] = drives[0]
+        return found
 
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
         """One point per device and kind."""
@@ -97,7 +106,7 @@ class KernelLog:
             fault = fault_of(message)
             if fault is None:
                 continue
-            device = names.get(fault.device, fault.device) if is_pci_address(fault.device) else fault.device
+            device = names.get(fault.device, fault.device)
             key = Fault(fault.kind, device or NO_DEVICE)
             if key not in found and len(found) >= POINTS_MAX:
                 key = Fault(fault.kind, OTHERS)

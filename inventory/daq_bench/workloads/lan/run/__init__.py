@@ -34,6 +34,7 @@ from daq_bench.workloads.lan.plan import (
     of_result,
     plan,
 )
+from daq_bench.workloads.lan.run.ports import check_ports
 from daq_bench.workloads.lan.run.site import LanSite
 from daq_bench.workloads.lan.run.tools import Setting, Tools
 
@@ -144,6 +145,7 @@ WORKLOAD = Workload(
     run,
     action="load_network",
     check=check,
+    check_peers=check_ports,
     limits=limits,
     program="netprobe",
     checks=(every_message_size_should_have_been_measured, every_pair_of_settings_should_have_both_halves),

@@ -15,13 +15,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+from daq_bench.candidate_kit.nvme_paths import drive_of_path
 from daq_bench.candidate_kit.smartctl import document_of
 
 SEARCH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 TOOL_S_MAX = 60
 BMC_TRIES, BMC_PAUSE_S = 3, 10.0  # a BMC that is busy answers a little later
 IPMI_DEVICES = ("dev/ipmi0", "dev/ipmi/0", "dev/ipmidev/0")
-NO_DRIVES = re.compile(r"loop|ram|zram|dm-|md|sr|fd|nbd|nvme\d+c\d+n")
+NO_DRIVES = re.compile(r"loop|ram|zram|dm-|md|sr|fd|nbd")
 UNTOLD = ("", "N/A", "n/a")
 
 
@@ -52,7 +53,7 @@ def drives(root: Path) -> list[dict[str, Any]]:
     folder = root / "sys/block"
     for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
         device = folder / name / "device"
-        if NO_DRIVES.match(name) or not device.exists():
+        if NO_DRIVES.match(name) or drive_of_path(name) or not device.exists():
             continue
         serial, version, source = asked(name)
         if version is None:

@@ -87,6 +87,8 @@ def describe(node: dict[str, Any], sys_block: Path = Path("/sys/block")) -> dict
     """`node` of lsblk together with what sysfs tells of its place in the machine; null where it says nothing."""
     folder = sys_block / node["kname"]
     device = (folder / "device").resolve()
+    # A drive of native NVMe multipath hangs on a virtual subsystem, which links to its controllers.
+    hardware = next((one.resolve() for one in sorted(device.glob("nvme[0-9]*")) if one.is_symlink()), device)
     slaves = folder / "slaves"
     return {
         "name": node["kname"],
@@ -95,10 +97,10 @@ def describe(node: dict[str, Any], sys_block: Path = Path("/sys/block")) -> dict
         "firmware": _text(node["rev"]) or _sysfs(device / "firmware_rev"),
         "wwn": _text(node["wwn"]),
         "size_bytes": int(node["size"]),
-        "numa_node": _numa_node(device),
+        "numa_node": _numa_node(hardware),
         "rotational": bool(node["rota"]),
         "transport": _text(node["tran"]),
-        "pcie_link": _pcie_link(device),
+        "pcie_link": _pcie_link(hardware),
         "raid_level": _sysfs(folder / "md" / "level"),
         "members": sorted(member.name for member in slaves.iterdir()) if slaves.is_dir() else [],
     }

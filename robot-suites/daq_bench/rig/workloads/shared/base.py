@@ -11,6 +11,7 @@ from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
+from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared.plan import ANYWHERE, Ground, Need, Planned, duration_of, need_of
 
 RESERVE_BYTES = 1 * GB  # left free on the target's file system: a machine with a full disk is no fit test bed
@@ -18,11 +19,16 @@ Report = Callable[[str, int, int, float], None]  # (text, step, steps, expected 
 Document = dict[str, Any]
 Run = Callable[[RunContext, Report], Document]
 Check = Callable[[RunContext, Document], None]  # raises AssertionError
+Reach = Callable[[str], Machine]  # links to a machine by its name in the inventory
 Note = tuple[str, dict[str, Any]]  # an event's text and its data
 
 
 def _accept(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
     """Accepts: there is nothing to check beyond space and memory."""
+
+
+def _no_peers(scenario: Scenario, candidate: Candidate, machine: Machine, reach: Reach) -> None:
+    """Accepts: no other machine takes part."""
 
 
 def _no_memory(scenario: Scenario) -> Need:
@@ -50,9 +56,9 @@ class Workload:
         """A suite `robot-suites/suites/<name>.robot`, its parameters `workloads.<name>` of a scenario, its `results/<name>.json`.
 
     `plan`: its steps. `memory`: RAM for buffers, which the candidate must declare. `check`: raises RefusedError, before anything is
-    written, for a load that cannot work on this candidate. `limits`: one sentence for each respect in which the scenario asks for no real
-    measurement, whatever a requirement profile demands (bench_model.evidence.demanded_load); they forbid a PASS and stand on the
-    report's first page.
+    written, for a load that cannot work on this candidate. `check_peers`: the same for what other machines have to answer.
+    `limits`: one sentence for each respect in which the scenario asks for no real measurement, whatever a requirement profile demands
+    (bench_model.evidence.demanded_load); they forbid a PASS and stand on the report's first page.
     `raw`: it can load a drive that has no file system. `program`: this project's program that it needs besides daqwriter.
 
     `run`: loads the candidate and returns the result; `action`: its suite's keyword for that, in words that say what is done.
@@ -69,6 +75,7 @@ class Workload:
     action: str
     memory: Callable[[Scenario], Need] = _no_memory
     check: Callable[[Scenario, Candidate, Survey], None] = _accept
+    check_peers: Callable[[Scenario, Candidate, Machine, Reach], None] = _no_peers
     limits: Callable[[Scenario], list[str]] = _no_limits
     raw: bool = False
     program: str = ""  # of the build, besides daqwriter, by its file's name

@@ -1,0 +1,100 @@
+"""Whether the nodes of a network reach each other's ports is tried for real, between addresses of this machine's loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from test_lan import candidate
+
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.on_candidate import open_ports
+from daq_bench.workloads.lan.run import ports
+
+SCENARIO: Any = SimpleNamespace(file="lan.yml")
+NETWORK = {
+    "interface": "eth0",
+    "address": "127.77.1.1",
+    "peers": [{"host": "ru-02", "interface": "eth1", "address": "127.77.1.2"}],
+}
+
+
+class Deaf(LocalMachine):
+    """A node on which nobody may listen: its own tries are real."""
+
+    def call(self, program: str, *arguments: str | Path, timeout_s: float = 120.0) -> Any:
+        asked = json.loads(str(arguments[0]))
+        own = {**asked, "own": "127.77.1.99"}
+        return super().call(program, json.dumps(own), timeout_s=timeout_s)
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "LISTEN_S", 15.0)
+
+
+def tried(peer: LocalMachine, network: dict[str, Any] | None = None) -> None:
+    one = candidate()
+    document = {**one.document, "network": NETWORK if network is None else network}
+    ports.check_ports(SCENARIO, replace(one, document=document), LocalMachine(), lambda host: {"ru-02": peer}[host])
+
+
+def test_nodes_that_reach_each_other_pass() -> None:
+    tried(LocalMachine())
+
+
+def test_a_candidate_whose_nodes_are_namespaces_is_not_asked() -> None:
+    ports.check_ports(SCENARIO, candidate(), Deaf(), lambda host: pytest.fail(f"{host} was reached"))
+
+
+def test_a_closed_port_is_refused_with_the_line_of_firewall_cmd(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "FIREWALLD", ["true"])
+    monkeypatch.setattr(ports, "TRY_S", 1.0)
+    with pytest.raises(RefusedError) as error:
+        tried(Deaf())
+    said = str(error.value)
+    assert (
+        "ru-02 (127.77.1.2) cannot be reached from" in said
+        and "at TCP 5201, 5202, 5300, 5301: Connection refused" in said
+    )
+    assert (
+        "`firewall-cmd --zone=$(firewall-cmd --get-zone-of-interface=eth1) --add-port=5201/tcp --add-port=5202/tcp"
+        in said
+    )
+    assert "127.77.1.1) cannot" not in said
+
+
+def test_without_firewalld_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ports, "FIREWALLD", ["false"])
+    monkeypatch.setattr(ports, "TRY_S", 1.0)
+    with pytest.raises(RefusedError, match="Open these ports on the way to it") as error:
+        tried(Deaf())
+    assert "firewall" not in str(error.value)
+
+
+def test_a_port_in_use_and_an_address_of_nobody_are_one_error() -> None:
+    asked = {"own": "127.77.1.5", "ports": [5300], "others": [], "try_s": 0, "listen_s": 0}
+    with socket.create_server(("127.77.1.5", 5300)):
+        assert "127.77.1.5, TCP port 5300: Address already in use" in open_ports.main(asked)["error"]
+    assert open_ports.main(asked) == {"result": []}
+    with pytest.raises(BenchError, match=r"192\.0\.2\.7, TCP port 5201: Cannot assign requested address"):
+        tried(LocalMachine(), {**NETWORK, "address": "192.0.2.7"})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace")
+def test_a_firewalls_rejection_is_told_at_once() -> None:
+    """As firewalld rejects: the connection ends with "No route to host", which no second try mends."""
+    asked = {"own": "127.77.1.6", "ports": [5300], "others": ["198.18.77.1"], "try_s": 600.0, "listen_s": 0}
+    closed = 'ip link set lo up && ip route add unreachable 198.18.77.1 && exec "$@"'
+    argv = ["unshare", "--net", "sh", "-c", closed, "sh", sys.executable, open_ports.__file__, json.dumps(asked)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=True)
+    assert json.loads(done.stdout) == {"result": [{"address": "198.18.77.1", "port": 5300, "why": "No route to host"}]}
