@@ -5,23 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from daq_bench.bench_model.workloads.steady_state.rounds import FIT_SHARE_MAX, RANGE_SHARE_MAX, Window
 from daq_bench.bench_report.base.units import GB, percent, quantity
-from daq_bench.bench_report.document.canvas import (
-    BLUE,
-    GREEN,
-    GREY,
-    INK,
-    VERMILLION,
-    Figure,
-    legend_above,
-    shade,
-    sheet,
-    to_svg,
-)
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import BLUE, GREEN, GREY, INK, VERMILLION
+from daq_bench.bench_report.document.panel import Panel
 
 HEIGHT_MM = 66.0
 BAND = RANGE_SHARE_MAX / 2  # share of the mean, above and below it
@@ -49,7 +39,7 @@ def rounds_figure(test: Rounds) -> Figure | None:
         return None
     factor, unit = SCALES.get(test.unit, (1.0, test.unit))
     title = f"{test.title}: rounds to steady state"
-    with sheet(HEIGHT_MM) as (figure, (axes,)):
+    with sheet(f"steady-{test.name}", HEIGHT_MM) as (drawing, (axes,)):
         if test.window:
             _draw_window(axes, test.window, test.steady, factor)
         x = range(1, len(test.values) + 1)
@@ -61,24 +51,18 @@ def rounds_figure(test: Rounds) -> Figure | None:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("round")
         axes.set_ylabel(unit)
-        legend_above(axes, columns=5)
+        axes.legend_above(columns=5)
         alt = f"{title}: {len(test.values)} rounds, {_state(test)}."
-        svg = to_svg(figure, f"steady-{test.name}", alt)
-    return Figure(
-        f"steady-{test.name}",
-        title,
-        _caption(test),
-        alt,
-        svg,
-        f"{_state(test)[0].upper()}{_state(test)[1:]}, of {len(test.values)} rounds.",
+    return drawing.figure(
+        title, _caption(test), alt, f"{_state(test)[0].upper()}{_state(test)[1:]}, of {len(test.values)} rounds."
     )
 
 
-def _draw_window(axes: Axes, window: Window, steady: bool, factor: float) -> None:
+def _draw_window(axes: Panel, window: Window, steady: bool, factor: float) -> None:
     colour = GREEN if steady else GREY
     first, last = window.first_round, window.last_round
     label = f"window: rounds {first} to {last}" if steady else f"last window: rounds {first} to {last}"
-    shade(axes, [(first - 0.4, last + 0.4)], colour, "", label)
+    axes.shade([(first - 0.4, last + 0.4)], colour, "", label)
     span = (first - 0.4, last + 0.4)
     axes.hlines(window.mean / factor, *span, color=INK, linewidth=1.0, label="mean", zorder=3)
     for share, name in ((BAND, f"mean \u00b1 {BAND:.0%}"), (-BAND, "_nolegend_")):
