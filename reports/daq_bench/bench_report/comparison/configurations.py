@@ -21,6 +21,7 @@ from daq_bench.bench_model.tender.contenders import (
 from daq_bench.bench_model.verdict.decision import MET, decide, estimate
 from daq_bench.bench_model.verdict.verdict import INADMISSIBLE, bounds
 from daq_bench.bench_model.workloads.raid_vs_3dxp import analysis as raid_comparison
+from daq_bench.bench_model.workloads.raid_vs_3dxp.document import RaidVs3Dxp
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.comparison.bundles import COUNTS, Source
 
@@ -45,8 +46,7 @@ def _plain(source: Source) -> Document:
         raise BundleError(
             f"{source.root}/{FILE}", "is missing or no JSON object", "Name a run of scenario raid-vs-3dxp"
         )
-    for key in ("reference", "sets", "rounds", "targets"):
-        node.at(key)
+    node.typed(RaidVs3Dxp)
     return node.value
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from daq_bench.bench_model.base.units import GB, convert
+from daq_bench.bench_model.documents.derived import PowerOfRecord, RecordPower
 from daq_bench.bench_model.documents.verdict import Judgement
 from daq_bench.bench_model.evidence.measured import measure
 from daq_bench.bench_model.tender.buyer_files import Prices, Weights
@@ -133,9 +134,7 @@ def _power(runs: Sequence[Source]) -> Series:
     """Returns W of the whole server per GB/s stored: for each run the mean of its records."""
     of_runs: list[list[float | None]] = []
     for source in runs:
-        result = source.result("record_power")
-        records = result.list("records") if result else ()
-        of_runs.append([one.number("w_per_gb_per_s") for one in records])
+        of_runs.append([one.w_per_gb_per_s for one in _records(source)])
     if len(runs) == 1:
         return Series(tuple(of_runs[0]))
     return Series(tuple(map(_mean, of_runs)))
@@ -143,8 +142,12 @@ def _power(runs: Sequence[Source]) -> Series:
 
 def _watts(source: Source) -> float | None:
     """Returns the server's mean power over the records of one run, in W."""
+    return _mean([one.mean_w for one in _records(source)])
+
+
+def _records(source: Source) -> list[PowerOfRecord]:
     result = source.result("record_power")
-    return _mean([one.number("mean_w") for one in result.list("records")]) if result else None
+    return result.typed(RecordPower).records if result else []
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
