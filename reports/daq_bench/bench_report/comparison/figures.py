@@ -82,7 +82,7 @@ def value_figure(
         if bound is not None:
             axes.axvline(bound.value, color=VERMILLION, linestyle="--", linewidth=1.1, label=bound.text, zorder=2)
         _rows(axes, [row.label for row in rows])
-        axes.set_xlabel(axis, color=INK)
+        axes.set_xlabel(axis)
         axes.legend_above(columns=4)
         alt = f"{title}. " + "; ".join(_said(row) for row in rows)
         return drawing.figure(title, caption, alt)
@@ -133,8 +133,7 @@ def pareto_figure(
         _staircase(axes, points)
         axes.set_xlim(*_limits([value for point in points for value in point.across]))
         axes.set_ylim(*_with_floor([value for point in points for value in point.up], floor.value))
-        axes.set_xlabel(f"{across} (less is better)", color=INK)
-        axes.set_ylabel(up, color=INK)
+        axes.name_axes(f"{across} (less is better)", up)
         axes.legend_above(columns=4)
         alt = f"{title}. " + "; ".join(
             f"{point.label}: {significant(point.across[0], 4)} and {significant(point.up[0], 4)}, {SHAPES[point.kind][1]}"
@@ -199,7 +198,7 @@ def price_figure(name: str, title: str, caption: str, rows: Sequence[PriceRow], 
             )
         _rows(axes, [row.label for row in rows])
         axes.set_xlim(*_limits([price for row in rows for price in (row.now, row.break_even) if price is not None]))
-        axes.set_xlabel(f"price ({currency})", color=INK)
+        axes.set_xlabel(f"price ({currency})")
         axes.legend_above(columns=2)
         alt = f"{title}. " + "; ".join(
             f"{row.label}: {significant(row.now, 4)}"
@@ -228,7 +227,7 @@ def share_figure(name: str, title: str, caption: str, rows: Sequence[tuple[str, 
             )  # fmt: skip
         _rows(axes, [label for label, _, _ in rows])
         axes.set_xlim(0, 112)
-        axes.set_xlabel("share in which the contender is ahead (%)", color=INK)
+        axes.set_xlabel("share in which the contender is ahead (%)")
         axes.legend_above(columns=2)
         alt = f"{title}. " + "; ".join(f"{label}: {significant(100 * share, 3)} %" for label, share, _ in rows)
         return drawing.figure(title, caption, alt)

@@ -4,13 +4,14 @@ Promise: a legend hides no data, a title covers no legend, and a mark's kind is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize, to_rgb
 from matplotlib.figure import Figure as Sheet
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
 from daq_bench.bench_report.document.direct_labels import label_ends, shortened
@@ -56,6 +57,15 @@ class Panel(Axes):
         self._explained |= {label}
         return label if new else "_nolegend_"
 
+    def decades(self, which: str, *steps: float, form: Callable[[float], str] = "{:g}".format) -> None:
+        """A logarithmic axis, x or y, with ticks at these steps of each decade, written by `form`; matplotlib's own where none is given."""
+        axis = self.xaxis if which == "x" else self.yaxis
+        self.set(**{f"{which}scale": "log"})
+        if steps:
+            axis.set_major_locator(LogLocator(base=10, subs=steps, numticks=12 if which == "y" else None))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: form(value)))
+        axis.set_minor_formatter(NullFormatter())
+
     def name_rows(self, labels: Sequence[str]) -> None:
         """Rows from above, the first on top, each under its name."""
         self.set_ylim(len(labels) - 0.4, -0.6)
@@ -68,10 +78,17 @@ class Panel(Axes):
         """Names curves where they end, instead of a legend: call it when limits and scales are final."""
         label_ends(self)
 
-    def label_panel(self, text: str) -> None:
-        """The panel's subject above its left edge: easier to read than a rotated label, and it cannot be clipped."""
+    def name_axes(self, x: str, y: str) -> None:
+        """The quantities and units of both axes."""
+        self.set_xlabel(x)
+        self.set_ylabel(y)
+
+    def label_panel(self, text: str, unit: str = "") -> None:
+        """The panel's subject above its left edge: easier to read than a rotated label, which is left to the unit, and never clipped."""
         self.set_title(text, loc="left", pad=TITLE_PAD, color=INK)
         self._part_title_and_legend()
+        if unit:
+            self.set_ylabel(unit)
 
     def legend_above(self, columns: int = 4) -> None:
         """Draws a legend outside of the plotting area, where it can hide no data; long names are cut in the middle."""

@@ -52,8 +52,7 @@ def heat_and_rate_figure(bundle: Bundle) -> Figure | None:
             zorder=5,
         )
         axes.set_ylim(0, extent[3])
-        axes.set_xlabel("the drive's temperature at that moment (\u00b0C)")
-        axes.set_ylabel("of its own highest rate (%)")
+        axes.name_axes("the drive's temperature at that moment (\u00b0C)", "of its own highest rate (%)")
         axes.legend_above()
         alt = f"{title}: {count(pairs.shape[1])} samples from {across[0]:.0f} to {across[-1]:.0f} \u00b0C."
     caption = (

@@ -11,7 +11,7 @@ from daq_bench.bench_report.base.envelope import Series, thinned, thinned_togeth
 from daq_bench.bench_report.base.units import GB, count, duration, in_gb_per_s, percent
 from daq_bench.bench_report.document.canvas import Figure, sheet
 from daq_bench.bench_report.document.direct_labels import shortened
-from daq_bench.bench_report.document.palette import BLUE, FAINT, GREEN, GREY, INK, ORANGE, SERIES, VERMILLION
+from daq_bench.bench_report.document.palette import BLUE, FAINT, GREEN, GREY, ORANGE, SERIES, VERMILLION
 from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.reading.dataset.telemetry import HostSeries, Phase, Track
@@ -107,8 +107,7 @@ def _draw_panel(axes: Panel, host: HostSeries, kind: str, key: str) -> None:
         _draw_power(axes, host.power_w)
     else:
         _draw_lines(axes, host.temperature_celsius)
-        axes.set_ylabel("\u00b0C")
-        axes.label_panel("Temperature")
+        axes.label_panel("Temperature", "\u00b0C")
 
 
 def _draw_disks(axes: Panel, tracks: dict[str, Track]) -> None:
@@ -116,8 +115,7 @@ def _draw_disks(axes: Panel, tracks: dict[str, Track]) -> None:
     axes.set_ylim(
         bottom=0, top=1.22 * max((float(np.max(values)) for _, values in tracks.values()), default=1.0) / GB or 1.0
     )
-    axes.set_ylabel("GB/s")
-    axes.label_panel("Written to the drive, by the kernel's counters")
+    axes.label_panel("Written to the drive, by the kernel's counters", "GB/s")
 
 
 def _draw_power(axes: Panel, tracks: dict[str, Track]) -> None:
@@ -125,8 +123,7 @@ def _draw_power(axes: Panel, tracks: dict[str, Track]) -> None:
     for name, (times, watts) in tracks.items():
         axes.step(times, watts, where="post", color=BLUE, linewidth=1.0, label=name, zorder=3)
     axes.set_ylim(bottom=0, top=1.12 * max(float(np.nanmax(watts)) for _, watts in tracks.values()) or 1.0)
-    axes.set_ylabel("W")
-    axes.label_panel("Power of the whole server, by its BMC")
+    axes.label_panel("Power of the whole server, by its BMC", "W")
 
 
 def _draw_lines(axes: Panel, tracks: dict[str, Track]) -> None:
@@ -156,8 +153,7 @@ def _draw_stack(axes: Panel, modes: dict[str, Track], title: str, legend: bool) 
             floor = top
     axes.set_ylim(0, 100)
     axes.set_yticks([0, 50, 100])
-    axes.set_ylabel("%")
-    axes.label_panel(title)
+    axes.label_panel(title, "%")
     if legend:
         axes.legend_above()
 
@@ -191,7 +187,7 @@ def _draw_map(axes: Panel, host: HostSeries) -> None:
         np.array(rows), aspect="auto", origin="lower", interpolation="nearest", cmap="cividis_r", vmin=0, vmax=100,
         extent=(start, end, -0.5, len(cores) - 0.5), zorder=3,
     )  # fmt: skip
-    axes.set_ylabel("CPU number", color=INK)
+    axes.set_ylabel("CPU number")
     axes.grid(visible=False)
     axes.label_panel("Busy by CPU (user + system + iowait + steal)")
     axes.sheet.colorbar(image, ax=axes, label="%", pad=0.01, aspect=12)

@@ -87,8 +87,7 @@ def _draw_rates(axes: Panel, series: Series, demand: DemandOfRun | None) -> None
         axes.axhline(asked, color=FAINT, linewidth=4.5, zorder=2, label=f"demanded {in_gb_per_s(asked * GB)}")
         top = max(top, asked)
     axes.set_ylim(0, top * ROOM or 1.0)
-    axes.set_ylabel("GB/s")
-    axes.label_panel("Rate")
+    axes.label_panel("Rate", "GB/s")
 
 
 def _backlog_unit(series: Series, minidaq: Minidaq | None) -> tuple[float, str]:
@@ -113,8 +112,7 @@ def _draw_backlog(axes: Panel, series: Series, minidaq: Minidaq | None, divisor:
         axes.axhline(capacity / divisor, color=VERMILLION, linewidth=0.9, linestyle="--", label="capacity")
         top = max(top, capacity / divisor)
     axes.set_ylim(0, top * ROOM or 1.0)
-    axes.set_ylabel(unit)
-    axes.label_panel("Backlog (arrived, not yet stored)")
+    axes.label_panel("Backlog (arrived, not yet stored)", unit)
 
 
 def _draw_spans(panels: tuple[Panel, ...], minidaq: Minidaq, series: Series) -> None:

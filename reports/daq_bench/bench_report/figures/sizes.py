@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from daq_bench.bench_report.base.units import GIB, binary_size, in_gib_per_s
-from daq_bench.bench_report.document.palette import INK
 from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.figures.references import COLOUR, Reference, dashes
 
@@ -26,7 +25,7 @@ def size_axis(axes: Panel, sizes: Sequence[int], label: str) -> None:
     axes.xaxis.set_major_locator(FixedLocator(labelled))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticks(labelled, [binary_size(size).replace("\u202f", "\n") for size in labelled])
-    axes.set_xlabel(label, color=INK)
+    axes.set_xlabel(label)
 
 
 @dataclass(frozen=True)
@@ -54,11 +53,8 @@ def rate_axis(axes: Panel, rates: Sequence[float], lines: Sequence[Line]) -> Non
     if min(rates) <= 0 or highest <= FARTHEST * max(rates):
         axes.set_ylim(0, highest / GIB * 1.1 or 1.0)
         return
-    axes.set_yscale("log")
+    axes.decades("y", 1.0, 2.0, 5.0)
     axes.set_ylim(min(rates) / GIB / 1.3, highest / GIB * 1.4)
-    axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0), numticks=12))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_ylabel("throughput (GiB/s), logarithmic")
 
 

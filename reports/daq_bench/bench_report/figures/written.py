@@ -49,8 +49,7 @@ def written_figure(bundle: Bundle) -> Figure | None:
         axes.axhline(mean, color=GREY, linewidth=0.9, linestyle="--", label=f"mean {in_gb_per_s(mean * GB)}", zorder=2)
         axes.set_ylim(0, ROOM * max(y))
         axes.set_xlim(0, x[-1])
-        axes.set_xlabel(f"written in blocks of {binary_size(block)} (GB)")
-        axes.set_ylabel("GB/s")
+        axes.name_axes(f"written in blocks of {binary_size(block)} (GB)", "GB/s")
         axes.legend_above()
         alt = f"{title}: {count(len(series))} samples over {decimal_size(ends[-1])}."
     caption = (

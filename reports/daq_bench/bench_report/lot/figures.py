@@ -49,7 +49,7 @@ def lot_figure(
         if len(rows) > 24:
             axes.tick_params(axis="y", labelsize=5.2)
         axes.margins(x=0.05)
-        axes.set_xlabel(axis, color=INK)
+        axes.set_xlabel(axis)
         axes.legend_above(columns=3)
         ends = (f"{significant(row.mean, 4)} ({row.label})" for row in (rows[0], rows[-1]))
         alt = f"{title}. {len(rows)} drives from {' to '.join(ends)}."

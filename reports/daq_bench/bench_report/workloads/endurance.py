@@ -91,7 +91,7 @@ def _figure(document: Endurance) -> Figure | None:
         rate.legend_above()
         shown = _draw_wear(wear, document, steps, x)
         wear.label_panel("percentage used, by the drives (%)")
-        wear.set_xlabel(f"written by all runs of the experiment, by the account ({unit})", color=INK)
+        wear.set_xlabel(f"written by all runs of the experiment, by the account ({unit})")
         wear.yaxis.set_major_locator(MaxNLocator(integer=True))
         if not shown:
             wear.text(0.5, 0.5, "no drive reports it", transform=wear.transAxes, ha="center", va="center", color=GREY)

@@ -8,7 +8,6 @@ from matplotlib.colors import to_hex
 from daq_bench.bench_model.workloads.thread_scan import Scan, ThreadPoint, ThreadScan
 from daq_bench.bench_report.base.units import NONE, binary_size, duration, in_gib_per_s, percent, significant
 from daq_bench.bench_report.document.canvas import Figure, sheet
-from daq_bench.bench_report.document.palette import INK
 from daq_bench.bench_report.document.section import Lacking, Part, Section
 from daq_bench.bench_report.document.table import Table
 from daq_bench.bench_report.figures.references import measured_references
@@ -97,7 +96,7 @@ def _figure(bundle: Bundle, found: ThreadScan, scan: Scan) -> Figure | None:
             )
         rate_axis(axes, seen, published_lines(references))
         axes.set_xticks(threads)
-        axes.set_xlabel("threads", color=INK)
+        axes.set_xlabel("threads")
         axes.set_xlim(min(threads) - 0.06 * length, max(threads) + 0.06 * length)
         axes.label_ends()
         alt = f"{title}: {len(sizes)} block sizes, highest point {in_gib_per_s(max(point.throughput_bytes_per_s for point in drawn))}."

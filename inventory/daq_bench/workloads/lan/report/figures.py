@@ -178,15 +178,13 @@ def bandwidth_figure(found: Lan, analysis: LanAnalysis) -> Figure | None:
             ("needed", published.needed_bytes_per_s),
         ]
         beyond = levels(panels[0], references(found, stated), top)
-        panels[0].set_ylabel("goodput (Gbit/s)")
-        panels[0].label_panel("network")
+        panels[0].label_panel("network", "goodput (Gbit/s)")
         panels[0].legend_above(columns=3)
         _draw_cpu(panels[1], points)
         if memory:
             _draw(panels[2], points, lambda one: one.memory_bytes_per_s, 1e9)
             panels[2].set_ylim(bottom=0)
-            panels[2].set_ylabel("GB/s")
-            panels[2].label_panel("memory")
+            panels[2].label_panel("memory", "GB/s")
         size_axis(panels[-1], sizes_of(points), "message size")
         alt = f"{title}: {len(counted(points))} points, highest {significant(top, 3)} Gbit/s."
     caption = (
@@ -219,8 +217,7 @@ def _extreme(
 def _draw_cpu(axes: Panel, points: Sequence[MeasuredTransfer]) -> None:
     _draw(axes, points, lambda one: None if one.cpu is None else one.cpu.mean, 0.01)
     axes.set_ylim(0, 100)
-    axes.set_ylabel("CPU use (%)")
-    axes.label_panel("all CPUs of the candidate")
+    axes.label_panel("all CPUs of the candidate", "CPU use (%)")
 
 
 def _middle(point: MeasuredTransfer) -> float | None:
@@ -280,8 +277,7 @@ def building_figure(found: Lan, analysis: LanAnalysis) -> Figure | None:
         beyond = levels(axes, references(found, stated), top)
         axes.set_xticks(range(len(nodes)), nodes)
         axes.grid(False, axis="x")
-        axes.set_ylabel("goodput (Gbit/s)")
-        axes.set_xlabel("receiving node", color=INK)
+        axes.name_axes("receiving node", "goodput (Gbit/s)")
         axes.legend_above(columns=2)
         alt = f"{title}: {len(drawn)} loads, highest {significant(top, 3)} Gbit/s into one node."
     caption = (
@@ -348,7 +344,7 @@ def settings_figure(found: Lan, analysis: LanAnalysis) -> Figure | None:
             axes.yaxis.set_minor_locator(NullLocator())
             axes.set_ylim(len(experiments) - 0.4, -0.7)
             axes.label_panel(text)
-        panels[-1].set_xlabel("ratio (1: alike)", color=INK)
+        panels[-1].set_xlabel("ratio (1: alike)")
         alt = f"{title}: {len(experiments)} experiments."
     numbers = sorted({of(one).n for one in experiments for of, _, _ in RATIOS})
     caption = (

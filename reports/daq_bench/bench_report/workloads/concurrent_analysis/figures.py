@@ -74,8 +74,7 @@ def workers_figure(
         axes.set_ylim(bottom=0)
         axes.set_xlim(left=0)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_xlabel("workers", color=INK)
-        axes.set_ylabel(axis)
+        axes.name_axes("workers", axis)
         axes.legend_above(columns=2)
         fastest, best = max(
             ((label, point) for label, points in series for point in points), key=lambda one: one[1].value
@@ -104,8 +103,7 @@ def farm_figure(name: str, title: str, rounds: Sequence[tuple[int, float, float]
                 edgecolor=ORANGE if hatch else BLUE, linewidth=0.7, zorder=2,
             )  # fmt: skip
         axes.set_xticks([one[0] for one in rounds])
-        axes.set_xlabel("round", color=INK)
-        axes.set_ylabel("analysis rate (MB/s)")
+        axes.name_axes("round", "analysis rate (MB/s)")
         axes.grid(False, axis="x")
         axes.legend_above(columns=2)
         alt = f"{title}: {len(rounds)} rounds."
@@ -136,8 +134,7 @@ def mass_figure(
         if fitted is not None:
             axes.plot(centres, fitted, color=BLUE, label="fit", zorder=3)
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("invariant mass (GeV)", color=INK)
-        axes.set_ylabel(f"pairs in {significant(edges[1] - edges[0], 2, trim=True)} GeV")
+        axes.name_axes("invariant mass (GeV)", f"pairs in {significant(edges[1] - edges[0], 2, trim=True)} GeV")
         axes.legend_above(columns=2)
         alt = f"{title}: {significant(sum(counts), 4, trim=True)} pairs in {len(counts)} bins."
         peak = max(range(len(counts)), key=lambda place: counts[place])

@@ -15,7 +15,7 @@ from daq_bench.bench_model.workloads.hot_store.figures import BACKLOG_PARTS
 from daq_bench.bench_report.base.marks import see_table
 from daq_bench.bench_report.base.units import THIN, binary_size, count, duration, significant
 from daq_bench.bench_report.document.canvas import Figure, sheet
-from daq_bench.bench_report.document.palette import BLUE, GREEN, GREY, INK, ORANGE, VERMILLION, Look
+from daq_bench.bench_report.document.palette import BLUE, GREEN, GREY, ORANGE, VERMILLION, Look
 from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.figures.references import COLOUR, DASHES
 
@@ -101,13 +101,12 @@ def size_figure(document: HotStore) -> Figure | None:
                 if (label, value) in shown:
                     axes.axhline(value / KOPS, color=COLOUR, linewidth=0.9, linestyle=style, label=label, zorder=1)
             axes.set_ylim(0, max([top, *(value for _, value in shown)]) / KOPS * 1.12)
-            axes.set_ylabel("KOPS")
-            axes.label_panel(text)
+            axes.label_panel(text, "KOPS")
         panels[0].legend_above(columns=3)
         panels[-1].set_xlim(min(sizes) - 0.06 * max(sizes), max(sizes) * 1.06)
         panels[-1].xaxis.set_major_locator(FixedLocator(sizes))
         panels[-1].xaxis.set_minor_locator(NullLocator())
-        panels[-1].set_xlabel("value size (B)", color=INK)
+        panels[-1].set_xlabel("value size (B)")
         alt = f"{title}: {len(drawn)} sizes from {sizes[0]} to {sizes[-1]} B, highest {kops(top)}."
     caption = _size_caption(document, drawn, [one for one in references if one not in shown])
     return drawing.figure(title, caption, alt, _size_words(drawn))
@@ -198,10 +197,9 @@ def series_figure(document: HotStore) -> Figure | None:
                 axes.plot(at, [rate / KOPS for rate in rates], color=colour, linestyle=dashes, label=label)
                 top = max([top, *rates])
             axes.set_ylim(0, top / KOPS * 1.15 or 1.0)
-            axes.set_ylabel("KOPS")
-            axes.label_panel(f"values of {count(point.value_bytes)}{THIN}B")
+            axes.label_panel(f"values of {count(point.value_bytes)}{THIN}B", "KOPS")
         panels[0].legend_above()
-        panels[-1].set_xlabel("time since the end of the warm-up (s)", color=INK)
+        panels[-1].set_xlabel("time since the end of the warm-up (s)")
         alt = f"{title}: values of {' and '.join(str(one.value_bytes) for one in chosen)} B."
     puts = [rate for point in chosen for rate in point.embedded.put.samples_ops_per_s]
     see = (
@@ -240,12 +238,11 @@ def scale_figure(document: HotStore) -> Figure | None:
                     x, y = zip(*known, strict=True)
                     axes.curve(x, y, look, kind)
             axes.set_ylim(bottom=0)
-            axes.set_ylabel(unit)
-            axes.label_panel(text)
+            axes.label_panel(text, unit)
         panels[0].legend_above()
         nodes = sorted({one.nodes for one in points})
         panels[-1].xaxis.set_major_locator(FixedLocator(nodes))
-        panels[-1].set_xlabel("storage nodes", color=INK)
+        panels[-1].set_xlabel("storage nodes")
         alt = f"{title}: {len(points)} points on {', '.join(map(str, nodes))} nodes."
     replicas, consumers = scale.replicas, scale.consumers_per_node
     caption = (

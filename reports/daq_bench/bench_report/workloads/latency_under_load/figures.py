@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from daq_bench.bench_model.documents.tools.daqwriter import Latency
 from daq_bench.bench_model.documents.tools.minidaq import Minidaq
@@ -140,8 +140,7 @@ def set_percentile_axes(axes: Panel, curves: list[Curve]) -> None:
     axes.set_xticks([nines(percentile) for percentile in ticks], [f"{percentile:g}\u202f%" for percentile in ticks])
     set_latency_axis(axes, [us for curve in curves for us in curve.us if us > 0])
     axes.set_ylim(bottom=_floor(curves))
-    axes.set_xlabel("percentile (each nine has equal room)")
-    axes.set_ylabel("latency")
+    axes.name_axes("percentile (each nine has equal room)", "latency")
     axes.name_data(x="1 / (1 - share)", y="latency (us)")
 
 
@@ -159,10 +158,7 @@ def _floor(curves: list[Curve]) -> float:
 def set_latency_axis(axes: Panel, us: list[float]) -> None:
     """A logarithmic vertical axis in us, ms and s; few decades have room for 1, 2 and 5 of each."""
     subdivisions = (1.0, 2.0, 5.0) if us and max(us) < 2000 * min(us) else (1.0,)
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(base=10, subs=subdivisions, numticks=12))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: latency(value, 1)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.decades("y", *subdivisions, form=lambda us: latency(us, 1))
 
 
 def _caption(bundle: Bundle, curves: list[Curve]) -> str:

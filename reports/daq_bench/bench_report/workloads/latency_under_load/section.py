@@ -122,8 +122,7 @@ def _set_axes(axes: Panel, rates: list[float], values: list[float]) -> None:
     set_latency_axis(axes, values)
     axes.set_ylim(min(values) / 1.6, max(values) * 3.2)
     axes.set_xlim(0, max(rates) * 1.05)
-    axes.set_xlabel("offered rate (GB/s)", color=INK)
-    axes.set_ylabel("intended arrival to durable")
+    axes.name_axes("offered rate (GB/s)", "intended arrival to durable")
     axes.name_data(y="latency (us)")
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
 from daq_bench.bench_model.workloads.raid_vs_3dxp.document import Comparison, Estimate
 from daq_bench.bench_report.base.units import GB, in_gb_per_s, significant
 from daq_bench.bench_report.document.canvas import Figure, sheet
@@ -102,10 +100,8 @@ def _draw_ratios(axes: Panel, rows: Sequence[Row]) -> None:
 def _ratio_axis(axes: Panel, lowest: float, highest: float) -> None:
     span = highest / lowest
     subs = (1.0,) if span > 300 else (1.0, 2.0, 5.0) if span > 20 else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
-    axes.xaxis.set_major_locator(LogLocator(base=10, subs=subs))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel("set / reference in the same round (logarithmic; 1: alike)", color=INK)
+    axes.decades("x", *subs)
+    axes.set_xlabel("set / reference in the same round (logarithmic; 1: alike)")
 
 
 def rate_figure(name: str, title: str, caption: str, rows: Sequence[RateRow]) -> Figure:
@@ -126,14 +122,11 @@ def rate_figure(name: str, title: str, caption: str, rows: Sequence[RateRow]) ->
         measured = sum(not row.published for row in rows)
         if 0 < measured < len(rows):
             axes.axhline(measured - 0.5, color=FAINT, linewidth=1.0, zorder=1)
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        if max(row.mean for row in rows) / min(row.mean for row in rows) < 20:
-            axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 3.0, 5.0, 7.0)))
+        few = max(row.mean for row in rows) / min(row.mean for row in rows) < 20
+        axes.decades("x", *((1.0, 2.0, 3.0, 5.0, 7.0) if few else ()))
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_yticks(range(len(rows)), [row.label for row in rows])
-        axes.set_xlabel("sequential write throughput (GB/s, logarithmic)", color=INK)
+        axes.set_xlabel("sequential write throughput (GB/s, logarithmic)")
         axes.legend_above(columns=3)
         alt = f"{title}. " + "; ".join(
             f"{row.label}{' (published)' if row.published else ''} {in_gb_per_s(row.mean, 3)}" for row in rows

@@ -111,8 +111,7 @@ def _figure(curves: Curves, minidaq: Minidaq, title: str) -> Figure:
         _draw(axes, curves, divisor)
         axes.set_xlim(curves.times[0], curves.times[-1])
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("time since the start of the record (s)")
-        axes.set_ylabel(f"since {duration(float(curves.times[0]))} ({unit})")
+        axes.name_axes("time since the start of the record (s)", f"since {duration(float(curves.times[0]))} ({unit})")
         axes.label_ends()
         alt = f"{title}: two rising curves from {duration(float(curves.times[0]))} to {duration(float(curves.times[-1]))}."
     capacity = minidaq.backlog.capacity_bytes

@@ -53,8 +53,7 @@ def _figure(found: LatencyOverTime, title: str) -> Figure:
         axes.set_yticks(list(named), [latency(edges[place], 2) for place in named])
         axes.set_ylim(0, columns)
         axes.set_xlim(0, end_s)
-        axes.set_xlabel("intended arrival since the start of the record (s)")
-        axes.set_ylabel("arrival to durable")
+        axes.name_axes("intended arrival since the start of the record (s)", "arrival to durable")
         axes.name_data(y="latency column (the axis names their edges)")
         axes.legend_above()
         alt = f"{title}: {counts.shape[1]} intervals of {duration(found.interval_s)}, {columns} columns of latency."

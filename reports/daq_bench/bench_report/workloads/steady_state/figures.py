@@ -38,8 +38,7 @@ def rounds_figure(test: Test, window: Window | None) -> Figure | None:
         axes.set_ylim(0, top / factor * ROOM)
         axes.set_xlim(0.5, len(values) + 0.5)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_xlabel("round")
-        axes.set_ylabel(unit)
+        axes.name_axes("round", unit)
         axes.legend_above(columns=5)
         state = (
             f"steady from round {window.first_round} to {window.last_round}" if test.steady and window else NOT_STEADY

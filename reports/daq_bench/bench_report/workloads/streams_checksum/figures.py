@@ -72,8 +72,7 @@ def thread_figure(
             axes.axvline(cores, color=GREY, linewidth=0.8, linestyle=":", label=f"{cores} physical cores", zorder=1)
         axes.set_xticks(threads)
         axes.set_xlim(min(threads) - 0.08 * length, max(threads) + 0.08 * length)
-        axes.set_xlabel("checksum threads", color=INK)
-        axes.set_ylabel(axis)
+        axes.name_axes("checksum threads", axis)
         if from_zero:
             axes.set_ylim(0, max([top, *(level.value for level in shown)]) * 1.1)
         else:
