@@ -79,9 +79,9 @@ def _conditions(source: Source) -> Iterator[tuple[str, str | None]]:
 
 def _preconditioning(source: Source) -> str | None:
     """Returns the target's condition as the workloads state it."""
-    scan, record = source.result("block_scan"), source.result("snb_record")
-    said = [f"block scan: {scan.typed(BlockScan).condition}"] if scan else []
-    conditions = dict.fromkeys(one.condition for one in record.typed(SnbRecord).repetitions) if record else {}
+    scan, record = source.result("block_scan", BlockScan), source.result("snb_record", SnbRecord)
+    said = [f"block scan: {scan.condition}"] if scan else []
+    conditions = dict.fromkeys(one.condition for one in record.repetitions) if record else {}
     said += [f"snb record: {one}" for one in conditions if one]
     return "; ".join(said) or None
 

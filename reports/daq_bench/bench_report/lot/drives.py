@@ -120,9 +120,8 @@ def _members(source: Source) -> Iterator[DriveOfRun]:
 
 
 def _targets(source: Source) -> dict[str, Target]:
-    result = source.result("raid_vs_3dxp")
-    assert result is not None
-    return result.typed(RaidVs3Dxp).targets
+    found = source.result("raid_vs_3dxp", RaidVs3Dxp)
+    return found.targets if found else {}
 
 
 def _identify(drive: Drive, node: DriveOfRun, run_id: str) -> None:
