@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from daq_bench.bench_report.document.direct_labels import label_ends, shortened
 from daq_bench.bench_report.document.heat import COLOURS, EMPTY
-from daq_bench.bench_report.document.palette import INK, Look
+from daq_bench.bench_report.document.palette import BLUE, INK, ORANGE, Look
 
 LEGEND_PT, TITLE_PT, HANDLE_PT, TITLE_PAD = 7.0, 8.0, 36.0, 4.0
 CHARACTER_EM = 0.56  # of a character of the face, on average
 ROOM_PT = 452.0  # of the sheet's width, beside the axis' own labels
+BAR_WIDTH = 0.38
 BEHIND = -1.0  # the place of bands: below fills, lines and the grid
 TINT, HATCH_TINT = 0.25, 0.5  # of a band's colour on white, and of its hatch: both lie behind the curves
 
@@ -50,6 +51,22 @@ class Panel(Axes):
         above = [max(0.0, high - value) for value, (_, high) in zip(y, ends, strict=True)]
         look = {"elinewidth": 0.7, "capsize": 2, "capthick": 0.7, "zorder": 2} | more
         self.errorbar(x, y, yerr=(below, above), fmt="none", ecolor=colour, **look)
+
+    def paired_bars(
+        self,
+        places: Sequence[float],
+        apart: float,
+        first: tuple[Sequence[float], str],
+        second: tuple[Sequence[float], str],
+    ) -> None:
+        """Draws two bars beside each other at each place, hollow and hatched, then full: (values, label) of both."""
+        for shift, (values, label), colour, edge, hatch in (
+            (-apart, first, "white", ORANGE, "////"), (apart, second, BLUE, BLUE, ""),
+        ):  # fmt: skip
+            self.bar(
+                [place + shift for place in places], values, BAR_WIDTH, color=colour, edgecolor=edge, hatch=hatch, linewidth=0.7,
+                label=label, zorder=2,
+            )  # fmt: skip
 
     def once(self, label: str) -> str:
         """Returns the label for the first mark of its kind; the legend names the others no more."""

@@ -19,7 +19,7 @@ from daq_bench.bench_report.base.units import NONE, THIN, count, decimal_rate, d
 from daq_bench.bench_report.document.canvas import Figure, sheet
 from daq_bench.bench_report.document.palette import BLUE, GREY, INK, VERMILLION
 from daq_bench.bench_report.document.panel import Panel
-from daq_bench.bench_report.document.section import Lacking, Part, Section
+from daq_bench.bench_report.document.section import Lacking, Part, Section, unfinished
 from daq_bench.bench_report.document.table import Column, Columns, Table, table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 
@@ -32,13 +32,10 @@ SMALL_YEARS = 0.1
 
 
 def section(bundle: Bundle) -> Section | None:
-    if "endurance" not in bundle.run.scenario.workloads and "endurance" not in bundle.results:
-        return None
     document = bundle.result("endurance", Endurance)
     if document is None:
-        return Section(
-            "endurance", "Endurance", (Lacking("no result of the wear experiment (results/endurance.json)."),)
-        )
+        lacking = "no result of the wear experiment (results/endurance.json)."
+        return unfinished(bundle, "endurance", "Endurance", lacking)
     projection = bundle.result("endurance_projection", EnduranceProjection)
     figure = _figure(document)
     parts: list[Part] = [_words(document), figure or Lacking("no step of the pattern that counts as evidence.")]

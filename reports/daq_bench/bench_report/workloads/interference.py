@@ -23,7 +23,7 @@ from daq_bench.bench_report.base.units import (
 )
 from daq_bench.bench_report.document.canvas import Figure, sheet
 from daq_bench.bench_report.document.palette import INK
-from daq_bench.bench_report.document.section import Lacking, Part, Section
+from daq_bench.bench_report.document.section import Lacking, Part, Section, unfinished
 from daq_bench.bench_report.document.table import Column, Columns, Table, table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 
@@ -33,12 +33,10 @@ ALL = "all"
 
 
 def section(bundle: Bundle) -> Section | None:
-    if "interference" not in bundle.run.scenario.workloads and "interference" not in bundle.results:
-        return None
     document = bundle.result("interference", Interference)
     title = "Interference"
     if document is None:
-        return Section("interference", title, (Lacking("no result of the DAQ day (results/interference.json)."),))
+        return unfinished(bundle, "interference", title, "no result of the DAQ day (results/interference.json).")
     parts: list[Part] = [
         _words(document),
         _matrix(document) or Lacking("no cell of the matrix that counts as evidence."),

@@ -10,7 +10,7 @@ from daq_bench.bench_report.base.units import GB, count, decimal_size, duration,
 from daq_bench.bench_report.document.canvas import Figure, sheet
 from daq_bench.bench_report.document.palette import GREY, INK, SERIES, VERMILLION
 from daq_bench.bench_report.document.panel import Panel
-from daq_bench.bench_report.document.section import Lacking, Part, Section, Warned
+from daq_bench.bench_report.document.section import Lacking, Part, Section, Warned, unfinished
 from daq_bench.bench_report.document.table import Column, Columns, Table, table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.tables.conditioning import conditioning_table
@@ -41,10 +41,8 @@ def section(bundle: Bundle) -> Section | None:
     told = bundle.result(NAME, Saturation)
     analysis = bundle.result(f"{NAME}_analysis", SaturationAnalysis)
     if told is None or analysis is None:
-        if NAME not in bundle.run.scenario.workloads and told is None:
-            return None
         missing = NAME if told is None else f"{NAME}_analysis"
-        return Section(NAME, TITLE, (Lacking(f"the saturation run did not finish (results/{missing}.json)."),))
+        return unfinished(bundle, NAME, TITLE, f"the saturation run did not finish (results/{missing}.json).")
     rows = analysis.repetitions
     figure = _figure([curve for row in rows if (curve := _curve(row))], analysis.cliff_free_bytes / GB)
     parts: list[Part] = [

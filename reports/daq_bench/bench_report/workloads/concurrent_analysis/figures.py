@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from daq_bench.bench_report.base.units import significant
 from daq_bench.bench_report.document.canvas import Figure, sheet
-from daq_bench.bench_report.document.palette import BLUE, GREY, INK, ORANGE, SERIES
+from daq_bench.bench_report.document.palette import BLUE, GREY, INK, SERIES
 from daq_bench.bench_report.figures.references import COLOUR
 
 HEIGHT_MM, FARM_MM, MASS_MM = 82.0, 66.0, 70.0
@@ -95,13 +95,9 @@ def workers_figure(
 def farm_figure(name: str, title: str, rounds: Sequence[tuple[int, float, float]], caption: str) -> Figure:
     """Two bars for each round: the sum of the nodes alone, and all together, in B/s."""
     with sheet(name, FARM_MM) as (drawing, (axes,)):
-        for shift, place, colour, hatch, label in (
-            (-0.2, 1, "white", "////", "sum of the nodes, each alone"), (0.2, 2, BLUE, "", "all nodes together"),
-        ):  # fmt: skip
-            axes.bar(
-                [one[0] + shift for one in rounds], [one[place] / MB for one in rounds], 0.38, color=colour, hatch=hatch, label=label,
-                edgecolor=ORANGE if hatch else BLUE, linewidth=0.7, zorder=2,
-            )  # fmt: skip
+        alone, all_nodes = ([one[place] / MB for one in rounds] for place in (1, 2))
+        labels = "sum of the nodes, each alone", "all nodes together"
+        axes.paired_bars([one[0] for one in rounds], 0.2, (alone, labels[0]), (all_nodes, labels[1]))
         axes.set_xticks([one[0] for one in rounds])
         axes.name_axes("round", "analysis rate (MB/s)")
         axes.grid(False, axis="x")

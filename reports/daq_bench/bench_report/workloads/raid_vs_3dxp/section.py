@@ -27,11 +27,12 @@ from daq_bench.bench_report.base.units import (
     three,
 )
 from daq_bench.bench_report.document.canvas import Figure
-from daq_bench.bench_report.document.section import Lacking, Part, Section
+from daq_bench.bench_report.document.section import Lacking, Part, Section, unfinished
 from daq_bench.bench_report.document.table import Column, Columns, Table, table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.workloads.raid_vs_3dxp.figures import RateRow, rate_figure, ratio_figure
 
+TITLE = "RAID sets against the reference drive"
 PB = 1e15
 RESULT, MEASURED = "raid_comparison", "raid_vs_3dxp"
 QUANTITIES: dict[Quantity, str] = {
@@ -50,10 +51,8 @@ DECISIONS = {
 def section(bundle: Bundle) -> Section | None:
     found, measured = bundle.result(RESULT, RaidComparison), bundle.result(MEASURED, RaidVs3Dxp)
     if found is None or measured is None:
-        if MEASURED not in bundle.run.scenario.workloads:
-            return None
-        return Section("raid", "RAID sets against the reference drive", (Lacking("the comparison: it did not finish"),))
-    return Section("raid", "RAID sets against the reference drive", tuple(_parts(found, measured)))
+        return unfinished(bundle, MEASURED, TITLE, "the comparison: it did not finish", name="raid")
+    return Section("raid", TITLE, tuple(_parts(found, measured)))
 
 
 def _parts(found: RaidComparison, measured: RaidVs3Dxp) -> Iterator[Part]:

@@ -14,7 +14,7 @@ from daq_bench.bench_report.base.units import (
     percent,
     quantity,
 )
-from daq_bench.bench_report.document.section import Lacking, Part, Section
+from daq_bench.bench_report.document.section import Lacking, Part, Section, unfinished
 from daq_bench.bench_report.document.table import Table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.tables.conditioning import conditioning_table
@@ -26,13 +26,8 @@ NAME = "steady_state"
 def section(bundle: Bundle) -> Section | None:
     found = bundle.result(NAME, SteadyState)
     if found is None:
-        if NAME not in bundle.run.scenario.workloads:
-            return None
-        return Section(
-            "steady-state",
-            "Steady state",
-            (Lacking("the steady-state tests did not finish (results/steady_state.json)."),),
-        )
+        lacking = "the steady-state tests did not finish (results/steady_state.json)."
+        return unfinished(bundle, NAME, "Steady state", lacking)
     tests = found.tests
     parts: list[Part] = [
         _lead(found),

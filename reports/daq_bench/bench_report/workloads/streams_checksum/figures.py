@@ -10,15 +10,14 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from daq_bench.bench_report.base.units import percent, significant
 from daq_bench.bench_report.document.canvas import Figure, sheet
-from daq_bench.bench_report.document.palette import BLUE, GREY, INK, ORANGE, SERIES
-from daq_bench.bench_report.document.panel import Panel
+from daq_bench.bench_report.document.palette import GREY, INK, SERIES
+from daq_bench.bench_report.document.panel import BAR_WIDTH, Panel
 from daq_bench.bench_report.figures.references import COLOUR, DASHES
 
 HEIGHT_MM = 78.0
 SHARES_MM = 62.0
 DODGE = 0.025  # share of the axis' length, so that bars of neighbouring series do not hide each other
 FARTHEST = 2.2  # a line that lies more than this factor above the points would squash them
-WIDTH = 0.38  # share of a stream's place that one bar takes
 
 
 @dataclass(frozen=True)
@@ -115,17 +114,11 @@ def share_figure(
     """Draws two bars for each stream: its planned share of the events, and its share of the bytes."""
     with sheet(name, SHARES_MM) as (drawing, (axes,)):
         places = range(len(asked))
-        for offset, values, colour, hatch, label in (
-            (-WIDTH / 2, asked, "white", "////", "asked, of the events"),
-            (WIDTH / 2, achieved, BLUE, "", "written, of the bytes"),
-        ):
-            axes.bar(
-                [place + offset for place in places], [100 * value for value in values], WIDTH, color=colour,
-                edgecolor=ORANGE if hatch else BLUE, hatch=hatch, linewidth=0.7, label=label, zorder=2,
-            )  # fmt: skip
+        own, written = ([100 * value for value in values] for values in (asked, achieved))
+        axes.paired_bars(places, BAR_WIDTH / 2, (own, "asked, of the events"), (written, "written, of the bytes"))
         for place, value in zip(places, achieved, strict=True):
             axes.annotate(
-                percent(100 * value), (place + WIDTH / 2, 100 * value), xytext=(0, 2), textcoords="offset points",
+                percent(100 * value), (place + BAR_WIDTH / 2, 100 * value), xytext=(0, 2), textcoords="offset points",
                 ha="center", fontsize=6.5, color=INK,
             )  # fmt: skip
         if reference:
@@ -139,8 +132,8 @@ def share_figure(
         axes.legend_above(columns=3)
         alt = f"{title}: the busiest has {percent(100 * max(achieved))} of the bytes."
         busiest = max(range(len(achieved)), key=lambda place: achieved[place])
-        written, events = percent(100 * achieved[busiest]), percent(100 * asked[busiest])
-        see = f"Stream {busiest} is the busiest: {written} of the bytes, {events} of the events asked."
+        bytes_of, events = percent(100 * achieved[busiest]), percent(100 * asked[busiest])
+        see = f"Stream {busiest} is the busiest: {bytes_of} of the bytes, {events} of the events asked."
         return drawing.figure(title, caption, alt, see)
 
 
