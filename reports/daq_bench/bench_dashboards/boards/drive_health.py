@@ -27,7 +27,7 @@ WORN = Thresholds(Colour.GOOD, ((80, Colour.WATCH), (100, Colour.BAD)))
 def _over_time(
     source: Source, field: str, title: str, description: str, unit: Unit, most: float | None = None
 ) -> TimeSeries:
-    """The drive's own account; of what has a `most` the lowest value counts."""
+    """The drive's own account. The lowest value counts where there is a `most`."""
     column = source.lowest(field) if most else source.highest(field)
     return source.graph(title, description, unit, source.line("smart", column), needs=(f"smart.{field}",), most=most)
 
