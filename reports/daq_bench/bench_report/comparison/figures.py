@@ -69,16 +69,11 @@ def value_figure(
     """Rows on one linear axis, that of the quantity."""
     with sheet(name, MARGIN_MM + len(rows) * ROW_MM) as (drawing, (axes,)):
         for place, row in enumerate(rows):
-            axes.plot(
-                row.values, [place] * len(row.values), linestyle="none", marker="|", markersize=8, color=GREY,
-                label=axes.once("each value"), zorder=3,
-            )  # fmt: skip
+            axes.mark(row.values, place, "|", GREY, "each value", 3, size=8)
             if row.interval:
                 axes.hlines(place, *row.interval, color=INK, linewidth=1.4, label=axes.once("95 % interval"), zorder=4)
-            axes.plot(
-                row.middle, place, linestyle="none", marker="o", color=BLUE, markerfacecolor="white" if row.hollow else BLUE,
-                label=axes.once("mean, may not be chosen" if row.hollow else "mean"), zorder=5,
-            )  # fmt: skip
+            label = "mean, may not be chosen" if row.hollow else "mean"
+            axes.mark(row.middle, place, "o", BLUE, label, 5, hollow=row.hollow)
         if bound is not None:
             axes.axvline(bound.value, color=VERMILLION, linestyle="--", linewidth=1.1, label=bound.text, zorder=2)
         _rows(axes, [row.label for row in rows])
@@ -121,10 +116,8 @@ def pareto_figure(
                 facecolor=FAINT, edgecolor=GREY, linewidth=0.6, zorder=2,
             ))  # fmt: skip
             axes.vlines(point.across[0], point.up[1], point.up[2], color=GREY, linewidth=1.0, zorder=3)
-            axes.plot(
-                point.across[0], point.up[0], linestyle="none", marker=shape, markersize=6, color=colour,
-                markerfacecolor="white" if point.kind == "maybe dominated" else colour, label=axes.once(label), zorder=4,
-            )  # fmt: skip
+            hollow = point.kind == "maybe dominated"
+            axes.mark(point.across[0], point.up[0], shape, colour, label, 4, size=6, hollow=hollow)
             axes.annotate(
                 point.label, (point.across[0], point.up[0]), xytext=(6, lifted[point.label]),
                 textcoords="offset points", fontsize=7,
@@ -189,13 +182,9 @@ def price_figure(name: str, title: str, caption: str, rows: Sequence[PriceRow], 
             if row.break_even is not None:
                 dashes = "-" if row.ahead else ":"
                 axes.hlines(place, row.now, row.break_even, color=GREY, linewidth=1.2, linestyle=dashes, zorder=2)
-                axes.plot(
-                    row.break_even, place, linestyle="none", marker="D", color=VERMILLION, markerfacecolor="white",
-                    label=axes.once("price at which the order changes"), zorder=4,
-                )  # fmt: skip
-            axes.plot(
-                row.now, place, linestyle="none", marker="o", color=BLUE, label=axes.once("price today"), zorder=3
-            )
+                label = "price at which the order changes"
+                axes.mark(row.break_even, place, "D", VERMILLION, label, 4, hollow=True)
+            axes.mark(row.now, place, "o", BLUE, "price today", 3)
         _rows(axes, [row.label for row in rows])
         axes.set_xlim(*_limits([price for row in rows for price in (row.now, row.break_even) if price is not None]))
         axes.set_xlabel(f"price ({currency})")

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize, to_rgb
 from matplotlib.figure import Figure as Sheet
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from daq_bench.bench_report.document.direct_labels import label_ends, shortened
 from daq_bench.bench_report.document.heat import COLOURS, EMPTY
@@ -51,6 +51,17 @@ class Panel(Axes):
         above = [max(0.0, high - value) for value, (_, high) in zip(y, ends, strict=True)]
         look = {"elinewidth": 0.7, "capsize": 2, "capthick": 0.7, "zorder": 2} | more
         self.errorbar(x, y, yerr=(below, above), fmt="none", ecolor=colour, **look)
+
+    def mark(
+        self, x: ArrayLike, y: ArrayLike, marker: str, colour: str, label: str, zorder: int,
+        *, size: float | None = None, hollow: bool = False,
+    ) -> None:  # fmt: skip
+        """Draws marks that no line joins, one or several; their label is explained once."""
+        across, up = np.broadcast_arrays(np.atleast_1d(x), np.atleast_1d(y))
+        self.plot(
+            across, up, linestyle="none", marker=marker, markersize=size, color=colour, markerfacecolor="white" if hollow else colour,
+            label=self.once(label), zorder=zorder,
+        )  # fmt: skip
 
     def paired_bars(
         self,

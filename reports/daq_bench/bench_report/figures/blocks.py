@@ -96,10 +96,8 @@ def _draw_repetitions(axes: Panel, scan: BlockScan, look: Look, alone: bool) -> 
     found = _repeated(scan)
     if not found:
         return
-    axes.plot(
-        [size * BESIDE for size, _ in found], [rate / GIB for _, rate in found], color=look.plateau, linestyle="none", marker="x",
-        markersize=4, label="measured again" if alone else f"{scan.tool}, measured again", zorder=6,
-    )  # fmt: skip
+    x, y = [size * BESIDE for size, _ in found], [rate / GIB for _, rate in found]
+    axes.mark(x, y, "x", look.plateau, "measured again" if alone else f"{scan.tool}, measured again", 6, size=4)
 
 
 def _draw_plateau(axes: Panel, scan: BlockScan, look: Look, alone: bool) -> None:

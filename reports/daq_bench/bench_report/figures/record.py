@@ -103,10 +103,7 @@ def _draw_backlog(axes: Panel, series: Series, minidaq: Minidaq | None, divisor:
     capacity = minidaq.backlog.capacity_bytes if minidaq else 0
     if minidaq and minidaq.backlog.high_water_bytes:
         high, at = minidaq.backlog.high_water_bytes / divisor, minidaq.backlog.high_water_s
-        label = f"highest {decimal_size(high * divisor)}"
-        axes.plot(
-            [at], [high], color=INK, linestyle="none", marker="v", markersize=5, label=f"{label} at {duration(at)}", zorder=5,
-        )  # fmt: skip
+        axes.mark(at, high, "v", INK, f"highest {decimal_size(high * divisor)} at {duration(at)}", 5, size=5)
     # A capacity far above the data would flatten them; the caption then gives it in words.
     if capacity and capacity / divisor <= 5 * top:
         axes.axhline(capacity / divisor, color=VERMILLION, linewidth=0.9, linestyle="--", label="capacity")

@@ -35,13 +35,9 @@ def lot_figure(
         for place, row in enumerate(rows):
             colour, _, marker = SERIES[groups.index(row.group) % len(SERIES)]
             if len(row.values) > 1:
-                label, at = axes.once("each repetition"), [place] * len(row.values)
-                axes.plot(row.values, at, linestyle="none", marker="|", color=GREY, label=label, zorder=2)
-            label = axes.once(f"firmware {row.group}")
-            axes.plot(
-                row.mean, place, linestyle="none", marker=marker, color=colour, label=label, zorder=4,
-                markerfacecolor=colour if row.group == groups[0] or marker == "x" else "white",
-            )  # fmt: skip
+                axes.mark(row.values, place, "|", GREY, "each repetition", 2)
+            hollow = row.group != groups[0] and marker != "x"
+            axes.mark(row.mean, place, marker, colour, f"firmware {row.group}", 4, hollow=hollow)
         for line in lines:
             colour = VERMILLION if line.style == "--" else INK
             axes.axvline(line.value, color=colour, linestyle=line.style, linewidth=1.0, label=line.text)

@@ -66,10 +66,8 @@ def workers_figure(
                     one.value / MB, color=COLOUR, linewidth=0.9, linestyle=(0, (6, 2, 1, 2)), label=one.label, zorder=1
                 )
             else:
-                axes.plot(
-                    [one.workers], [one.value / MB], linestyle="none", marker=MARKERS[index % len(MARKERS)], markerfacecolor="white",
-                    markeredgecolor=COLOUR, markersize=6, label=one.label, zorder=2,
-                )  # fmt: skip
+                marker = MARKERS[index % len(MARKERS)]
+                axes.mark(one.workers, one.value / MB, marker, COLOUR, one.label, 2, size=6, hollow=True)
         axes.axvline(cores, color=GREY, linewidth=0.8, linestyle=":", label=f"{cores} physical cores", zorder=1)
         axes.set_ylim(bottom=0)
         axes.set_xlim(left=0)

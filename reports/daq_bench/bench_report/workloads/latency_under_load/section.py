@@ -95,10 +95,7 @@ def _curve_figure(found: LatencyUnderLoad, asked: DemandOfRun | None) -> Figure 
 def _mark_losses(axes: Panel, drawn: list[Point], highest_us: float) -> None:
     lost = [_asked(point) / GB for point in drawn if point.lost]
     if lost:
-        axes.plot(
-            lost, [highest_us * 2] * len(lost), linestyle="none", marker="x", markersize=6, color=INK,
-            label="superchunks lost", zorder=4,
-        )  # fmt: skip
+        axes.mark(lost, highest_us * 2, "x", INK, "superchunks lost", 4, size=6)
 
 
 def _demand(found: LatencyUnderLoad, asked: DemandOfRun | None) -> float | None:

@@ -75,11 +75,8 @@ def _draw_ratios(axes: Panel, rows: Sequence[Row]) -> None:
             if ratio is None:
                 continue
             above = place + (-JITTER if turn.reference_first else JITTER)
-            label = "round, reference first" if turn.reference_first else "round, reference last"
-            axes.plot(
-                ratio, above, linestyle="none", marker="^" if turn.reference_first else "v", color=BLUE,
-                markerfacecolor=BLUE if turn.reference_first else "white", label=axes.once(label), zorder=4,
-            )  # fmt: skip
+            marker, when = ("^", "first") if turn.reference_first else ("v", "last")
+            axes.mark(ratio, above, marker, BLUE, f"round, reference {when}", 4, hollow=not turn.reference_first)
             if turn.cause is not None:
                 axes.plot(
                     ratio, above, linestyle="none", marker="o", markersize=9, color=VERMILLION,
@@ -92,8 +89,7 @@ def _draw_ratios(axes: Panel, rows: Sequence[Row]) -> None:
         if found.interval:
             low, high = found.interval
             axes.hlines(place, low, high, color=INK, linewidth=1.4, label=axes.once("95 % interval"), zorder=3)
-        label = axes.once("geometric mean")
-        axes.plot(found.ratio, place, linestyle="none", marker="D", color=INK, label=label, zorder=6)
+        axes.mark(found.ratio, place, "D", INK, "geometric mean", 6)
     axes.name_rows([one.set for one, _ in rows])
 
 
@@ -110,15 +106,9 @@ def rate_figure(name: str, title: str, caption: str, rows: Sequence[RateRow]) ->
         for place, row in enumerate(rows):
             kind = "published, not measured here" if row.published else "measured: mean"
             if row.values:
-                axes.plot(
-                    [value / GB for value in row.values], [place] * len(row.values), linestyle="none", marker="|",
-                    markersize=8, color=GREY, label=axes.once("measured: each round"), zorder=3,
-                )  # fmt: skip
-            axes.plot(
-                row.mean / GB, place, linestyle="none", marker="D" if row.published else "o",
-                color=PURPLE if row.published else BLUE, markerfacecolor="white" if row.published else BLUE, label=axes.once(kind),
-                zorder=4,
-            )  # fmt: skip
+                axes.mark([value / GB for value in row.values], place, "|", GREY, "measured: each round", 3, size=8)
+            marker, colour = ("D", PURPLE) if row.published else ("o", BLUE)
+            axes.mark(row.mean / GB, place, marker, colour, kind, 4, hollow=row.published)
         measured = sum(not row.published for row in rows)
         if 0 < measured < len(rows):
             axes.axhline(measured - 0.5, color=FAINT, linewidth=1.0, zorder=1)

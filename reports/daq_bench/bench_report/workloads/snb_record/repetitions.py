@@ -67,10 +67,8 @@ def _draw_backlog(axes: Panel, minidaq: Minidaq, series: Series, divisor: float)
     x, y = thinned(series.t_s, [value / divisor for value in series.backlog_bytes], limit=200)
     axes.plot(x, y, color=BLUE, linewidth=0.8, label="backlog", zorder=3)
     axes.fill_between(x, y, color=BLUE, alpha=0.15, linewidth=0)
-    axes.plot(
-        [minidaq.backlog.high_water_s], [minidaq.backlog.high_water_bytes / divisor], color=INK, linestyle="none", marker="v",
-        markersize=3, label="high-water mark", zorder=4,
-    )  # fmt: skip
+    high, at = minidaq.backlog.high_water_bytes / divisor, minidaq.backlog.high_water_s
+    axes.mark(at, high, "v", INK, "high-water mark", 4, size=3)
     for one in minidaq.busy.episodes:
         end_s = one.start_s + max(one.duration_s, HAIR * series.t_s[-1])
         label = axes.once("BUSY")
