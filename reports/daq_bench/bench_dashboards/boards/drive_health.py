@@ -152,7 +152,7 @@ def newest(source: Source) -> Row:
 
 def wear(source: Source) -> Section:
     def amount(field: str, what: str) -> Target:
-        return source.line("smart", source.highest(field), f"{DRIVE_NAME} {what}", optional=True)
+        return source.line("smart", source.highest(field), f"{DRIVE_NAME} {what}", needs=field)
 
     written = source.graph(
         "Written by the host and onto the NAND",

@@ -13,7 +13,7 @@ from daq_bench.bench_dashboards.panels import BarGauge, Target, TimeSeries
 def heat(source: Source) -> Section:
     def sensor(field: str, what: str) -> Target:
         column = source.highest(field)
-        return source.line("smart_temperature", column, f"$tag_device {what}", "device", "sensor", optional=True)
+        return source.line("smart_temperature", column, f"$tag_device {what}", "device", "sensor", needs=field)
 
     sensors = source.graph(
         "Each drive's own sensors",

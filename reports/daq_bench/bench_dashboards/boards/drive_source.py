@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from daq_bench.bench_dashboards import influxql
-from daq_bench.bench_dashboards.common import DRIVE, HERE, line
-from daq_bench.bench_dashboards.influxql import MINUTES, Condition, Expression, chosen
+from daq_bench.bench_dashboards.common import DRIVE, HERE
+from daq_bench.bench_dashboards.influxql import MINUTES, Condition, Expression, chosen, over_time
 from daq_bench.bench_dashboards.looks import Override, Unit
 from daq_bench.bench_dashboards.panels import Target, TimeSeries
 
@@ -39,12 +39,10 @@ class Source:
     def last(self, field: str) -> Expression:
         return influxql.last(self._name("last", field))
 
-    def line(
-        self, measurement: str, column: Expression, alias: str = DRIVE_NAME, *by: str, optional: bool = False
-    ) -> Target:
-        """Lines over time of the chosen drives, one for each drive unless `by` names other tags."""
-        by = by or BY_DRIVE
-        return line(measurement, column, alias, *by, where=self.drive, optional=optional, policy=self.policy)
+    def line(self, measurement: str, column: Expression, alias: str = DRIVE_NAME, *by: str, needs: str = "") -> Target:
+        """Lines over time of the chosen drives, one for each drive unless `by` names other tags. `needs`: the field as it is collected."""
+        query = over_time(measurement, column, self.drive, *(by or BY_DRIVE), policy=self.policy)
+        return Target(query, alias, needs=(f"{measurement}.{needs}",) if needs else ())
 
     def graph(
         self,
