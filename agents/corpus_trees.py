@@ -14,7 +14,8 @@ from types import ModuleType
 from typing import Any
 
 from daq_bench.bench_model.workloads.streams_checksum.setups import Cpus
-from daq_bench.rig.on_candidate.reading import cpu_topology, probe
+from daq_bench.candidate_kit.cpu_model import cpu_model
+from daq_bench.rig.on_candidate.reading import cpu_topology
 from daq_bench.telemetry_agent.base.point import Encoder
 from daq_bench.telemetry_agent.collectors import system_collectors
 from daq_bench.telemetry_agent.reading.collector import Unsupported
@@ -113,15 +114,12 @@ def _placement(root: Path) -> dict[str, Any]:
     told = Cpus.of(topology)
     cpuinfo = root / "proc/cpuinfo"
     text = cpuinfo.read_text(errors="replace") if cpuinfo.is_file() else ""
-    model = host.cpu_model(text)
-    if (model or "unknown") != probe.cpu_model(text):
-        raise ValueError(f"the processor is {model!r} to provisioning and {probe.cpu_model(text)!r} to the survey")
     devices = {}
     for path in sorted((root / "sys/bus/pci/devices").glob("*")):
         placed = pci.placed({"name": path.name}, str(path), str(root / "sys"))
         devices[path.name] = {key: placed[key] for key in ("numa_node", "node_cpus")}
     return {
-        "cpu_model": model,
+        "cpu_model": cpu_model(text),
         "online": lists.format_cpus(online),
         "cores": lists.format_cpus(told.cores),
         "threads_of_a_core": max(one["thread"] for one in topology["cpus"]) + 1,

@@ -57,15 +57,8 @@ import socket
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.bench_host import (
-    cpu_model,
-    firmware_tables,
-    ipmi_device,
-    memory_bytes,
-    numa,
-    text_of,
-    turbo_control,
-)
+from ansible.module_utils.bench_cpu_model import cpu_model
+from ansible.module_utils.bench_host import firmware_tables, ipmi_device, memory_bytes, numa, text_of, turbo_control
 from ansible.module_utils.bench_pci import placed
 
 EXECUTABLE_DIRECTORIES = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")

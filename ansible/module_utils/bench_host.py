@@ -11,8 +11,6 @@ import re
 from typing import Any
 
 IPMI_DEVICES = ("/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0")
-# The same as in robot-suites/daq_bench/rig/on_candidate/reading/probe.py, which reads it on its own; the corpus holds the two together.
-CPU_MODEL = re.compile(r"^(?:model name|Model Name|Model|cpu)\s*:\s*(.+)$", re.MULTILINE)
 DMI_FIELDS = ("sys_vendor", "product_name", "board_name", "bios_vendor", "bios_version", "bios_date")
 
 
@@ -40,12 +38,6 @@ def turbo_control(sysfs_root: str) -> str | None:
     if os.path.exists(os.path.join(cpu, "intel_pstate/no_turbo")):
         return "no_turbo"
     return "boost" if os.path.exists(os.path.join(cpu, "cpufreq/boost")) else None
-
-
-def cpu_model(cpuinfo: str) -> str | None:
-    """Return the processor's name: x86, POWER and LoongArch print it, each by a name of its own; ARM servers leave it out."""
-    found = CPU_MODEL.search(cpuinfo)
-    return found.group(1).strip() if found else None
 
 
 def memory_bytes(meminfo: str) -> int | None:

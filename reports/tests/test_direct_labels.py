@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daq_bench.bench_report.document.canvas import INK, sheet, to_svg
-from daq_bench.bench_report.document.direct_labels import label_ends, spread
+from daq_bench.bench_report.document.canvas import sheet
+from daq_bench.bench_report.document.direct_labels import spread
+from daq_bench.bench_report.document.palette import INK
 
 PLACES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 
@@ -34,15 +35,15 @@ def test_names_with_room_stay_where_their_curves_end() -> None:
 
 
 def test_every_labelled_line_is_named_once_and_others_are_not() -> None:
-    with sheet(60) as (figure, (axes,)):
+    with sheet("labels", 60) as (drawing, (axes,)):
         axes.plot([0, 1, 2], [1, 2, 3], label="rising", color="#165EC6")
         axes.plot([0, 1, 2], [1, 2, math.nan], label="ends early", color="#A12417")
         axes.plot([0, 1], [math.nan, math.nan], label="no value")
         axes.plot([0, 1], [1, 1], label="_silent")
         axes.axhline(2, label="level", color="#ffff00")
         axes.axvline(1, label="upright")
-        label_ends(axes)
-        drawn = to_svg(figure, "labels", "a trial")
+        axes.label_ends()
+    drawn = drawing.figure("", "", "a trial")
     texts = [
         re.sub(r"<[^>]+>", "", text).strip() for text in re.findall(r"<text.*?</text>", drawn.svg, flags=re.DOTALL)
     ]
@@ -50,4 +51,4 @@ def test_every_labelled_line_is_named_once_and_others_are_not() -> None:
     assert not {"no value", "_silent", "upright"} & set(texts)
     light = re.search(r"<text[^>]*>level", drawn.svg)
     assert light is not None and INK in light[0] and "#ffff00" not in light[0]
-    assert {trace.series for trace in drawn.traces} >= {"rising", "ends early", "level", "upright"}
+    assert {trace.series for trace in drawn.data} >= {"rising", "ends early", "level", "upright"}

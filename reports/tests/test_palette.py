@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from daq_bench.bench_report.document.canvas import SERIES
+from daq_bench.bench_report.document.palette import SERIES
 
 Vector = NDArray[np.float64]
 

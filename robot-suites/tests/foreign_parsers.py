@@ -33,9 +33,9 @@ from daq_bench.bench_model.profiles.composed import read_requirements, read_scen
 from daq_bench.bench_model.statistics import hdr
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.fields import parse_document
-from daq_bench.candidate_kit import nand_pages
+from daq_bench.candidate_kit import cpu_model, nand_pages
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.on_candidate.reading import cpu_topology, drive_wear, firmware, probe
+from daq_bench.rig.on_candidate.reading import cpu_topology, drive_wear, firmware
 from daq_bench.rig.workloads.endurance.step import parse_step
 from daq_bench.rig.workloads.shared import fio, write_point
 from daq_bench.telemetry_agent.base import line_parser
@@ -340,7 +340,7 @@ PARSERS: tuple[Parser, ...] = (
     Parser("fstab", devices.parse_fstab, ("# a\nUUID=1 / ext4 defaults 0 1\n",), ()),
     Parser("CPU list", parse_cpus, ("0-3,8",)),
     Parser("CPU list of the kernel", cpu_topology.parse_list, ("0-3,8",)),
-    Parser("/proc/cpuinfo's model", probe.cpu_model, ("model name : X\n",), ()),
+    Parser("/proc/cpuinfo's model", cpu_model.cpu_model, ("model name : X\n",), ()),
     Parser(
         "inventory",
         in_file(lambda file: load_candidate(file, "this-machine"), "lab.yml"),

@@ -11,10 +11,11 @@ from daq_bench.bench_model.documents.run import Drive, Host
 from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.profiles.candidates import Target as DeclaredTarget
 from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.candidate_kit.cpu_model import cpu_model
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.host import Node, Survey, Target, check_identity, survey
 from daq_bench.rig.candidate.machine import LocalMachine
-from daq_bench.rig.on_candidate.reading.probe import cpu_model, describe, device_of, os_name
+from daq_bench.rig.on_candidate.reading.probe import describe, device_of, os_name
 
 CANDIDATE = load_candidate(Layout().inventory / "lab.yml", "this-machine")
 HOST = Host(architecture="x86_64", cpu_model="AMD EPYC 7302", cpus=32, memory_bytes=512 * 2**30)
@@ -136,13 +137,13 @@ def test_texts_of_the_kernel_are_parsed() -> None:
     assert (
         cpu_model("processor : 0\nmodel name\t: AMD EPYC 7302 16-Core Processor\n") == "AMD EPYC 7302 16-Core Processor"
     )
-    assert (os_name(""), cpu_model("")) == ("unknown", "unknown")
+    assert (os_name(""), cpu_model("")) == ("unknown", None)
     assert (
         cpu_model("processor : 0\ncpu\t\t: POWER9, altivec supported\nclock : 2GHz\nmodel\t: 8335-GTW\n")
         == "POWER9, altivec supported"
     )
     assert cpu_model("system type\t: generic\n\nprocessor\t: 0\nModel Name\t: Loongson-3A5000\n") == "Loongson-3A5000"
-    assert cpu_model("cpu family\t: 6\ncpu MHz\t: 2000\nmodel\t: 85\n") == "unknown"
+    assert cpu_model("cpu family\t: 6\ncpu MHz\t: 2000\nmodel\t: 85\n") is None
 
 
 def identity(

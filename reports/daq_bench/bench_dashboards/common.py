@@ -15,7 +15,7 @@ from daq_bench.bench_dashboards.influxql import (
     over_time,
     value,
 )
-from daq_bench.bench_dashboards.looks import Colour, DataLink
+from daq_bench.bench_dashboards.looks import DECISIONS, OUTCOMES, Colour, DataLink, Override, Unit
 from daq_bench.bench_dashboards.panels import Target
 
 LIVE, DRIVES, FLEET, COMPARE = "daq-bench-live", "daq-bench-drives", "daq-bench-fleet", "daq-bench-compare"
@@ -58,6 +58,16 @@ DEVICE = TagValues(
     all_of_them=True,
 )
 
+LIMITS = (
+    Override("/ warning$/", colour=Colour.WATCH, dashed=True),
+    Override("/ critical$/", colour=Colour.BAD, dashed=True),
+)
+OUTCOME_COLUMN = Override("Outcome", words=OUTCOMES, width=140)
+JUDGED_COLUMNS = (
+    OUTCOME_COLUMN,
+    Override("Decision", words=DECISIONS, width=120),
+    Override("Margin", unit=Unit.PERCENT),
+)
 REPORT = DataLink("Report", REPORT_URL)
 SAME_RUN = DataLink("This run's drives", f"/d/{DRIVES}?var-host=${{__data.fields.host}}&var-run=${{__data.fields.run}}")
 TO_COMPARE = DataLink("Compare with another run", f"/d/{COMPARE}?var-run_a=${{__data.fields.run}}")

@@ -9,6 +9,7 @@ from daq_bench.bench_dashboards.common import (
     COMPARE,
     EPOCH_BEGIN,
     EPOCH_END,
+    JUDGED_COLUMNS,
     REPORT_URL,
     VERDICT_COLUMNS,
     links,
@@ -29,7 +30,7 @@ from daq_bench.bench_dashboards.influxql import (
     present,
 )
 from daq_bench.bench_dashboards.layout import Row, Section
-from daq_bench.bench_dashboards.looks import DECISIONS, OUTCOMES, Colour, DataLink, Override, Thresholds, Unit
+from daq_bench.bench_dashboards.looks import OUTCOMES, Colour, DataLink, Override, Thresholds, Unit
 from daq_bench.bench_dashboards.panels import Stat, Table, Target, TimeSeries
 
 SIDES = ("A", "B")
@@ -105,11 +106,7 @@ def _table(side: str) -> Table:
         "Each measured value with its bound. Compare row by row with the other run.",
         (Target(verdict_of(_run(side), in_range=False), table=True),),
         Unit.COUNT,
-        overrides=(
-            Override("Outcome", words=OUTCOMES, width=140),
-            Override("Decision", words=DECISIONS, width=120),
-            Override("Margin", unit=Unit.PERCENT),
-        ),
+        overrides=JUDGED_COLUMNS,
         columns=VERDICT_COLUMNS,
         sort="Margin",
         ascending=True,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from daq_bench.bench_dashboards.boards.drive_heat import BY_DRIVE, DRIVE_NAME, heat, links_and_arrays
-from daq_bench.bench_dashboards.boards.drive_source import RAW, Source
+from daq_bench.bench_dashboards.boards.drive_heat import heat, links_and_arrays
+from daq_bench.bench_dashboards.boards.drive_source import BY_DRIVE, DRIVE_NAME, RAW, Source
 from daq_bench.bench_dashboards.common import ANNOTATIONS, CANDIDATE, DEVICE, DRIVE, DRIVES, RUN, links
 from daq_bench.bench_dashboards.dashboard import Dashboard
-from daq_bench.bench_dashboards.influxql import Query, highest, last, lowest, over_time
+from daq_bench.bench_dashboards.influxql import Query, highest, last, lowest
 from daq_bench.bench_dashboards.layout import Row, Section
 from daq_bench.bench_dashboards.looks import (
     MARGIN_TO_WARNING,
@@ -25,28 +25,11 @@ WORN = Thresholds(Colour.GOOD, ((80, Colour.WATCH), (100, Colour.BAD)))
 
 
 def _over_time(
-    source: Source,
-    field: str,
-    title: str,
-    description: str,
-    unit: Unit,
-    steps: bool = True,
-    least: bool = False,
-    most: float | None = None,
+    source: Source, field: str, title: str, description: str, unit: Unit, most: float | None = None
 ) -> TimeSeries:
-    column = source.lowest(field) if least else source.highest(field)
-    query = over_time("smart", column, source.drive, *BY_DRIVE, policy=source.policy)
-    return TimeSeries(
-        title,
-        description,
-        (Target(query, DRIVE_NAME),),
-        unit,
-        needs=(f"smart.{field}",),
-        steps=steps,
-        most=most,
-        legend=("lastNotNull",),
-        gap_s=source.gap_s,
-    )
+    """The drive's own account. The lowest value counts where there is a `most`."""
+    column = source.lowest(field) if most else source.highest(field)
+    return source.graph(title, description, unit, source.line("smart", column), needs=(f"smart.{field}",), most=most)
 
 
 def _worst(title: str, description: str, field: str, unit: Unit, thresholds: Thresholds, least: bool = False) -> Stat:
@@ -168,18 +151,15 @@ def newest(source: Source) -> Row:
 
 
 def wear(source: Source) -> Section:
-    def amount(field: str, alias: str) -> Target:
-        query = over_time("smart", source.highest(field), source.drive, *BY_DRIVE, policy=source.policy)
-        return Target(query, f"{DRIVE_NAME} {alias}", needs=(f"smart.{field}",))
+    def amount(field: str, what: str) -> Target:
+        return source.line("smart", source.highest(field), f"{DRIVE_NAME} {what}", needs=field)
 
-    written = TimeSeries(
+    written = source.graph(
         "Written by the host and onto the NAND",
         "Slope: the load. NAND over host is the write amplification, where a drive counts it.",
-        (amount("data_written_bytes", "host"), amount("nand_written_bytes", "NAND")),
         Unit.BYTES,
-        steps=True,
-        legend=("lastNotNull",),
-        gap_s=source.gap_s,
+        amount("data_written_bytes", "host"),
+        amount("nand_written_bytes", "NAND"),
     )
     return Section(
         "Wear",
@@ -198,7 +178,6 @@ def wear(source: Source) -> Section:
                 "Spare left",
                 "Falls when blocks are retired. Below the drive's threshold it warns.",
                 Unit.PERCENT,
-                least=True,
                 most=100,
             ),
             written,

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 from daq_bench.bench_dashboards import influxql
 from daq_bench.bench_dashboards.common import DRIVE, HERE
-from daq_bench.bench_dashboards.influxql import MINUTES, Condition, Expression, chosen
+from daq_bench.bench_dashboards.influxql import MINUTES, Condition, Expression, chosen, over_time
+from daq_bench.bench_dashboards.looks import Override, Unit
+from daq_bench.bench_dashboards.panels import Target, TimeSeries
+
+BY_DRIVE = ("device", "serial")
+DRIVE_NAME = "$tag_device $tag_serial"
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,28 @@ class Source:
 
     def last(self, field: str) -> Expression:
         return influxql.last(self._name("last", field))
+
+    def line(self, measurement: str, column: Expression, alias: str = DRIVE_NAME, *by: str, needs: str = "") -> Target:
+        """Lines over time of the chosen drives, one for each drive unless `by` names other tags. `needs`: the field as it is collected."""
+        query = over_time(measurement, column, self.drive, *(by or BY_DRIVE), policy=self.policy)
+        return Target(query, alias, needs=(f"{measurement}.{needs}",) if needs else ())
+
+    def graph(
+        self,
+        title: str,
+        description: str,
+        unit: Unit,
+        *targets: Target,
+        needs: tuple[str, ...] = (),
+        steps: bool = True,
+        most: float | None = None,
+        legend: tuple[str, ...] = ("lastNotNull",),
+        overrides: tuple[Override, ...] = (),
+    ) -> TimeSeries:
+        """What a drive says of itself: it answers seldom, and what it says moves by steps."""
+        return TimeSeries(
+            title, description, targets, unit, needs=needs, steps=steps, most=most, legend=legend, overrides=overrides, gap_s=self.gap_s,
+        )  # fmt: skip
 
 
 RAW = Source("", HERE, DRIVE, 6 * 3600)  # the board shows days, and drives answer every minute or slower

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from daq_bench.bench_dashboards.common import FLEET, LIVE, REPORT, SAME_RUN, TO_COMPARE, VERDICT_COLUMNS, links
+from daq_bench.bench_dashboards.common import (
+    FLEET,
+    JUDGED_COLUMNS,
+    LIVE,
+    OUTCOME_COLUMN,
+    REPORT,
+    SAME_RUN,
+    TO_COMPARE,
+    VERDICT_COLUMNS,
+    links,
+)
 from daq_bench.bench_dashboards.dashboard import Dashboard
 from daq_bench.bench_dashboards.furniture import TagValues
 from daq_bench.bench_dashboards.influxql import (
     HISTORY,
     Condition,
+    Expression,
     Query,
     chosen,
     count,
@@ -20,7 +31,7 @@ from daq_bench.bench_dashboards.influxql import (
     whole,
 )
 from daq_bench.bench_dashboards.layout import Row, Section
-from daq_bench.bench_dashboards.looks import DECISIONS, OUTCOMES, Colour, DataLink, Override, Thresholds, Unit
+from daq_bench.bench_dashboards.looks import OUTCOMES, Colour, DataLink, Override, Thresholds, Unit
 from daq_bench.bench_dashboards.panels import WORST, Stat, StateTimeline, Table, Target, TimeSeries
 
 WHO: tuple[Condition, ...] = (chosen("host"), chosen("scenario"))
@@ -54,16 +65,14 @@ def _all(name: str, label: str, description: str, *where: str) -> TagValues:
     )
 
 
+def _verdicts(column: Expression, *by: str, where: tuple[Condition, ...] = WHAT) -> Query:
+    return Query("bench_verdict", (column,), where, by, policy=HISTORY)
+
+
 def _header() -> Row:
-    runs = Query("bench_verdict", (count("outcome"),), OVERALL, policy=HISTORY)
+    runs = _verdicts(count("outcome"), where=OVERALL)
     counted = (*WHAT, reads("outcome", "PASS", "FAIL"))
-    margins = Query(
-        "bench_verdict",
-        (last("margin_percent").named("margin"),),
-        counted,
-        ("requirement", "host"),
-        policy=HISTORY,
-    )
+    margins = _verdicts(last("margin_percent").named("margin"), "requirement", "host", where=counted)
     running = Query("telemetry_agent", (last("staleness_s").named("age"),), (chosen("host"),), ("host", "run"))
     return Row(
         5,
@@ -106,7 +115,7 @@ def _outcomes() -> tuple[Row, ...]:
     lanes = StateTimeline(
         "Outcome of each candidate, night by night",
         "One lane for each candidate; a bar lasts until its next run, and 36 h at most. A change of colour, or a gap, is where to look.",
-        (Target(Query("bench_verdict", (value("outcome"),), OVERALL, ("host",), policy=HISTORY), "$tag_host"),),
+        (Target(_verdicts(value("outcome"), "host", where=OVERALL), "$tag_host"),),
         Unit.TEXT,
         words=OUTCOMES,
         lasts_s=BAR_LASTS_S,
@@ -114,47 +123,28 @@ def _outcomes() -> tuple[Row, ...]:
     newest = Table(
         "Newest run of each candidate",
         "Longest ago first: a candidate that is not run any more says nothing, whatever its last outcome was.",
-        (
-            Target(
-                Query("bench_verdict", (last("outcome").named("result"),), OVERALL, ("host",), policy=HISTORY),
-                table=True,
-            ),
-        ),
+        (Target(_verdicts(last("outcome").named("result"), "host", where=OVERALL), table=True),),
         Unit.COUNT,
-        overrides=(
-            Override("Outcome", words=OUTCOMES, width=140),
-            Override("Judged", unit=Unit.AGE),
-        ),
+        overrides=(OUTCOME_COLUMN, Override("Judged", unit=Unit.AGE)),
         columns=(("host", "host"), ("result", "Outcome"), ("Time", "Judged")),
         sort="Judged",
         ascending=True,
     )
-    columns = (
+    facts = (
         whole(value("started_ns") / 1e6).named("started_ms"),
         whole(value("started_ns") / 1e6 + value("duration_s") * 1e3).named("ended_ms"),
         value("duration_s").named("duration"),
         value("outcome").named("result"),
     )
+    tags = ("host", "scenario", "profile", "model", "run")
+    finished = Query("bench_run", facts, WHO, policy=HISTORY, newest_first=True, limit=50, tags=tags)
     runs = Table(
         "Last runs",
         "Newest first. Each run leads to its report, to its time on Run live, and to a comparison.",
-        (
-            Target(
-                Query(
-                    "bench_run",
-                    columns,
-                    WHO,
-                    policy=HISTORY,
-                    newest_first=True,
-                    limit=50,
-                    tags=("host", "scenario", "profile", "model", "run"),
-                ),
-                table=True,
-            ),
-        ),
+        (Target(finished, table=True),),
         Unit.COUNT,
         overrides=(
-            Override("Outcome", words=OUTCOMES, width=140),
+            OUTCOME_COLUMN,
             Override("Took", unit=Unit.DURATION, width=120),
             Override("/^(started|ended)_ms$/", hidden=True),
             Override("run", links=(REPORT, WATCH_IT, SAME_RUN, TO_COMPARE)),
@@ -180,12 +170,7 @@ def _margins() -> Section:
     over_time = TimeSeries(
         "Margin of each requirement, by model and firmware",
         "Above 0 % the requirement is met. A margin that shrinks night by night is a drive that ages, or a firmware that differs.",
-        (
-            Target(
-                Query("bench_verdict", (value("margin_percent"),), WHAT, by, policy=HISTORY),
-                "$tag_requirement $tag_model $tag_firmware ($tag_host)",
-            ),
-        ),
+        (Target(_verdicts(value("margin_percent"), *by), "$tag_requirement $tag_model $tag_firmware ($tag_host)"),),
         Unit.PERCENT,
         MARGIN,
         needs=("bench_verdict.margin_percent",),
@@ -193,20 +178,14 @@ def _margins() -> Section:
         points=True,
         legend=("lastNotNull", "min"),
     )
-    fields = ("text", "outcome", "decision", "measured", "bound", "unit", "margin_percent")
+    newest_of = tuple(last(name).named(name) for name, _ in VERDICT_COLUMNS[1:])
     newest = Table(
         "Newest value of each requirement",
         "By candidate, model and firmware: what was measured against which bound.",
-        (
-            Target(
-                Query("bench_verdict", tuple(last(name).named(name) for name in fields), WHAT, by, policy=HISTORY),
-                table=True,
-            ),
-        ),
+        (Target(Query("bench_verdict", newest_of, WHAT, by, policy=HISTORY), table=True),),
         Unit.COUNT,
         overrides=(
-            Override("Outcome", words=OUTCOMES, width=140),
-            Override("Decision", words=DECISIONS, width=120),
+            *JUDGED_COLUMNS[:2],
             Override("Margin", unit=Unit.PERCENT, thresholds=MARGIN),
         ),
         columns=(

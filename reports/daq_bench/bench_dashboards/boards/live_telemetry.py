@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from daq_bench.bench_dashboards.common import HERE, REPORT, VERDICT_COLUMNS, line, verdict_of
+from daq_bench.bench_dashboards.common import HERE, JUDGED_COLUMNS, REPORT, VERDICT_COLUMNS, line, verdict_of
 from daq_bench.bench_dashboards.influxql import (
     HISTORY,
     Query,
@@ -15,7 +15,7 @@ from daq_bench.bench_dashboards.influxql import (
     rate_over_time,
 )
 from daq_bench.bench_dashboards.layout import Row, Section
-from daq_bench.bench_dashboards.looks import DECISIONS, OUTCOMES, Override, Unit
+from daq_bench.bench_dashboards.looks import OUTCOMES, Override, Unit
 from daq_bench.bench_dashboards.panels import Stat, Table, Target, TimeSeries
 
 
@@ -114,12 +114,7 @@ def verdict() -> Section:
         "Each requirement's bound, measured value and margin. A run has its rows when it is judged.",
         (Target(verdict_of(*HERE, in_range=True), table=True),),
         Unit.COUNT,
-        overrides=(
-            Override("Outcome", words=OUTCOMES, width=140),
-            Override("Decision", words=DECISIONS, width=120),
-            Override("Margin", unit=Unit.PERCENT),
-            Override("run", links=(REPORT,)),
-        ),
+        overrides=(*JUDGED_COLUMNS, Override("run", links=(REPORT,))),
         columns=(*VERDICT_COLUMNS, ("run", "run")),
         sort="Margin",
         ascending=True,

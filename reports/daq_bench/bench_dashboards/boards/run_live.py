@@ -11,6 +11,7 @@ from daq_bench.bench_dashboards.common import (
     DRIVE,
     DRIVES,
     HERE,
+    LIMITS,
     LIVE,
     RUN,
     line,
@@ -198,10 +199,7 @@ def _flow() -> tuple[Row, ...]:
             sensor("critical_degc", "$tag_device $tag_label critical"),
         ),
         Unit.CELSIUS,
-        overrides=(
-            Override("/ warning$/", colour=Colour.WATCH, dashed=True),
-            Override("/ critical$/", colour=Colour.BAD, dashed=True),
-        ),
+        overrides=LIMITS,
         needs=("temperature.temperature_degc", *TEMPERATURE, "temperature.critical_degc"),
         links=(TO_DRIVES,),
     )

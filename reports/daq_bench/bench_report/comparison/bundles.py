@@ -19,6 +19,7 @@ from daq_bench.bench_model.bundle.files import plain_file
 from daq_bench.bench_model.bundle.provenance import MANIFEST, digest_of
 from daq_bench.bench_model.documents.admission import Admission
 from daq_bench.bench_model.documents.run import Run
+from daq_bench.bench_model.documents.struct import Kind
 from daq_bench.bench_model.documents.verdict import Judgement, Verdict
 from daq_bench.bench_model.evidence.measured import measure
 from daq_bench.bench_model.profiles.candidates import Candidate, load_candidate
@@ -28,7 +29,7 @@ from daq_bench.bench_model.profiles.requirements import RequirementProfile
 from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_model.verdict.judging import SEALED, UNJUDGED, VERDICT, profiles_of, standing_of
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.base.fields import Node, parse_document, read_document, read_text
+from daq_bench.bench_report.base.fields import parse_document, read_document, read_text
 from daq_bench.bench_report.reading import door
 from daq_bench.bench_report.reading.door import Trust
 from daq_bench.bench_report.reading.load import run_document, versioned
@@ -104,9 +105,19 @@ class Source:
     def published(self) -> dict[str, PublishedDevice]:
         return _checked(lambda: load_published(self.root / "profiles" / FOLDER))
 
-    def result(self, name: str) -> Node | None:
-        """results/NAME.json."""
-        return read_document(self.root, f"results/{name}.json")
+    def result(self, name: str, kind: type[Kind]) -> Kind | None:
+        """results/NAME.json as its type; None where the run left none."""
+        node = read_document(self.root, f"results/{name}.json")
+        return None if node is None else node.typed(kind)
+
+    def document(self, name: str) -> Document | None:
+        """A file of the bundle as a JSON object; None where there is none."""
+        node = read_document(self.root, name)
+        if node is None:
+            return None
+        if not isinstance(node.value, dict):
+            raise BundleError(f"{self.root}/{name}", "holds no JSON object")
+        return node.value
 
     def row(self, requirement: str) -> Judgement | None:
         return next((row for row in self.verdict.requirements if row.id == requirement), None) if self.verdict else None
@@ -116,19 +127,11 @@ class Source:
         asked = next((one for one in self.profile.requirements if one.id == row.id), None) if self.profile else None
         if asked is not None:
             metric = self.metrics[asked.metric]
-            document = self._plain_result(metric.file)
+            document = self.document(metric.file)
             found = measure(asked, metric, {metric.file: document} if document is not None else {})
             if found.values:
                 return found.values
         return () if row.measured is None else (row.measured,)
-
-    def _plain_result(self, name: str) -> Document | None:
-        node = read_document(self.root, name)
-        if node is None:
-            return None
-        if not isinstance(node.value, dict):
-            raise BundleError(f"{self.root}/{name}", "holds no JSON object")
-        return node.value
 
 
 def read_source(root: Path) -> Source:

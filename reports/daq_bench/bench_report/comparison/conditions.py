@@ -8,6 +8,9 @@ from statistics import fmean
 
 from daq_bench.bench_model.behaviour.surroundings import is_inlet
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
+from daq_bench.bench_model.documents.facts import Tuning
+from daq_bench.bench_model.workloads.block_scan import BlockScan
+from daq_bench.bench_model.workloads.snb_record import SnbRecord
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.fields import read_document
 from daq_bench.bench_report.comparison.bundles import Source
@@ -76,27 +79,20 @@ def _conditions(source: Source) -> Iterator[tuple[str, str | None]]:
 
 def _preconditioning(source: Source) -> str | None:
     """Returns the target's condition as the workloads state it."""
-    said: list[str] = []
-    for name in ("block_scan", "snb_record", "steady_state"):
-        result = source.result(name)
-        if result is None:
-            continue
-        own = [result.text("condition")] if result.find("condition") else []
-        own += [one.text("condition") for one in result.list("repetitions") if one.find("condition")]
-        said += [f"{name.replace('_', ' ')}: {one}" for one in dict.fromkeys(own) if one]
+    scan, record = source.result("block_scan", BlockScan), source.result("snb_record", SnbRecord)
+    said = [f"block scan: {scan.condition}"] if scan else []
+    conditions = dict.fromkeys(one.condition for one in record.repetitions) if record else {}
+    said += [f"snb record: {one}" for one in conditions if one]
     return "; ".join(said) or None
 
 
 def _tuning(source: Source) -> Iterator[tuple[str, str | None]]:
     node = read_document(source.root, "facts/tuning.json")
-    for item in node.at("settings").items() if node else ():
-        name, storage = item.at("id").as_text(), item.text("role") == "storage"
-        if storage and name.startswith("storage-") and name not in STORAGE_SETTINGS:
+    for one in node.typed(Tuning).settings if node else ():
+        if one.role == "storage" and one.id.startswith("storage-") and one.id not in STORAGE_SETTINGS:
             continue
-        asked, read_back = item.text("asked") or "nothing", item.text("read_back") or "nothing"
-        status = item.at("status").as_text()
-        text = status if status == "unsupported" else f"reads back {read_back}"
-        yield f"tuning {name}", f"asked {asked}, {text}"
+        text = one.status if one.status == "unsupported" else f"reads back {one.read_back or 'nothing'}"
+        yield f"tuning {one.id}", f"asked {one.asked or 'nothing'}, {text}"
 
 
 def _ambient(sources: Sequence[Source]) -> Mark | None:

@@ -21,8 +21,10 @@ from daq_bench.bench_model.tender.contenders import (
 from daq_bench.bench_model.verdict.decision import MET, decide, estimate
 from daq_bench.bench_model.verdict.verdict import INADMISSIBLE, bounds
 from daq_bench.bench_model.workloads.raid_vs_3dxp import analysis as raid_comparison
+from daq_bench.bench_model.workloads.raid_vs_3dxp.document import RaidVs3Dxp
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.comparison.bundles import COUNTS, Source
+from daq_bench.bench_report.comparison.contenders import priced, question_of
 
 FILE = f"results/{raid_comparison.RESULTS}"
 DERIVED = "results/raid_comparison.json"
@@ -30,7 +32,7 @@ OF_REFERENCE = "_ratio"  # metrics that compare with the reference already
 
 
 def is_comparison(source: Source) -> bool:
-    return source.result(raid_comparison.METRICS) is not None
+    return source.document(FILE) is not None
 
 
 def names_of(source: Source) -> list[str]:
@@ -40,14 +42,10 @@ def names_of(source: Source) -> list[str]:
 
 
 def _plain(source: Source) -> Document:
-    node = source.result(raid_comparison.METRICS)
-    if node is None or not isinstance(node.value, dict):
-        raise BundleError(
-            f"{source.root}/{FILE}", "is missing or no JSON object", "Name a run of scenario raid-vs-3dxp"
-        )
-    for key in ("reference", "sets", "rounds", "targets"):
-        node.at(key)
-    return node.value
+    found = source.document(FILE)
+    if found is None or source.result(raid_comparison.METRICS, RaidVs3Dxp) is None:
+        raise BundleError(f"{source.root}/{FILE}", "is missing", "Name a run of scenario raid-vs-3dxp")
+    return found
 
 
 def configurations(source: Source, prices: Prices | None, weights: Weights) -> tuple[list[Contender], list[Question]]:
@@ -59,20 +57,7 @@ def configurations(source: Source, prices: Prices | None, weights: Weights) -> t
             "Its configurations cannot be judged one by one without them; use the bundle as the run left it",
         )  # fmt: skip
     asked = [one for one in profile.requirements if not one.metric.endswith(OF_REFERENCE)]
-    questions = [
-        Question(
-            one.id,
-            one.text,
-            one.metric,
-            one.comparison,
-            one.bound,
-            one.unit,
-            one.severity,
-            weights.margin(one.id),
-            one.statistic,
-        )
-        for one in asked
-    ]
+    questions = [question_of(one, one.bound, weights) for one in asked]
     found = _plain(source)
     power, hazards = power_readings(source.root), raid_comparison.hazard_events(source.root)
     made = []
@@ -145,13 +130,7 @@ def _figures(name: str, target: Document, prices: Prices | None) -> tuple[dict[s
         "rack_units": _figure(target["rack_units"]),
         ENDURANCE: _figure(target["endurance_bytes"]),
     }
-    currency = str(money["currency"] or "")
-    if prices is not None:
-        amount, basis = prices.of(name, [drive["model"] for drive in target["drives"]])
-        if amount is not None or figures[COST].value is None:
-            figures[COST] = Figure(amount, basis)
-            currency = prices.currency if amount is not None else ""
-    return figures, currency
+    return priced(figures, str(money["currency"] or ""), prices, name, [drive["model"] for drive in target["drives"]])
 
 
 def _figure(document: Document) -> Figure:

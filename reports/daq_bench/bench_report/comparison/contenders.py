@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from daq_bench.bench_model.base.units import GB, convert
+from daq_bench.bench_model.documents.derived import PowerOfRecord, RecordPower
 from daq_bench.bench_model.documents.verdict import Judgement
 from daq_bench.bench_model.evidence.measured import measure
+from daq_bench.bench_model.profiles.requirements import Requirement
 from daq_bench.bench_model.tender.buyer_files import Prices, Weights
 from daq_bench.bench_model.tender.contenders import (
     COST,
@@ -41,13 +42,14 @@ def questions_of(sources: Sequence[Source], weights: Weights) -> list[Question]:
         if source.profile is not None:
             bounds = {one.id: one.bound for one in source.profile.requirements}
             break
-    return [
-        Question(
-            row.id, row.text, row.metric, row.comparison, bounds.get(row.id, row.bound if row.bound is not None else 0.0),
-            row.unit, row.severity, weights.margin(row.id), row.statistic or "",
-        )
-        for row in rows.values()
-    ]  # fmt: skip
+    return [question_of(row, bounds.get(row.id, row.bound or 0.0), weights) for row in rows.values()]
+
+
+def question_of(asked: Judgement | Requirement, bound: Bound, weights: Weights) -> Question:
+    return Question(
+        asked.id, asked.text, asked.metric, asked.comparison, bound, asked.unit, asked.severity, weights.margin(asked.id),
+        asked.statistic or "",
+    )  # fmt: skip
 
 
 def speed_of(questions: Sequence[Question]) -> str | None:
@@ -117,10 +119,10 @@ def _samples(source: Source, row: Judgement) -> int | None:
     """The fewest samples that stand behind a value of the run; None where the metric has none."""
     asked = next((one for one in source.profile.requirements if one.id == row.id), None) if source.profile else None
     metric = source.metrics.get(row.metric)
-    node = source.result(Path(metric.file).stem) if asked and metric and metric.samples else None
-    if node is None or asked is None or metric is None or not isinstance(node.value, dict):
+    document = source.document(metric.file) if asked and metric and metric.samples else None
+    if document is None or asked is None or metric is None:
         return None
-    series = measure(asked, metric, {metric.file: node.value}).series
+    series = measure(asked, metric, {metric.file: document}).series
     return min(map(len, series)) if series else None
 
 
@@ -133,9 +135,7 @@ def _power(runs: Sequence[Source]) -> Series:
     """Returns W of the whole server per GB/s stored: for each run the mean of its records."""
     of_runs: list[list[float | None]] = []
     for source in runs:
-        result = source.result("record_power")
-        records = result.list("records") if result else ()
-        of_runs.append([one.number("w_per_gb_per_s") for one in records])
+        of_runs.append([one.w_per_gb_per_s for one in _records(source)])
     if len(runs) == 1:
         return Series(tuple(of_runs[0]))
     return Series(tuple(map(_mean, of_runs)))
@@ -143,8 +143,12 @@ def _power(runs: Sequence[Source]) -> Series:
 
 def _watts(source: Source) -> float | None:
     """Returns the server's mean power over the records of one run, in W."""
-    result = source.result("record_power")
-    return _mean([one.number("mean_w") for one in result.list("records")]) if result else None
+    return _mean([one.mean_w for one in _records(source)])
+
+
+def _records(source: Source) -> list[PowerOfRecord]:
+    found = source.result("record_power", RecordPower)
+    return found.records if found else []
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -210,11 +214,17 @@ def declared_figures(name: str, source: Source, prices: Prices | None) -> tuple[
             ENDURANCE: Figure(life.value, life.basis),
         }
         currency = str(money["currency"] or "")
+    return priced(figures, currency, prices, name, models)
+
+
+def priced(
+    figures: dict[str, Figure], currency: str, prices: Prices | None, name: str, models: Sequence[str | None]
+) -> tuple[dict[str, Figure], str]:
+    """The figures with the buyer's price, where his file has one or nothing else is known; and its currency."""
     if prices is not None:
         amount, basis = prices.of(name, models)
         if amount is not None or figures[COST].value is None:
-            figures[COST] = Figure(amount, basis)
-            currency = prices.currency if amount is not None else ""
+            return {**figures, COST: Figure(amount, basis)}, prices.currency if amount is not None else ""
     return figures, currency
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from matplotlib.axes import Axes
-
 from daq_bench.bench_report.base.units import GB, THIN, in_gb_per_s, significant
 from daq_bench.bench_report.comparison import words
 from daq_bench.bench_report.comparison.curves import BLOCKS, LATENCY, LOAD, TAIL, WRITTEN
-from daq_bench.bench_report.document.canvas import GREY, SERIES, Figure, legend_above, sheet, to_svg
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import GREY, SERIES
+from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.figures.sizes import size_axis
 from daq_bench.bench_report.workloads.latency_under_load.figures import nines, set_latency_axis
 
@@ -76,7 +76,7 @@ def _figure(found: Document, one: Document) -> Figure:
     left = [each for each in own if places[each["name"]] >= len(SERIES)]
     alike = _alike([each for each in own if each not in left])
     drawn = [each[0] for each in alike]
-    with sheet(HEIGHT_MM) as (figure, (axes,)):
+    with sheet(name, HEIGHT_MM) as (drawing, (axes,)):
         for each, *same in alike:
             colour, dashes, marker = SERIES[places[each["name"]]]
             points = [point for point in each["points"] if one["name"] != LATENCY or point[0] < END]
@@ -89,9 +89,8 @@ def _figure(found: Document, one: Document) -> Figure:
             if each["passes"] > 1:
                 axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0, zorder=2)
         _axes(axes, one["name"], look, drawn, found)
-        legend_above(axes, columns=3)
+        axes.legend_above(columns=3)
         alt = f"{look.title} of {len(drawn)} candidates: {'; '.join(_said(each, look, tags) for each in drawn)}."
-        svg = to_svg(figure, name, alt)
     used = "; ".join(
         f"{tags[each['name']]}: {each['passes']} in {_runs(each['runs'])}" for each in own if each not in left
     )
@@ -103,9 +102,7 @@ def _figure(found: Document, one: Document) -> Figure:
         caption += f" No such evidence: {', '.join(lacking)}."
     if any(same for _, *same in alike):
         caption += f" Candidates whose lines lie within {SAME:.0%} of each other all along share one."
-    return Figure(
-        name, look.title, caption, alt, svg, _see([each for each in own if each not in left], one["name"], tags)
-    )
+    return drawing.figure(look.title, caption, alt, _see([each for each in own if each not in left], one["name"], tags))
 
 
 def _runs(number: int) -> str:
@@ -136,7 +133,7 @@ def _label(found: Document, one: Document, same: Sequence[Document]) -> str:
     return words.label(found, one["name"]) + "".join(f" = {tags[each['name']]}" for each in same)
 
 
-def _axes(axes: Axes, name: str, look: Look, drawn: Sequence[Document], found: Document) -> None:
+def _axes(axes: Panel, name: str, look: Look, drawn: Sequence[Document], found: Document) -> None:
     axes.set_xlabel(look.x_label)
     values = [point[3] for each in drawn for point in each["points"] if name != LATENCY or point[0] < END]
     if name in (BLOCKS, WRITTEN):
@@ -153,7 +150,7 @@ def _axes(axes: Axes, name: str, look: Look, drawn: Sequence[Document], found: D
         axes.minorticks_off()
 
 
-def _draw_demand(axes: Axes, found: Document, top: float) -> None:
+def _draw_demand(axes: Panel, found: Document, top: float) -> None:
     """The bound of the requirement that stands for the throughput, where it lies within the drawing."""
     speed = next((one for one in found["requirements"] if one["id"] == found["speed"]), None)
     if speed is None or speed["unit"] != "GB/s" or isinstance(speed["bound"], str) or speed["bound"] > ROOM * top:

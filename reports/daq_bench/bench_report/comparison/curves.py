@@ -10,7 +10,6 @@ from math import ceil, floor, log10
 from statistics import median
 from typing import Any
 
-from daq_bench.bench_model.documents.results import WritePoint
 from daq_bench.bench_model.tender.tender import clean
 from daq_bench.bench_model.workloads.block_scan import BlockScan
 from daq_bench.bench_model.workloads.latency_under_load import LatencyUnderLoad
@@ -62,30 +61,22 @@ def _candidate(name: str, passes: Sequence[Series], runs: int) -> Document:
 
 def _blocks(source: Source) -> list[Series]:
     """Rate by block size, B/s by B, of the scan's own tool."""
-    node = source.result("block_scan")
-    if node is None:
-        return []
-    return [[(point.block_bytes, point.throughput_bytes_per_s) for point in _counted(node.typed(BlockScan).points)]]
-
-
-def _counted(points: Sequence[WritePoint]) -> list[WritePoint]:
-    return [one for one in points if one.admissible]
+    scan = source.result("block_scan", BlockScan)
+    return [[(one.block_bytes, one.throughput_bytes_per_s) for one in scan.points if one.admissible]] if scan else []
 
 
 def _record(source: Source) -> list[Series]:
     """Latency from arrival to durable by percentile, us, of each record."""
-    node = source.result("snb_record")
-    if node is None:
-        return []
-    return [list(one.minidaq.latency_us.points_us.items()) for one in node.typed(SnbRecord).repetitions]
+    record = source.result("snb_record", SnbRecord)
+    return [list(one.minidaq.latency_us.points_us.items()) for one in record.repetitions] if record else []
 
 
 def _load(source: Source) -> list[Series]:
     """The tail of the latency, us, by the offered rate, B/s."""
-    node = source.result("latency_under_load")
-    if node is None:
+    found = source.result("latency_under_load", LatencyUnderLoad)
+    if found is None:
         return []
-    points = [one for one in node.typed(LatencyUnderLoad).points if one.admissible]
+    points = [one for one in found.points if one.admissible]
     tails = [
         (one.asked_bytes_per_s, {each.percentile: each.us for each in one.percentiles}.get(TAIL)) for one in points
     ]
@@ -95,14 +86,11 @@ def _load(source: Source) -> list[Series]:
 def _written(source: Source) -> list[Series]:
     """Rate, B/s, after each sample by all bytes written: the passes over the whole target, else the scan's repetitions of its largest
     block one after the other."""
-    node = source.result("saturation_analysis")
-    if node is not None:
-        rows = node.typed(SaturationAnalysis).repetitions
+    whole, scan = source.result("saturation_analysis", SaturationAnalysis), source.result("block_scan", BlockScan)
+    if whole:
+        rows = whole.repetitions
         return [summed(row.throughput_bytes_per_s_samples, row.step_s) for row in rows if row.step_s is not None]
-    node = source.result("block_scan")
-    if node is None:
-        return []
-    return [written_of(node.typed(BlockScan))[0]]
+    return [written_of(scan)[0]] if scan else []
 
 
 def _on_one_grid(passes: Mapping[str, list[Series]]) -> dict[str, list[Series]]:

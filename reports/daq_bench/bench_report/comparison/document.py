@@ -186,19 +186,14 @@ def _values(found: Document, one: Document) -> Figure:
     counts = ", ".join(f"{words.letters(found)[each['name']]} {each['n']}" for each in one["contenders"] if each["n"])
     better = "More is better" if one["comparison"] == "at_least" else "Less is better"
     caption = f"{better}. Values per contender: {counts} ({_units(found)}). Bar: 95{THIN}% interval of the mean."
-    if bound is not None and not _near(one):
+    if bound is not None and not tables.near(
+        bound.value, [value for each in one["contenders"] for value in each["values"] if value is not None]
+    ):
         caption += f" The {bound.text} lies off the scale."
         bound = None
     return value_figure(
         f"values-{one['id']}", f"{one['id']}: {one['text']}", caption, rows, f"{one['metric']} ({unit})", bound
     )
-
-
-def _near(one: Document) -> bool:
-    """Says whether the bound lies near the values: one far away would squeeze them together."""
-    values = [value for each in one["contenders"] for value in each["values"] if value is not None]
-    span = max(values) - min(values)
-    return bool(min(values) - 2 * span <= one["bound"] <= max(values) + 2 * span)
 
 
 def _units(found: Document) -> str:

@@ -7,23 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from daq_bench.bench_report.base.units import significant
-from daq_bench.bench_report.document.canvas import (
-    BLUE,
-    FAINT,
-    GREY,
-    INK,
-    VERMILLION,
-    Figure,
-    legend_above,
-    name_rows,
-    once,
-    sheet,
-    to_svg,
-)
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import BLUE, FAINT, GREY, INK, VERMILLION
+from daq_bench.bench_report.document.panel import Panel
 
 ROW_MM, MARGIN_MM = 6.4, 22.0
 MARGIN_SHARE = 0.15  # share of the span of the values, on both sides
@@ -78,26 +67,20 @@ def value_figure(
     name: str, title: str, caption: str, rows: Sequence[ValueRow], axis: str, bound: Bound | None
 ) -> Figure:
     """Rows on one linear axis, that of the quantity."""
-    with sheet(MARGIN_MM + len(rows) * ROW_MM) as (figure, (axes,)):
-        seen: set[str] = set()
+    with sheet(name, MARGIN_MM + len(rows) * ROW_MM) as (drawing, (axes,)):
         for place, row in enumerate(rows):
-            axes.plot(
-                row.values, [place] * len(row.values), linestyle="none", marker="|", markersize=8, color=GREY,
-                label=once(seen, "each value"), zorder=3,
-            )  # fmt: skip
+            axes.mark(row.values, place, "|", GREY, "each value", 3, size=8)
             if row.interval:
-                axes.hlines(place, *row.interval, color=INK, linewidth=1.4, label=once(seen, "95 % interval"), zorder=4)
-            axes.plot(
-                row.middle, place, linestyle="none", marker="o", color=BLUE, markerfacecolor="white" if row.hollow else BLUE,
-                label=once(seen, "mean, may not be chosen" if row.hollow else "mean"), zorder=5,
-            )  # fmt: skip
+                axes.hlines(place, *row.interval, color=INK, linewidth=1.4, label=axes.once("95 % interval"), zorder=4)
+            label = "mean, may not be chosen" if row.hollow else "mean"
+            axes.mark(row.middle, place, "o", BLUE, label, 5, hollow=row.hollow)
         if bound is not None:
             axes.axvline(bound.value, color=VERMILLION, linestyle="--", linewidth=1.1, label=bound.text, zorder=2)
         _rows(axes, [row.label for row in rows])
-        axes.set_xlabel(axis, color=INK)
-        legend_above(axes, columns=4)
+        axes.set_xlabel(axis)
+        axes.legend_above(columns=4)
         alt = f"{title}. " + "; ".join(_said(row) for row in rows)
-        return Figure(name, title, caption, alt, to_svg(figure, name, alt))
+        return drawing.figure(title, caption, alt)
 
 
 def _said(row: ValueRow) -> str:
@@ -105,8 +88,8 @@ def _said(row: ValueRow) -> str:
     return text + (f" ({significant(row.interval[0], 4)} to {significant(row.interval[1], 4)})" if row.interval else "")
 
 
-def _rows(axes: Axes, labels: Sequence[str]) -> None:
-    name_rows(axes, labels)
+def _rows(axes: Panel, labels: Sequence[str]) -> None:
+    axes.name_rows(labels)
     axes.margins(x=0.06)
 
 
@@ -122,9 +105,8 @@ def pareto_figure(
 ) -> Figure:
     """Draws price against margin: the best place is up and to the left, the worst down and to the right. Boxes are the intervals, the
     line is what is asked."""
-    with sheet(height_mm) as (figure, (axes,)):
+    with sheet(name, height_mm) as (drawing, (axes,)):
         axes.axhline(floor.value, color=VERMILLION, linestyle="--", linewidth=1.1, label=floor.text, zorder=1)
-        seen: set[str] = set()
         lifted = _label_offsets(points, floor.value)
         for point in points:
             shape, label = SHAPES[point.kind]
@@ -134,10 +116,8 @@ def pareto_figure(
                 facecolor=FAINT, edgecolor=GREY, linewidth=0.6, zorder=2,
             ))  # fmt: skip
             axes.vlines(point.across[0], point.up[1], point.up[2], color=GREY, linewidth=1.0, zorder=3)
-            axes.plot(
-                point.across[0], point.up[0], linestyle="none", marker=shape, markersize=6, color=colour,
-                markerfacecolor="white" if point.kind == "maybe dominated" else colour, label=once(seen, label), zorder=4,
-            )  # fmt: skip
+            hollow = point.kind == "maybe dominated"
+            axes.mark(point.across[0], point.up[0], shape, colour, label, 4, size=6, hollow=hollow)
             axes.annotate(
                 point.label, (point.across[0], point.up[0]), xytext=(6, lifted[point.label]),
                 textcoords="offset points", fontsize=7,
@@ -146,14 +126,13 @@ def pareto_figure(
         _staircase(axes, points)
         axes.set_xlim(*_limits([value for point in points for value in point.across]))
         axes.set_ylim(*_with_floor([value for point in points for value in point.up], floor.value))
-        axes.set_xlabel(f"{across} (less is better)", color=INK)
-        axes.set_ylabel(up, color=INK)
-        legend_above(axes, columns=4)
+        axes.name_axes(f"{across} (less is better)", up)
+        axes.legend_above(columns=4)
         alt = f"{title}. " + "; ".join(
             f"{point.label}: {significant(point.across[0], 4)} and {significant(point.up[0], 4)}, {SHAPES[point.kind][1]}"
             for point in points
         )
-        return Figure(name, title, caption, alt, to_svg(figure, name, alt))
+        return drawing.figure(title, caption, alt)
 
 
 def _limits(values: Sequence[float]) -> tuple[float, float]:
@@ -189,7 +168,7 @@ def _label_offsets(points: Sequence[ParetoPoint], floor: float) -> dict[str, flo
     return offsets
 
 
-def _staircase(axes: Axes, points: Sequence[ParetoPoint]) -> None:
+def _staircase(axes: Panel, points: Sequence[ParetoPoint]) -> None:
     """Draws a line along the points that no other dominates by the estimates: dominated ones lie below and to the right of it."""
     front = sorted((point.across[0], point.up[0]) for point in points if point.kind == "front")
     if len(front) > 1:
@@ -198,34 +177,29 @@ def _staircase(axes: Axes, points: Sequence[ParetoPoint]) -> None:
 
 def price_figure(name: str, title: str, caption: str, rows: Sequence[PriceRow], currency: str) -> Figure:
     """Draws bars from today's price to the one at which the order changes."""
-    with sheet(MARGIN_MM + len(rows) * ROW_MM) as (figure, (axes,)):
-        seen: set[str] = set()
+    with sheet(name, MARGIN_MM + len(rows) * ROW_MM) as (drawing, (axes,)):
         for place, row in enumerate(rows):
             if row.break_even is not None:
                 dashes = "-" if row.ahead else ":"
                 axes.hlines(place, row.now, row.break_even, color=GREY, linewidth=1.2, linestyle=dashes, zorder=2)
-                axes.plot(
-                    row.break_even, place, linestyle="none", marker="D", color=VERMILLION, markerfacecolor="white",
-                    label=once(seen, "price at which the order changes"), zorder=4,
-                )  # fmt: skip
-            axes.plot(
-                row.now, place, linestyle="none", marker="o", color=BLUE, label=once(seen, "price today"), zorder=3
-            )
+                label = "price at which the order changes"
+                axes.mark(row.break_even, place, "D", VERMILLION, label, 4, hollow=True)
+            axes.mark(row.now, place, "o", BLUE, "price today", 3)
         _rows(axes, [row.label for row in rows])
         axes.set_xlim(*_limits([price for row in rows for price in (row.now, row.break_even) if price is not None]))
-        axes.set_xlabel(f"price ({currency})", color=INK)
-        legend_above(axes, columns=2)
+        axes.set_xlabel(f"price ({currency})")
+        axes.legend_above(columns=2)
         alt = f"{title}. " + "; ".join(
             f"{row.label}: {significant(row.now, 4)}"
             + (f", break-even {significant(row.break_even, 4)}" if row.break_even is not None else "")
             for row in rows
         )
-        return Figure(name, title, caption, alt, to_svg(figure, name, alt))
+        return drawing.figure(title, caption, alt)
 
 
 def share_figure(name: str, title: str, caption: str, rows: Sequence[tuple[str, float, float | None]]) -> Figure:
     """Draws rows of (label, share of the weights, chance of being first as weighed); both are shares of 1."""
-    with sheet(MARGIN_MM + len(rows) * (ROW_MM + 2)) as (figure, (axes,)):
+    with sheet(name, MARGIN_MM + len(rows) * (ROW_MM + 2)) as (drawing, (axes,)):
         places = range(len(rows))
         shares = [100 * share for _, share, _ in rows]
         axes.barh([place - 0.17 for place in places], shares, height=0.3, color=BLUE, label="all possible weights")
@@ -242,7 +216,7 @@ def share_figure(name: str, title: str, caption: str, rows: Sequence[tuple[str, 
             )  # fmt: skip
         _rows(axes, [label for label, _, _ in rows])
         axes.set_xlim(0, 112)
-        axes.set_xlabel("share in which the contender is ahead (%)", color=INK)
-        legend_above(axes, columns=2)
+        axes.set_xlabel("share in which the contender is ahead (%)")
+        axes.legend_above(columns=2)
         alt = f"{title}. " + "; ".join(f"{label}: {significant(100 * share, 3)} %" for label, share, _ in rows)
-        return Figure(name, title, caption, alt, to_svg(figure, name, alt))
+        return drawing.figure(title, caption, alt)

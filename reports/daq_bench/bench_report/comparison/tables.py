@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from daq_bench.bench_report.base.marks import see_section
@@ -17,6 +17,12 @@ VOUCHED = "signed by a key that you trust, by your profiles, extracted again"
 ROWS_MAX = 120
 SIGNS = {"met": "\u2714", "missed": "\u2718", "undecided": "?"}
 PB = 1e15
+
+
+def near(bound: float, values: Iterable[float]) -> bool:
+    """Says whether a bound lies near the values: one far away would squeeze them together on an axis."""
+    low, high = min(known := list(values)), max(known)
+    return low - 2 * (high - low) <= bound <= high + 2 * (high - low)
 
 
 def place_text(place: list[int] | None) -> str:

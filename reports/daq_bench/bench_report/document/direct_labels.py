@@ -11,11 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.lines import Line2D
 
-from daq_bench.bench_report.document.canvas import INK, POINTS_PER_INCH, shortened
+from daq_bench.bench_report.document.palette import INK
 from daq_bench.bench_report.document.traces import UNLABELLED
 
+POINTS_PER_INCH = 72.0
 SIZE_PT, STEP_PT = 6.8, 8.6  # a name's height, and the least distance of two
-MOST_CHARACTERS = 34
+MOST_CHARACTERS, MOST_IN_LEGEND = 34, 80
 GAP = 0.012  # of the panel's width, between its edge and the names
 LIGHTEST = 0.6  # of white
 MOVED = 0.004  # of the panel: a name or an end that lies farther off gets a line to it
@@ -42,6 +43,11 @@ def label_ends(axes: Axes) -> None:
             textcoords="axes fraction", va="center", ha="left", fontsize=SIZE_PT, color=_legible(line.get_color()), annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": line.get_color(), "linewidth": 0.4, "shrinkA": 0, "shrinkB": 0} if far else None,
         )  # fmt: skip
+
+
+def shortened(name: str, most: int = MOST_IN_LEGEND) -> str:
+    """Returns both ends of a name that is too long for a legend or an axis: names of one kind differ at their ends."""
+    return name if len(name) <= most else f"{name[: most // 2]}\u2026{name[-(most // 2 - 1) :]}"
 
 
 def _legible(colour: object) -> str:

@@ -1,39 +1,14 @@
-"""A panel whose colour is the value: a raster, so that thousands of cells take few bytes; its numbers are read back like any other's."""
+"""The cells of a panel whose colour is the value (`Panel.heat`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm, Normalize
-from matplotlib.figure import Figure as Sheet
 from numpy.typing import NDArray
 
 COLOURS = "cividis_r"  # even in lightness, and the same for every kind of colour-blindness: more is darker
 EMPTY = "white"
-
-
-def draw_heat(
-    figure: Sheet,
-    axes: Axes,
-    values: NDArray[np.float64],
-    extent: tuple[float, float, float, float],
-    unit: str,
-    *,
-    logarithmic: bool = False,
-    limits: tuple[float, float] | None = None,
-) -> None:
-    """Draws rows from the bottom up over `extent` (left, right, bottom, top); a value that is not a number leaves its cell empty."""
-    shown = np.ma.masked_invalid(values)
-    low, high = limits or (float(shown.min()), float(shown.max()))
-    norm = LogNorm(low, max(high, low * 1.01)) if logarithmic else Normalize(low, high if high > low else low + 1.0)
-    image = axes.imshow(
-        shown, aspect="auto", origin="lower", interpolation="nearest", cmap=COLOURS, norm=norm, extent=extent, zorder=3
-    )
-    axes.set_facecolor(EMPTY)
-    axes.grid(visible=False)
-    figure.colorbar(image, ax=axes, label=unit, pad=0.01, aspect=12)
 
 
 def in_bins(times: Sequence[float] | NDArray[np.float64], values: Sequence[float] | NDArray[np.float64], edges: NDArray[np.float64],

@@ -78,3 +78,9 @@ class Section:
 
 
 Maker = Callable[[Bundle], Section | None]  # None: the run has nothing to do with it
+
+
+def unfinished(bundle: Bundle, workload: str, title: str, lacking: str, name: str = "") -> Section | None:
+    """The section of a workload whose result is not there: what is lacking, or None where the run was never asked for it."""
+    asked = workload in bundle.run.scenario.workloads or workload in bundle.results
+    return Section(name or workload.replace("_", "-"), title, (Lacking(lacking),)) if asked else None

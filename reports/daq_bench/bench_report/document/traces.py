@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -23,7 +22,6 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from numpy.typing import NDArray
 
 UNLABELLED = "_"
-NAMES: WeakKeyDictionary[Axes, tuple[str, str]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -59,11 +57,6 @@ class Spot:
     text: str
 
 
-def name_data(axes: Axes, *, x: str = "", y: str = "") -> None:
-    """States quantity and unit of a panel whose axis labels do not (a latency axis that writes us, ms and s)."""
-    NAMES[axes] = (x, y)
-
-
 def traces_of(sheet: Sheet) -> tuple[Trace, ...]:
     return tuple(trace for axes in sheet.axes if axes.get_label() != "<colorbar>" for trace in _of_panel(sheet, axes))
 
@@ -97,7 +90,7 @@ def _of_panel(sheet: Sheet, axes: Axes) -> Iterator[Trace]:
 
 
 def _common(sheet: Sheet, axes: Axes) -> Trace:
-    x_name, y_name = NAMES.get(axes, ("", ""))
+    x_name, y_name = getattr(axes, "data_names", ("", ""))  # of a Panel
     shared = next((one.get_xlabel() for one in reversed(sheet.axes) if one.get_xlabel()), "")
     title = axes.get_title(loc="left")
     return Trace(

@@ -5,26 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matplotlib.axes import Axes
-
 from daq_bench.bench_model.documents.results import WritePoint
 from daq_bench.bench_model.workloads.block_scan import BlockScan
 from daq_bench.bench_report.base.marks import see_table
 from daq_bench.bench_report.base.units import GIB, TIMES, binary_size, duration, factor_text, in_gib_per_s
-from daq_bench.bench_report.document.canvas import (
-    BLUE,
-    GREEN,
-    GREY,
-    INK,
-    ORANGE,
-    SKY,
-    VERMILLION,
-    Figure,
-    draw,
-    legend_above,
-    sheet,
-    to_svg,
-)
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import BLUE, GREEN, GREY, INK, ORANGE, SKY, VERMILLION
+from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.figures.references import measured_references
 from daq_bench.bench_report.figures.sizes import (
     Line,
@@ -66,7 +53,7 @@ def block_figure(bundle: Bundle) -> Figure | None:
     if not drawn:
         return None
     name, title = "blocks", "Sequential write throughput against block size"
-    with sheet(HEIGHT_MM) as (figure, (axes,)):
+    with sheet(name, HEIGHT_MM) as (drawing, (axes,)):
         for one, look in zip(scans, LOOKS, strict=False):
             _draw_points(axes, one, look, alone=len(scans) == 1)
             _draw_plateau(axes, one, look, alone=len(scans) == 1)
@@ -78,20 +65,19 @@ def block_figure(bundle: Bundle) -> Figure | None:
         top = max(*seen, *again)
         size_axis(axes, [point.block_bytes for point in scan.points], "block size (bytes, powers of two)")
         rate_axis(axes, [*seen, top], _lines(bundle))
-        legend_above(axes, columns=3)
+        axes.legend_above(columns=3)
         alt = (
             f"{title}: {len(drawn)} block sizes from {binary_size(drawn[0].block_bytes)} to "
             f"{binary_size(drawn[-1].block_bytes)}, highest {in_gib_per_s(top)}."
         )
-        svg = to_svg(figure, name, alt)
-    return Figure(name, title, _caption(bundle, scan, drawn), alt, svg, _see(bundle, drawn))
+    return drawing.figure(title, _caption(bundle, scan, drawn), alt, _see(bundle, drawn))
 
 
-def _draw_points(axes: Axes, scan: BlockScan, look: Look, alone: bool) -> None:
+def _draw_points(axes: Panel, scan: BlockScan, look: Look, alone: bool) -> None:
     points = scan.points
     line = with_gaps([point.throughput_bytes_per_s if point.admissible else None for point in points])
     label = "mean" if alone else f"{scan.tool}, mean"
-    draw(axes, [point.block_bytes for point in points], line, (look.colour, look.dashes, look.marker), label, zorder=3)
+    axes.curve([point.block_bytes for point in points], line, (look.colour, look.dashes, look.marker), label, zorder=3)
     drawn = [point for point in points if point.admissible]
     x, y = [point.block_bytes for point in drawn], [point.throughput_bytes_per_s for point in drawn]
     samples = [point.throughput_bytes_per_s_samples for point in drawn]
@@ -105,18 +91,16 @@ def _repeated(scan: BlockScan) -> list[tuple[int, float]]:
     return [(size, rate) for size, rate in found if rate is not None]
 
 
-def _draw_repetitions(axes: Axes, scan: BlockScan, look: Look, alone: bool) -> None:
+def _draw_repetitions(axes: Panel, scan: BlockScan, look: Look, alone: bool) -> None:
     """Draws the repetitions beside the scan's own point, so that neither hides the other."""
     found = _repeated(scan)
     if not found:
         return
-    axes.plot(
-        [size * BESIDE for size, _ in found], [rate / GIB for _, rate in found], color=look.plateau, linestyle="none", marker="x",
-        markersize=4, label="measured again" if alone else f"{scan.tool}, measured again", zorder=6,
-    )  # fmt: skip
+    x, y = [size * BESIDE for size, _ in found], [rate / GIB for _, rate in found]
+    axes.mark(x, y, "x", look.plateau, "measured again" if alone else f"{scan.tool}, measured again", 6, size=4)
 
 
-def _draw_plateau(axes: Axes, scan: BlockScan, look: Look, alone: bool) -> None:
+def _draw_plateau(axes: Panel, scan: BlockScan, look: Look, alone: bool) -> None:
     rate, start = scan.plateau.throughput_bytes_per_s, scan.plateau.from_block_bytes
     if rate is None or start is None:
         return

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matplotlib.axes import Axes
-
 from daq_bench.bench_model.documents.derived import DriveTemperature
 from daq_bench.bench_model.documents.dips import Dip, Load, Throttling
 from daq_bench.bench_report.base.envelope import thinned
 from daq_bench.bench_report.base.units import GB, decimal_rate, duration, percent
-from daq_bench.bench_report.document.canvas import (
-    BLUE,
-    GREY,
-    SERIES,
-    VERMILLION,
-    Figure,
-    label_panel,
-    legend_above,
-    shade,
-    sheet,
-    to_svg,
-)
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import BLUE, GREY, SERIES, VERMILLION
+from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.reading.dataset.telemetry import Track
 
@@ -43,7 +32,7 @@ def dip_figure(bundle: Bundle, window: Load, name: str) -> Figure | None:
     causes = sorted({dip.cause for dip in dips})
     heights = [RATE_MM, *([HEAT_MM] if heat else []), *([CAUSE_TOP_MM + CAUSE_MM * len(causes)] if causes else [])]
     title = f"Rate and dips: {window.workload}, {window.name}"
-    with sheet(sum(heights) + MARGIN_MM, rows=len(heights), ratios=tuple(heights)) as (figure, axes):
+    with sheet(name, sum(heights) + MARGIN_MM, rows=len(heights), ratios=tuple(heights)) as (drawing, axes):
         spans = [(dip.start_s, dip.end_s) for dip in dips]
         _draw_rate(axes[0], rate, spans)
         if heat:
@@ -53,7 +42,6 @@ def dip_figure(bundle: Bundle, window: Load, name: str) -> Figure | None:
         axes[-1].set_xlim(0, length)
         axes[-1].set_xlabel("time since the begin of the load (s)")
         alt = f"{title}: {len(dips)} dips within {duration(length)}."
-        svg = to_svg(figure, name, alt)
     mean = decimal_rate(window.mean_bytes_per_s)
     caption = f"Mean {mean} over {duration(length)}; {len(dips)} dip{'s' if len(dips) != 1 else ''}"
     caption += " (shaded)." if dips else "."
@@ -61,7 +49,7 @@ def dip_figure(bundle: Bundle, window: Load, name: str) -> Figure | None:
         caption += " Dashed: the lowest warning temperature that a drive of the target states for itself."
     if not heat:
         caption += " The drives report no temperature."
-    return Figure(name, title, caption, alt, svg, _see(window))
+    return drawing.figure(title, caption, alt, _see(window))
 
 
 def _rate(bundle: Bundle, window: Load, origin: float, length: float) -> Track | None:
@@ -95,27 +83,27 @@ def _limits(bundle: Bundle) -> float | None:
     return own.warning_degC if own else None
 
 
-def _draw_rate(axes: Axes, track: Track, spans: Sequence[tuple[float, float]]) -> None:
-    label_panel(axes, "written to the target (GB/s)")
+def _draw_rate(axes: Panel, track: Track, spans: Sequence[tuple[float, float]]) -> None:
+    axes.label_panel("written to the target (GB/s)")
     times, values = thinned(*track)
     axes.plot(times, values / GB, color=BLUE, linewidth=0.9, label="rate")
-    shade(axes, spans, VERMILLION, "//", "dip")
+    axes.shade(spans, VERMILLION, "//", "dip")
     axes.set_ylim(bottom=0)
-    legend_above(axes)
+    axes.legend_above()
 
 
-def _draw_heat(axes: Axes, heat: dict[str, Track], limit: float | None, spans: Sequence[tuple[float, float]]) -> None:
-    label_panel(axes, "temperature of the drives (°C)")
+def _draw_heat(axes: Panel, heat: dict[str, Track], limit: float | None, spans: Sequence[tuple[float, float]]) -> None:
+    axes.label_panel("temperature of the drives (°C)")
     for (colour, style, _), (name, track) in zip(SERIES, heat.items(), strict=False):
         axes.plot(*thinned(*track), color=colour, linestyle=style, linewidth=0.9, label=name)
     if limit is not None:
         axes.axhline(limit, color=VERMILLION, linestyle="--", linewidth=0.8, label="warning temperature")
-    shade(axes, spans, VERMILLION, "//")
-    legend_above(axes)
+    axes.shade(spans, VERMILLION, "//")
+    axes.legend_above()
 
 
-def _draw_causes(axes: Axes, dips: Sequence[Dip], causes: Sequence[str]) -> None:
-    label_panel(axes, "put down to")
+def _draw_causes(axes: Panel, dips: Sequence[Dip], causes: Sequence[str]) -> None:
+    axes.label_panel("put down to")
     for dip in dips:
         row = causes.index(dip.cause)
         colour = GREY if causes[row] == "unknown" else VERMILLION

@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Sheet
 from numpy.typing import NDArray
 
 from daq_bench.bench_report.base.units import GB, duration, latency, percent
-from daq_bench.bench_report.document.canvas import Figure, label_panel, sheet, to_svg
-from daq_bench.bench_report.document.heat import draw_heat, in_bins
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.heat import in_bins
+from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.reading.dataset.telemetry import HostSeries, Track
 
@@ -162,15 +161,14 @@ def _figure(grids: dict[str, Grid], odd: Mapping[str, Odd | None], asked: int) -
     each = min(max(ROW_MM * len(grids["rate"].drives), LEAST_MM), MOST_MM)
     title = f"All {len(grids['rate'].drives)} drives of the set"
     marked = {one.drive for one in odd.values() if one is not None}
-    with sheet(MARGIN_MM + (each + 5) * len(shown), rows=len(shown)) as (figure, panels):
+    with sheet(NAME, MARGIN_MM + (each + 5) * len(shown), rows=len(shown)) as (drawing, panels):
         for panel, (kind, words, unit, factor) in zip(panels, shown, strict=True):
-            _draw(figure, panel, grids[kind], factor, unit, marked)
-            label_panel(panel, words)
+            _draw(panel, grids[kind], factor, unit, marked)
+            panel.label_panel(words)
         panels[-1].set_xlabel("time since the start of the run (s)")
         alt = (
             f"{title}: {len(shown)} heat maps, a row for each drive, {len(grids['rate'].edges) - 1} stretches of time."
         )
-        svg = to_svg(figure, NAME, alt)
     width = float(grids["rate"].edges[1] - grids["rate"].edges[0])
     caption = (
         f"A row for each drive, in the order of their names; each cell is the mean over {duration(width)}. Slow and "
@@ -180,15 +178,15 @@ def _figure(grids: dict[str, Grid], odd: Mapping[str, Odd | None], asked: int) -
     missing = asked - len(grids["rate"].drives)
     if missing:
         caption += f" The telemetry has no rate of {missing} more drives."
-    return Figure(NAME, title, caption, alt, svg, _see(odd))
+    return drawing.figure(title, caption, alt, _see(odd))
 
 
-def _draw(figure: Sheet, axes: Axes, grid: Grid, factor: float, unit: str, marked: set[str]) -> None:
+def _draw(axes: Panel, grid: Grid, factor: float, unit: str, marked: set[str]) -> None:
     rows = len(grid.drives)
     low = 0.0 if unit != "\u00b0C" else float(np.nanmin(grid.values)) * factor
     high = float(np.nanmax(grid.values)) * factor
     extent = (float(grid.edges[0]), float(grid.edges[-1]), -0.5, rows - 0.5)
-    draw_heat(figure, axes, grid.values * factor, extent, unit, limits=(low, high))
+    axes.heat(grid.values * factor, extent, unit, limits=(low, high))
     named = [place for place, name in enumerate(grid.drives) if rows <= MOST_NAMED or name in marked]
     axes.set_yticks(named, [grid.drives[place] for place in named], fontsize=6.2)
     axes.set_ylim(rows - 0.5, -0.5)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daq_bench.bench_report.base.units import count, percent
-from daq_bench.bench_report.document.canvas import INK, Figure, legend_above, sheet, to_svg
-from daq_bench.bench_report.document.heat import draw_heat
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import INK
 from daq_bench.bench_report.figures.drives import AT_WORK, temperatures
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 
@@ -36,9 +36,9 @@ def heat_and_rate_figure(bundle: Bundle) -> Figure | None:
         for column in range(len(across) - 1)
     ])  # fmt: skip
     title = "Rate against temperature"
-    with sheet(HEIGHT_MM) as (figure, (axes,)):
+    with sheet(NAME, HEIGHT_MM) as (drawing, (axes,)):
         extent = (float(across[0]), float(across[-1]), 0.0, float(up[-1]))
-        draw_heat(figure, axes, np.where(counts > 0, counts, np.nan), extent, "samples", logarithmic=True)
+        axes.heat(np.where(counts > 0, counts, np.nan), extent, "samples", logarithmic=True)
         middle = (across[:-1] + across[1:]) / 2
         axes.plot(middle, medians, color="white", linewidth=2.6, zorder=4)
         axes.plot(
@@ -52,18 +52,16 @@ def heat_and_rate_figure(bundle: Bundle) -> Figure | None:
             zorder=5,
         )
         axes.set_ylim(0, extent[3])
-        axes.set_xlabel("the drive's temperature at that moment (\u00b0C)")
-        axes.set_ylabel("of its own highest rate (%)")
-        legend_above(axes)
+        axes.name_axes("the drive's temperature at that moment (\u00b0C)", "of its own highest rate (%)")
+        axes.legend_above()
         alt = f"{title}: {count(pairs.shape[1])} samples from {across[0]:.0f} to {across[-1]:.0f} \u00b0C."
-        svg = to_svg(figure, NAME, alt)
     caption = (
         f"Every sample of a drive's rate as a share of its own highest ({HIGHEST}th percentile), so that drives can be laid upon each "
         f"other, beside its temperature at that moment; n = {count(pairs.shape[1])}, of moments at which it wrote at more than "
         f"{AT_WORK:.0%} of that, under {_loads(bundle)}. That both change together does not say which one follows "
         "the other."
     )
-    return Figure(NAME, title, caption, alt, svg, _see(middle, medians))
+    return drawing.figure(title, caption, alt, _see(middle, medians))
 
 
 def _loads(bundle: Bundle) -> str:

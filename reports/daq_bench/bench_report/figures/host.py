@@ -6,27 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Sheet
 
 from daq_bench.bench_report.base.envelope import Series, thinned, thinned_together
 from daq_bench.bench_report.base.units import GB, count, duration, in_gb_per_s, percent
-from daq_bench.bench_report.document.canvas import (
-    BLUE,
-    FAINT,
-    GREEN,
-    GREY,
-    INK,
-    ORANGE,
-    SERIES,
-    VERMILLION,
-    Figure,
-    label_panel,
-    legend_above,
-    sheet,
-    shortened,
-    to_svg,
-)
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.direct_labels import shortened
+from daq_bench.bench_report.document.palette import BLUE, FAINT, GREEN, GREY, ORANGE, SERIES, VERMILLION
+from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.reading.dataset.telemetry import HostSeries, Phase, Track
 
@@ -52,16 +38,15 @@ def host_figure(bundle: Bundle) -> Figure | None:
     panels = _panels(host)
     heights = tuple(CORE_MM if kind == "core" else PANEL_MM for kind, _ in panels)
     start, end = _span(host)
-    with sheet(sum(heights) + MARGIN_MM, rows=len(panels), ratios=heights) as (figure, axes):
+    with sheet(name, sum(heights) + MARGIN_MM, rows=len(panels), ratios=heights) as (drawing, axes):
         for position, ((kind, key), panel) in enumerate(zip(panels, axes, strict=True)):
             named_from_s = LEAST_NAMED_SHARE * (end - start) if position == 0 else None
             _draw_phases(panel, _within(bundle.phases, start, end), named_from_s)
-            _draw_panel(figure, panel, host, kind, key)
+            _draw_panel(panel, host, kind, key)
         axes[-1].set_xlim(start, end)
         axes[-1].set_xlabel("time since the start of the run (s)")
         alt = f"{title}: {len(panels)} panels from {duration(start)} to {duration(end)} after the start of the run."
-        svg = to_svg(figure, name, alt)
-    return Figure(name, title, _caption(bundle, host, end - start), alt, svg, _see(host))
+    return drawing.figure(title, _caption(bundle, host, end - start), alt, _see(host))
 
 
 def _panels(host: HostSeries) -> list[tuple[str, str]]:
@@ -96,7 +81,7 @@ def _within(phases: Sequence[Phase], start: float, end: float) -> list[Phase]:
     return [phase for phase in cut if phase.end_s > phase.start_s]
 
 
-def _draw_phases(axes: Axes, phases: Sequence[Phase], named_from_s: float | None) -> None:
+def _draw_phases(axes: Panel, phases: Sequence[Phase], named_from_s: float | None) -> None:
     for index, phase in enumerate(phases):
         axes.axvspan(phase.start_s, phase.end_s, facecolor=PHASE_SHADES[index % 2], edgecolor="none", zorder=0)
         axes.axvline(phase.start_s, color=FAINT, linewidth=0.6, zorder=0.5)
@@ -108,7 +93,7 @@ def _draw_phases(axes: Axes, phases: Sequence[Phase], named_from_s: float | None
             )  # fmt: skip
 
 
-def _draw_panel(figure: Sheet, axes: Axes, host: HostSeries, kind: str, key: str) -> None:
+def _draw_panel(axes: Panel, host: HostSeries, kind: str, key: str) -> None:
     if kind == "disk":
         _draw_disks(axes, host.disk_write_bytes_per_s)
     elif kind == "core":
@@ -117,42 +102,39 @@ def _draw_panel(figure: Sheet, axes: Axes, host: HostSeries, kind: str, key: str
     elif kind == "cpu":
         _draw_stack(axes, _mean_of_cores(host), f"All {len(host.cpu_percent)} CPUs, mean share of time", legend=True)
     elif kind == "map":
-        _draw_map(figure, axes, host)
+        _draw_map(axes, host)
     elif kind == "power":
         _draw_power(axes, host.power_w)
     else:
         _draw_lines(axes, host.temperature_celsius)
-        axes.set_ylabel("\u00b0C")
-        label_panel(axes, "Temperature")
+        axes.label_panel("Temperature", "\u00b0C")
 
 
-def _draw_disks(axes: Axes, tracks: dict[str, Track]) -> None:
+def _draw_disks(axes: Panel, tracks: dict[str, Track]) -> None:
     _draw_lines(axes, {name: (times, values / GB) for name, (times, values) in tracks.items()})
     axes.set_ylim(
         bottom=0, top=1.22 * max((float(np.max(values)) for _, values in tracks.values()), default=1.0) / GB or 1.0
     )
-    axes.set_ylabel("GB/s")
-    label_panel(axes, "Written to the drive, by the kernel's counters")
+    axes.label_panel("Written to the drive, by the kernel's counters", "GB/s")
 
 
-def _draw_power(axes: Axes, tracks: dict[str, Track]) -> None:
+def _draw_power(axes: Panel, tracks: dict[str, Track]) -> None:
     """A reading of the BMC holds until its next one."""
     for name, (times, watts) in tracks.items():
         axes.step(times, watts, where="post", color=BLUE, linewidth=1.0, label=name, zorder=3)
     axes.set_ylim(bottom=0, top=1.12 * max(float(np.nanmax(watts)) for _, watts in tracks.values()) or 1.0)
-    axes.set_ylabel("W")
-    label_panel(axes, "Power of the whole server, by its BMC")
+    axes.label_panel("Power of the whole server, by its BMC", "W")
 
 
-def _draw_lines(axes: Axes, tracks: dict[str, Track]) -> None:
+def _draw_lines(axes: Panel, tracks: dict[str, Track]) -> None:
     busiest = sorted(tracks, key=lambda name: float(np.max(tracks[name][1])), reverse=True)[:MOST_LINES]
     for name, (colour, dashes, _) in zip(sorted(busiest), SERIES, strict=False):
         x, y = thinned(*tracks[name])
         axes.plot(x, y, color=colour, linestyle=dashes, linewidth=1.0, label=name, zorder=3)
-    legend_above(axes)
+    axes.legend_above()
 
 
-def _draw_stack(axes: Axes, modes: dict[str, Track], title: str, legend: bool) -> None:
+def _draw_stack(axes: Panel, modes: dict[str, Track], title: str, legend: bool) -> None:
     present = [(mode, colour, hatch) for mode, colour, hatch in CPU_MODES if mode in modes]
     if present:
         times = modes[present[0][0]][0]
@@ -171,10 +153,9 @@ def _draw_stack(axes: Axes, modes: dict[str, Track], title: str, legend: bool) -
             floor = top
     axes.set_ylim(0, 100)
     axes.set_yticks([0, 50, 100])
-    axes.set_ylabel("%")
-    label_panel(axes, title)
+    axes.label_panel(title, "%")
     if legend:
-        legend_above(axes)
+        axes.legend_above()
 
 
 def _busy(modes: dict[str, Track], times: Series) -> Series:
@@ -196,7 +177,7 @@ def _mean_of_cores(host: HostSeries) -> dict[str, Track]:
     return found
 
 
-def _draw_map(figure: Sheet, axes: Axes, host: HostSeries) -> None:
+def _draw_map(axes: Panel, host: HostSeries) -> None:
     """Draws one row for each CPU; a dark stripe is a busy one. It is a raster, so that 256 CPUs take no more bytes than 8."""
     cores = sorted(host.cpu_percent, key=_core_order)
     start, end = _span(host)
@@ -206,10 +187,10 @@ def _draw_map(figure: Sheet, axes: Axes, host: HostSeries) -> None:
         np.array(rows), aspect="auto", origin="lower", interpolation="nearest", cmap="cividis_r", vmin=0, vmax=100,
         extent=(start, end, -0.5, len(cores) - 0.5), zorder=3,
     )  # fmt: skip
-    axes.set_ylabel("CPU number", color=INK)
+    axes.set_ylabel("CPU number")
     axes.grid(visible=False)
-    label_panel(axes, "Busy by CPU (user + system + iowait + steal)")
-    figure.colorbar(image, ax=axes, label="%", pad=0.01, aspect=12)
+    axes.label_panel("Busy by CPU (user + system + iowait + steal)")
+    axes.sheet.colorbar(image, ax=axes, label="%", pad=0.01, aspect=12)
 
 
 def _caption(bundle: Bundle, host: HostSeries, length_s: float) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from matplotlib.axes import Axes
-
 from daq_bench.bench_model.documents.run import DemandOfRun
 from daq_bench.bench_model.documents.tools.minidaq import Episode, Minidaq
 from daq_bench.bench_report.base.envelope import thinned
@@ -21,19 +19,9 @@ from daq_bench.bench_report.base.units import (
     percent,
     share_or_count,
 )
-from daq_bench.bench_report.document.canvas import (
-    BLUE,
-    FAINT,
-    GREY,
-    INK,
-    VERMILLION,
-    Figure,
-    label_panel,
-    legend_above,
-    shade,
-    sheet,
-    to_svg,
-)
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import BLUE, FAINT, GREY, INK, VERMILLION
+from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.reading.dataset.record import Series, series_of
 
@@ -69,7 +57,7 @@ def _live_title() -> str:
 
 
 def _figure(bundle: Bundle, name: str, series: Series, minidaq: Minidaq | None, title: str) -> Figure:
-    with sheet(HEIGHT_MM, rows=2, ratios=(1.35, 1.0)) as (figure, (rate, backlog)):
+    with sheet(name, HEIGHT_MM, rows=2, ratios=(1.35, 1.0)) as (drawing, (rate, backlog)):
         _draw_rates(rate, series, bundle.run.demand)
         divisor, unit = _backlog_unit(series, minidaq)
         _draw_backlog(backlog, series, minidaq, divisor, unit)
@@ -78,14 +66,13 @@ def _figure(bundle: Bundle, name: str, series: Series, minidaq: Minidaq | None, 
             _draw_spans((rate, backlog), minidaq, series)
         backlog.set_xlim(0, end)
         backlog.set_xlabel("time since the start of the record (s)")
-        legend_above(rate)
-        legend_above(backlog, columns=4)
+        rate.legend_above()
+        backlog.legend_above(columns=4)
         alt = f"{title}. Two panels on one time axis from 0 to {duration(end)}: rate in GB/s, backlog in {unit}."
-        svg = to_svg(figure, name, alt)
-    return Figure(name, title, _caption(bundle, series, minidaq), alt, svg, _see(series, minidaq))
+    return drawing.figure(title, _caption(bundle, series, minidaq), alt, _see(series, minidaq))
 
 
-def _draw_rates(axes: Axes, series: Series, demand: DemandOfRun | None) -> None:
+def _draw_rates(axes: Panel, series: Series, demand: DemandOfRun | None) -> None:
     # Each line is narrower than the one below it: where they lie on each other, all are seen.
     columns = (
         ("offered", series.offered_bytes_per_s, VERMILLION, (0, (4, 1.5)), 1.1, 4),
@@ -100,8 +87,7 @@ def _draw_rates(axes: Axes, series: Series, demand: DemandOfRun | None) -> None:
         axes.axhline(asked, color=FAINT, linewidth=4.5, zorder=2, label=f"demanded {in_gb_per_s(asked * GB)}")
         top = max(top, asked)
     axes.set_ylim(0, top * ROOM or 1.0)
-    axes.set_ylabel("GB/s")
-    label_panel(axes, "Rate")
+    axes.label_panel("Rate", "GB/s")
 
 
 def _backlog_unit(series: Series, minidaq: Minidaq | None) -> tuple[float, str]:
@@ -109,7 +95,7 @@ def _backlog_unit(series: Series, minidaq: Minidaq | None) -> tuple[float, str]:
     return (1e9, "GB") if top >= 1e9 else (1e6, "MB") if top >= 1e6 else (1e3, "kB")
 
 
-def _draw_backlog(axes: Axes, series: Series, minidaq: Minidaq | None, divisor: float, unit: str) -> None:
+def _draw_backlog(axes: Panel, series: Series, minidaq: Minidaq | None, divisor: float, unit: str) -> None:
     x, y = thinned(series.t_s, [value / divisor for value in series.backlog_bytes])
     axes.plot(x, y, color=BLUE, label="backlog")
     axes.fill_between(x, y, color=BLUE, alpha=0.15, linewidth=0)
@@ -117,28 +103,24 @@ def _draw_backlog(axes: Axes, series: Series, minidaq: Minidaq | None, divisor: 
     capacity = minidaq.backlog.capacity_bytes if minidaq else 0
     if minidaq and minidaq.backlog.high_water_bytes:
         high, at = minidaq.backlog.high_water_bytes / divisor, minidaq.backlog.high_water_s
-        label = f"highest {decimal_size(high * divisor)}"
-        axes.plot(
-            [at], [high], color=INK, linestyle="none", marker="v", markersize=5, label=f"{label} at {duration(at)}", zorder=5,
-        )  # fmt: skip
+        axes.mark(at, high, "v", INK, f"highest {decimal_size(high * divisor)} at {duration(at)}", 5, size=5)
     # A capacity far above the data would flatten them; the caption then gives it in words.
     if capacity and capacity / divisor <= 5 * top:
         axes.axhline(capacity / divisor, color=VERMILLION, linewidth=0.9, linestyle="--", label="capacity")
         top = max(top, capacity / divisor)
     axes.set_ylim(0, top * ROOM or 1.0)
-    axes.set_ylabel(unit)
-    label_panel(axes, "Backlog (arrived, not yet stored)")
+    axes.label_panel("Backlog (arrived, not yet stored)", unit)
 
 
-def _draw_spans(panels: tuple[Axes, ...], minidaq: Minidaq, series: Series) -> None:
+def _draw_spans(panels: tuple[Panel, ...], minidaq: Minidaq, series: Series) -> None:
     end = series.t_s[-1]
     # A very short episode is drawn as wide as a hair on paper: BUSY must not be invisible.
     least = end / 600
     for axes in panels:
         if _visible_drain(minidaq, series):
-            shade(axes, [(minidaq.time.record_s, end)], GREY, "", "drain")
+            axes.shade([(minidaq.time.record_s, end)], GREY, "", "drain")
             axes.axvline(minidaq.time.record_s, color=GREY, linewidth=0.7)
-        shade(axes, _bands(minidaq.busy.episodes, least), VERMILLION, "//", "BUSY")
+        axes.shade(_bands(minidaq.busy.episodes, least), VERMILLION, "//", "BUSY")
 
 
 def _bands(episodes: Sequence[Episode], least: float) -> list[tuple[float, float]]:

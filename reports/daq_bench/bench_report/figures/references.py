@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from daq_bench.bench_model.profiles.published import PublishedDevice, PublishedFigure, of_metric
-from daq_bench.bench_report.document.canvas import PURPLE
+from daq_bench.bench_report.document.palette import PURPLE
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 
 DASHES = (0, (6, 2, 1, 2))

@@ -7,18 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from daq_bench.bench_report.base.units import GIB, binary_size, in_gib_per_s
-from daq_bench.bench_report.document.canvas import INK, whiskers
+from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.figures.references import COLOUR, Reference, dashes
 
 FARTHEST = 2.2  # a reference line that lies more than this factor above the data would squash them
 MOST_LABELS = 16
 
 
-def size_axis(axes: Axes, sizes: Sequence[int], label: str) -> None:
+def size_axis(axes: Panel, sizes: Sequence[int], label: str) -> None:
     """Gives every measured size its place, the masked ones too: a gap is then seen as a gap."""
     labelled = sizes[:: max(1, -(-len(sizes) // MOST_LABELS))]
     axes.set_xscale("log", base=2)
@@ -26,7 +25,7 @@ def size_axis(axes: Axes, sizes: Sequence[int], label: str) -> None:
     axes.xaxis.set_major_locator(FixedLocator(labelled))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticks(labelled, [binary_size(size).replace("\u202f", "\n") for size in labelled])
-    axes.set_xlabel(label, color=INK)
+    axes.set_xlabel(label)
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ def published_lines(references: Sequence[Reference]) -> list[Line]:
     return [Line(one.label, one.value, COLOUR, dashes(number)) for number, one in enumerate(references)]
 
 
-def rate_axis(axes: Axes, rates: Sequence[float], lines: Sequence[Line]) -> None:
+def rate_axis(axes: Panel, rates: Sequence[float], lines: Sequence[Line]) -> None:
     """Draws the lines, and an axis that has room for them and for the `rates` that are drawn, B/s: from zero, or logarithmic where a line
     lies so far above the rates that it would squash them."""
     for one in lines:
@@ -54,23 +53,20 @@ def rate_axis(axes: Axes, rates: Sequence[float], lines: Sequence[Line]) -> None
     if min(rates) <= 0 or highest <= FARTHEST * max(rates):
         axes.set_ylim(0, highest / GIB * 1.1 or 1.0)
         return
-    axes.set_yscale("log")
+    axes.decades("y", 1.0, 2.0, 5.0)
     axes.set_ylim(min(rates) / GIB / 1.3, highest / GIB * 1.4)
-    axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0), numticks=12))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_ylabel("throughput (GiB/s), logarithmic")
 
 
 def draw_spread(
-    axes: Axes, x: Sequence[float], y: Sequence[float], samples: Sequence[Sequence[float]], colour: str, **more: Any
+    axes: Panel, x: Sequence[float], y: Sequence[float], samples: Sequence[Sequence[float]], colour: str, **more: Any
 ) -> None:
     """Draws bars from the lowest to the highest sample of each point; all in B/s."""
     ends = [
         (min(found, default=value) / GIB, max(found, default=value) / GIB)
         for value, found in zip(y, samples, strict=True)
     ]
-    whiskers(axes, x, [value / GIB for value in y], ends, colour, **more)
+    axes.whiskers(x, [value / GIB for value in y], ends, colour, **more)
 
 
 def not_drawn(masked: Sequence[str], see: str = "") -> str:

@@ -8,15 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from daq_bench.bench_report.base.units import GB, in_gb_per_s, percent, significant
-from daq_bench.bench_report.document.canvas import INK, Figure, small_multiples, to_svg
+from daq_bench.bench_report.document.canvas import Figure, small_multiples
 from daq_bench.bench_report.document.heat import COLOURS
-from daq_bench.bench_report.document.traces import name_data
+from daq_bench.bench_report.document.palette import INK
+from daq_bench.bench_report.document.panel import Panel
 
 FEWEST, MOST_PANELS, COLUMNS = 2, 12, 3  # values of each of the two; panels
 ROW_MM, HEAD_MM, MARGIN_MM = 6.0, 9.0, 12.0
+DEPTH = "queue depth of each job"
 DARK = 0.55  # share of the best from which on a cell is so dark that its number is white
 NEAR = 0.95  # of the best: where more depth or jobs bring no more
 
@@ -41,17 +42,13 @@ def surface_figure(name: str, title: str, cells: Sequence[Cell]) -> Figure | Non
     ][:MOST_PANELS]
     if len(depths) < FEWEST or len(jobs) < FEWEST or not panels:
         return None
-    columns = min(COLUMNS, len(panels))
-    height = MARGIN_MM + -(-len(panels) // columns) * (HEAD_MM + ROW_MM * len(jobs))
-    with small_multiples(height, len(panels), columns) as (figure, sheets):
+    each_mm = HEAD_MM + ROW_MM * len(jobs)
+    with small_multiples(name, len(panels), COLUMNS, MARGIN_MM, each_mm, DEPTH, "jobs") as (drawing, sheets):
         for axes, panel in zip(sheets, panels, strict=True):
             _draw(axes, [one for one in cells if one.panel == panel], depths, jobs)
-            name_data(axes, x="queue depth of each job", y="jobs")
+            axes.name_data(x=DEPTH, y="jobs")
             axes.set_title(panel, loc="left", pad=2.5, fontsize=7.2, color=INK)
-        figure.supxlabel("queue depth of each job", fontsize=7.5)
-        figure.supylabel("jobs", fontsize=7.5)
         alt = f"{title}: {len(panels)} panels of {len(depths)} depths by {len(jobs)} numbers of jobs."
-        svg = to_svg(figure, name, alt)
     caption = (
         "In each cell the rate in GB/s; the colour is its share of its panel's best, which is outlined. An empty cell was not measured or "
         "does not count."
@@ -59,10 +56,10 @@ def surface_figure(name: str, title: str, cells: Sequence[Cell]) -> Figure | Non
     dropped = len({one.panel for one in cells}) - len(panels)
     if dropped:
         caption += f" Not drawn: {dropped} more kinds of access; the table has them."
-    return Figure(name, title, caption, alt, svg, _see(cells, panels))
+    return drawing.figure(title, caption, alt, _see(cells, panels))
 
 
-def _draw(axes: Axes, cells: Sequence[Cell], depths: Sequence[int], jobs: Sequence[int]) -> None:
+def _draw(axes: Panel, cells: Sequence[Cell], depths: Sequence[int], jobs: Sequence[int]) -> None:
     values = np.full((len(jobs), len(depths)), np.nan)
     for one in cells:
         if one.rate is not None:

@@ -8,7 +8,8 @@ from itertools import accumulate
 from daq_bench.bench_model.workloads.block_scan import BlockScan
 from daq_bench.bench_report.base.envelope import thinned
 from daq_bench.bench_report.base.units import GB, binary_size, count, decimal_size, duration, in_gb_per_s, percent
-from daq_bench.bench_report.document.canvas import BLUE, FAINT, GREY, Figure, legend_above, sheet, to_svg
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import BLUE, FAINT, GREY
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 
 HEIGHT_MM, ROOM, NAME = 44.0, 1.12, "written"
@@ -38,7 +39,7 @@ def written_figure(bundle: Bundle) -> Figure | None:
         return None
     title = "Rate against bytes written"
     x, y = [written / GB for written, _ in series], [rate / GB for _, rate in series]
-    with sheet(HEIGHT_MM) as (figure, (axes,)):
+    with sheet(NAME, HEIGHT_MM) as (drawing, (axes,)):
         for number, end in enumerate(ends[:-1]):
             axes.axvline(
                 end / GB, color=FAINT, linewidth=0.8, label="_nolegend_" if number else "a repetition ends", zorder=1
@@ -48,16 +49,14 @@ def written_figure(bundle: Bundle) -> Figure | None:
         axes.axhline(mean, color=GREY, linewidth=0.9, linestyle="--", label=f"mean {in_gb_per_s(mean * GB)}", zorder=2)
         axes.set_ylim(0, ROOM * max(y))
         axes.set_xlim(0, x[-1])
-        axes.set_xlabel(f"written in blocks of {binary_size(block)} (GB)")
-        axes.set_ylabel("GB/s")
-        legend_above(axes)
+        axes.name_axes(f"written in blocks of {binary_size(block)} (GB)", "GB/s")
+        axes.legend_above()
         alt = f"{title}: {count(len(series))} samples over {decimal_size(ends[-1])}."
-        svg = to_svg(figure, NAME, alt)
     caption = (
         f"The scan's {len(ends)} repetitions with {binary_size(block)} that count, one after the other, as fast as the target takes "
         f"them; n = {count(len(series))} samples of {duration(scan.sample_s)}. Between two of them other work may have been done."
     )
-    return Figure(NAME, title, caption, alt, svg, _see(y))
+    return drawing.figure(title, caption, alt, _see(y))
 
 
 def _see(rates: Sequence[float]) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from daq_bench.bench_report.base.units import NONE, SPELLED, THIN, count, percent, quantity, significant
-from daq_bench.bench_report.comparison.tables import ROWS_MAX, made_of, p_text
+from daq_bench.bench_report.comparison.tables import ROWS_MAX, made_of, near, p_text
 from daq_bench.bench_report.document.beside import boxes_of
 from daq_bench.bench_report.document.canvas import Figure
 from daq_bench.bench_report.document.made_by import seal_of_runs
@@ -145,10 +145,6 @@ def _acceptance(found: Document) -> Iterator[Part]:
     )  # fmt: skip
 
 
-def judged_of(found: Document) -> Document | None:
-    return next((one for one in found["requirements"] if one["id"] == found["judged"]), None)
-
-
 def _tolerance(found: Document) -> Iterator[Part]:
     if not found["requirements"]:
         yield Lacking("tolerance bounds: no drive has a value of its own")
@@ -181,7 +177,7 @@ def _tolerance(found: Document) -> Iterator[Part]:
         "not to be relied on.",
         "tolerance",
     )  # fmt: skip
-    judged = judged_of(found)
+    judged = words.judged_of(found)
     if judged is not None:
         yield _figure(found, judged)
 
@@ -199,7 +195,7 @@ def _figure(found: Document, one: Document) -> Figure:
         for serial in order
     ]
     lines = []
-    if not isinstance(one["bound"], str) and _near(one):
+    if not isinstance(one["bound"], str) and near(one["bound"], one["means"].values()):
         lines.append(Line(one["bound"], f"asked at full scale: {quantity(one['bound'], one['unit'], trim=True)}", "--"))
     if one["tolerance"]["normal"] is not None and one["comparison"] != "equal":
         lines.append(Line(one["tolerance"]["normal"], "normal tolerance bound, 95 % / 95 %", ":"))
@@ -207,7 +203,7 @@ def _figure(found: Document, one: Document) -> Figure:
         "One shape for each firmware. "
         "A drive that lies apart from a steady slope, or a step in it, is what the next sections look for."
     )
-    if not isinstance(one["bound"], str) and not _near(one):
+    if not isinstance(one["bound"], str) and not near(one["bound"], one["means"].values()):
         caption += f" The demand, {quantity(one['bound'], one['unit'], trim=True)} at full scale, lies off the axis."
     return lot_figure(
         "lot",
@@ -217,12 +213,6 @@ def _figure(found: Document, one: Document) -> Figure:
         lines,
         f"{one['id']} ({SPELLED.get(one['unit'], one['unit'])})",
     )
-
-
-def _near(one: Document) -> bool:
-    means = list(one["means"].values())
-    span = max(means) - min(means)
-    return bool(min(means) - 2 * span <= one["bound"] <= max(means) + 2 * span)
 
 
 def _stripe(found: Document) -> Iterator[Part]:
@@ -240,7 +230,7 @@ def _stripe(found: Document) -> Iterator[Part]:
     if not rows:
         yield Lacking("a comparison of drives: fewer than two have values of the same requirement")
         return
-    judged = judged_of(found)
+    judged = words.judged_of(found)
     if judged is not None and judged["limiting"] and judged["limiting"]["members"]:
         yield words.stripe_sentence(judged)
     yield Table(
@@ -300,7 +290,7 @@ def _serials(serials: list[str], common: bool) -> str:
 
 
 def _drives(found: Document) -> Iterator[Part]:
-    judged = judged_of(found)
+    judged = words.judged_of(found)
     rows: list[tuple[str, ...]] = []
     marked: set[int] = set()
     for one in found["drives"]:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.documents.run import Drive as DriveOfRun
 from daq_bench.bench_model.tender.buyer_files import Weights
+from daq_bench.bench_model.workloads.raid_vs_3dxp.document import RaidVs3Dxp, Target
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.fields import Node, read_document
 from daq_bench.bench_report.comparison.bundles import Source
 from daq_bench.bench_report.comparison.configurations import configurations, is_comparison, names_of
+from daq_bench.bench_report.reading.load_smart import Devices
+from daq_bench.candidate_kit.smartctl import NVME_HEALTH, table, whole_number
 
 PASSED, FAILED, UNTESTED = "passed", "failed", "not tested"
 FIRMWARE = "firmware"
@@ -108,12 +112,16 @@ def _of_one_model(found: dict[str, Drive], model: str | None) -> list[Drive]:
 def _members(source: Source) -> Iterator[DriveOfRun]:
     """Yields the drives beneath the run's target, and those of each target that it compared."""
     if is_comparison(source):
-        result = source.result("raid_vs_3dxp")
-        assert result is not None
-        for _, node in result.at("targets").entries():
-            yield from (one.typed(DriveOfRun) for one in node.list("drives"))
+        for name, own in _targets(source).items():
+            where = f"results/raid_vs_3dxp.json: targets.{name}.drives"
+            yield from (Node(one, where).typed(DriveOfRun) for one in own.drives)
     else:
         yield from source.run.target.drives
+
+
+def _targets(source: Source) -> dict[str, Target]:
+    found = source.result("raid_vs_3dxp", RaidVs3Dxp)
+    return found.targets if found else {}
 
 
 def _identify(drive: Drive, node: DriveOfRun, run_id: str) -> None:
@@ -126,28 +134,31 @@ def _identify(drive: Drive, node: DriveOfRun, run_id: str) -> None:
 def _identify_by_smart(found: dict[str, Drive], members: dict[str, DriveOfRun], source: Source) -> None:
     """Notes what smartctl read before the run: PCI ids, controller, sector format, spare."""
     document = read_document(source.root, "facts/smart-before.json")
-    for item in document.at("devices").items() if document else ():
-        data = item.find("data")
-        serial = data.text("serial_number") if data else None
-        if data is None or serial not in members:
-            continue
-        drive, run_id = found[serial], source.run.run_id
-        for what, value in _reported(data):
-            drive.report(what, value, run_id)
+    for one in document.typed(Devices).devices if document else ():
+        data = one.data or {}
+        serial = str(data.get("serial_number"))
+        for what, value in _reported(data) if serial in members else ():
+            found[serial].report(what, value, source.run.run_id)
 
 
-def _reported(data: Node) -> Iterator[tuple[str, str | None]]:
-    pci, version = data.find("nvme_pci_vendor"), data.find("nvme_version")
-    health = data.find("nvme_smart_health_information_log")
-    yield "PCI vendor id", _hexadecimal(pci.integer("id")) if pci else None
-    yield "PCI subsystem vendor id", _hexadecimal(pci.integer("subsystem_id")) if pci else None
-    yield "IEEE OUI", _hexadecimal(data.integer("nvme_ieee_oui_identifier"))
-    yield "NVMe version", version.text("string") if version else None
-    yield "controller id", _plain(data.integer("nvme_controller_id"))
-    yield "namespaces supported", _plain(data.integer("nvme_number_of_namespaces"))
-    yield "total NVM capacity", _size(data.integer("nvme_total_capacity"))
-    yield "logical block size, B", _plain(data.integer("logical_block_size"))
-    yield "spare threshold, %", _plain(health.integer("available_spare_threshold")) if health else None
+def _reported(data: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
+    pci, version = table(data, "nvme_pci_vendor"), table(data, "nvme_version").get("string")
+    yield "PCI vendor id", _hexadecimal(_count(pci, "id"))
+    yield "PCI subsystem vendor id", _hexadecimal(_count(pci, "subsystem_id"))
+    yield "IEEE OUI", _hexadecimal(_count(data, "nvme_ieee_oui_identifier"))
+    yield "NVMe version", version if isinstance(version, str) else None
+    yield "controller id", _plain(_count(data, "nvme_controller_id"))
+    yield "namespaces supported", _plain(_count(data, "nvme_number_of_namespaces"))
+    yield "total NVM capacity", _size(_count(data, "nvme_total_capacity"))
+    yield "logical block size, B", _plain(_count(data, "logical_block_size"))
+    yield "spare threshold, %", _plain(_count(table(data, NVME_HEALTH), "available_spare_threshold"))
+
+
+def _count(data: dict[str, Any], key: str) -> int | None:
+    try:
+        return None if data.get(key) is None else whole_number(data[key], key)
+    except ValueError as error:
+        raise BundleError("facts/smart-before.json", str(error)) from error
 
 
 def _hexadecimal(value: int | None) -> str | None:
@@ -201,12 +212,10 @@ def _measure(found: dict[str, Drive], members: list[str], source: Source) -> Non
 
 
 def _measure_targets(found: dict[str, Drive], source: Source) -> None:
-    result = source.result("raid_vs_3dxp")
-    assert result is not None
     contenders, _ = configurations(source, None, Weights())
     for name, contender in zip(names_of(source), contenders, strict=True):
-        drives = result.at("targets").at(name).list("drives")
-        serial = (drives[0].text("serial") or "").strip() if len(drives) == 1 else ""
+        drives = _targets(source)[name].drives
+        serial = (drives[0].get("serial") or "").strip() if len(drives) == 1 else ""
         if not serial:
             continue
         found[serial].outcomes.append("FAIL" if contender.barred else "PASS")

@@ -6,18 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from daq_bench.bench_report.base.units import significant
-from daq_bench.bench_report.document.canvas import (
-    GREY,
-    INK,
-    SERIES,
-    VERMILLION,
-    Figure,
-    legend_above,
-    name_rows,
-    once,
-    sheet,
-    to_svg,
-)
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import GREY, INK, SERIES, VERMILLION
 
 
 @dataclass(frozen=True)
@@ -40,28 +30,23 @@ def lot_figure(
 ) -> Figure:
     """Rows from the lowest to the highest; one shape per firmware, open from the second on."""
     height = 3.1 if len(rows) > 24 else 5.2
-    with sheet(26 + len(rows) * height) as (figure, (axes,)):
+    with sheet(name, 26 + len(rows) * height) as (drawing, (axes,)):
         groups = list(dict.fromkeys(row.group for row in rows))
-        seen: set[str] = set()
         for place, row in enumerate(rows):
             colour, _, marker = SERIES[groups.index(row.group) % len(SERIES)]
             if len(row.values) > 1:
-                label, at = once(seen, "each repetition"), [place] * len(row.values)
-                axes.plot(row.values, at, linestyle="none", marker="|", color=GREY, label=label, zorder=2)
-            label = once(seen, f"firmware {row.group}")
-            axes.plot(
-                row.mean, place, linestyle="none", marker=marker, color=colour, label=label, zorder=4,
-                markerfacecolor=colour if row.group == groups[0] or marker == "x" else "white",
-            )  # fmt: skip
+                axes.mark(row.values, place, "|", GREY, "each repetition", 2)
+            hollow = row.group != groups[0] and marker != "x"
+            axes.mark(row.mean, place, marker, colour, f"firmware {row.group}", 4, hollow=hollow)
         for line in lines:
             colour = VERMILLION if line.style == "--" else INK
             axes.axvline(line.value, color=colour, linestyle=line.style, linewidth=1.0, label=line.text)
-        name_rows(axes, [row.label for row in rows])
+        axes.name_rows([row.label for row in rows])
         if len(rows) > 24:
             axes.tick_params(axis="y", labelsize=5.2)
         axes.margins(x=0.05)
-        axes.set_xlabel(axis, color=INK)
-        legend_above(axes, columns=3)
+        axes.set_xlabel(axis)
+        axes.legend_above(columns=3)
         ends = (f"{significant(row.mean, 4)} ({row.label})" for row in (rows[0], rows[-1]))
         alt = f"{title}. {len(rows)} drives from {' to '.join(ends)}."
-        return Figure(name, title, caption, alt, to_svg(figure, name, alt))
+        return drawing.figure(title, caption, alt)

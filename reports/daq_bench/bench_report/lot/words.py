@@ -59,12 +59,12 @@ def _some(names: list[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def _judged(found: Document) -> Document | None:
+def judged_of(found: Document) -> Document | None:
     return next((one for one in found["requirements"] if one["id"] == found["judged"]), None)
 
 
 def _bounds(found: Document) -> Iterator[str]:
-    one = _judged(found)
+    one = judged_of(found)
     if one is None:
         return
     known = one["tolerance"]
@@ -97,7 +97,7 @@ def claim_sentence(one: Document) -> str:
 
 
 def _slowest(found: Document) -> Iterator[str]:
-    one = _judged(found)
+    one = judged_of(found)
     if one is not None and one["limiting"] and one["limiting"]["members"]:
         yield stripe_sentence(one)
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.document.canvas import Figure, shortened
+from daq_bench.bench_report.document.canvas import Figure
+from daq_bench.bench_report.document.direct_labels import shortened
 from daq_bench.bench_report.document.document import Document, lay_out
 from daq_bench.bench_report.document.outcome import Outcome
 from daq_bench.bench_report.document.section import Section

@@ -12,7 +12,7 @@ from pathlib import Path
 from daq_bench.bench_model.bundle.files import read_bytes
 from daq_bench.bench_model.bundle.provenance import REPORT_DATA
 from daq_bench.bench_model.verdict.judging import VERDICT
-from daq_bench.bench_report.document.canvas import shortened
+from daq_bench.bench_report.document.direct_labels import shortened
 from daq_bench.bench_report.document.document import Document, lay_out
 from daq_bench.bench_report.output import typeset
 from daq_bench.bench_report.output.publishing import Names, files_of, replace_all

@@ -145,7 +145,7 @@ def _document(root: Path, name: str) -> Node | None:
 
 def versioned(node: Node, name: str) -> Node:
     """Returns the document itself. Raises BundleError for one of another schema version than this reader knows."""
-    version = node.integer("schema_version")
+    version = node.value.get("schema_version") if isinstance(node.value, dict) else None
     if version not in (None, SCHEMA_VERSION):
         raise BundleError(f"{name}: schema_version", f"this reader knows version {SCHEMA_VERSION}, found {version}")
     return node

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from daq_bench.bench_model.behaviour.smart_facts import counts_errors
+from daq_bench.bench_model.documents.struct import Struct
+from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.fields import Node
 from daq_bench.bench_report.reading.dataset.machine import Smart
+from daq_bench.candidate_kit.smartctl import ATA_ATTRIBUTES, NVME_HEALTH, rows, table
 
 IDENTITY = ("model_name", "serial_number", "firmware_version")
-NVME_LOG = "nvme_smart_health_information_log"
-ATA_TABLE = "ata_smart_attributes"
 FURTHER = (
     ("power_on_time", "hours", "power_on_hours"),
     ("smart_status", "passed", "self_assessment_passed"),
@@ -26,61 +28,72 @@ LEADING = re.compile(r"\d+")
 SCSI = ("scsi_grown_defect_list", "scsi_percentage_used_endurance_indicator")
 
 
+class Device(Struct, frozen=True):
+    """What one drive answered; `data` is smartctl's document."""
+
+    device: str
+    status: str
+    detail: str | None = None
+    data: dict[str, Any] | None = None
+
+
+class Devices(Struct, frozen=True):
+    """facts/smart-before.json, facts/smart-after.json."""
+
+    devices: list[Device]
+
+
 def smart_of(node: Node) -> tuple[Smart, ...]:
     return tuple(
         Smart(
-            item.at("device").as_text(), item.at("status").as_text(), item.text("detail") or None,
-            *((tuple(dict(_readings(data)).items()), _errors(data))
-              if (data := item.find("data")) and isinstance(data.value, dict) else ()),
+            one.device, one.status, one.detail or None,
+            *((tuple(dict(_readings(one.data)).items()), _errors(one.data)) if one.data is not None else ()),
         )
-        for item in node.at("devices").items()
+        for one in node.typed(Devices).devices
     )  # fmt: skip
 
 
-def _readings(data: Node) -> Iterator[tuple[str, float | str]]:
+def _readings(data: dict[str, Any]) -> Iterator[tuple[str, float | str]]:
     for key in IDENTITY:
-        yield from _plain(key, data.find(key))
-    temperature = data.find("temperature")
-    current = temperature.find("current") if temperature and isinstance(temperature.value, dict) else None
-    if current and current.value != 0:  # values that tools and controllers give when they have no temperature
+        yield from _plain(key, data.get(key))
+    if current := table(data, "temperature").get(
+        "current"
+    ):  # not the 0 of tools and controllers that have no temperature
         yield from _plain("temperature", current)
     for group, key, name in FURTHER:
-        found = data.find(group)
-        yield from _plain(name, found.find(key) if found and isinstance(found.value, dict) else None)
-    log = data.find(NVME_LOG)
-    for key, value in log.entries() if log else ():
+        yield from _plain(name, table(data, group).get(key))
+    for key, value in table(data, NVME_HEALTH).items():
         yield from _plain(key, value)
-    table = data.find(ATA_TABLE)
-    for row in table.list("table") if table else ():
+    for row in rows(table(data, ATA_ATTRIBUTES), "table"):
         yield from _attribute(row)
     for key in SCSI:
-        yield from _plain(key, data.find(key))
-    counters = data.find(SCSI_LOG)
-    for way in ("read", "write", "verify") if counters and isinstance(counters.value, dict) else ():
-        table = counters.find(way) if counters else None
-        for key in SCSI_COUNTS if table and isinstance(table.value, dict) else ():
-            yield from _plain(f"{way} {key}", table.find(key) if table else None)
+        yield from _plain(key, data.get(key))
+    for way in ("read", "write", "verify"):
+        for key in SCSI_COUNTS:
+            yield from _plain(f"{way} {key}", table(table(data, SCSI_LOG), way).get(key))
 
 
-def _attribute(row: Node) -> Iterator[tuple[str, float | str]]:
+def _attribute(row: dict[str, Any]) -> Iterator[tuple[str, float | str]]:
     """Yields the attribute's count; where the 48 bits hold more than one number, the text begins with it: `31 (Min/Max 19/45)`."""
-    raw, name = row.find("raw"), row.at("name").as_text()
-    text = raw.find("string") if raw else None
-    match = LEADING.match(text.value) if text and isinstance(text.value, str) else None
-    if match:
-        yield name, float(match[0])
+    text = table(row, "raw").get("string")
+    if match := LEADING.match(text) if isinstance(text, str) else None:
+        yield _name(row), float(match[0])
     else:
-        yield from _plain(name, raw.find("value") if raw else row.find("value"))
+        yield from _plain(_name(row), table(row, "raw").get("value") if "raw" in row else row.get("value"))
 
 
-def _errors(data: Node) -> frozenset[str]:
-    table = data.find(ATA_TABLE)
-    rows = [(row.find("id"), row.at("name").as_text()) for row in (table.list("table") if table else ())]
-    return frozenset([*SCSI_ERRORS, *(name for number, name in rows if number and counts_errors(number.value, name))])
+def _name(row: dict[str, Any]) -> str:
+    if not isinstance(name := row.get("name"), str):
+        raise BundleError("facts/smart-*.json", f"an attribute of the drive has no name: {str(row)[:80]}")
+    return name
 
 
-def _plain(name: str, node: Node | None) -> Iterator[tuple[str, float | str]]:
-    value = node.value if node else None
+def _errors(data: dict[str, Any]) -> frozenset[str]:
+    own = [(row.get("id"), _name(row)) for row in rows(table(data, ATA_ATTRIBUTES), "table")]
+    return frozenset([*SCSI_ERRORS, *(name for number, name in own if counts_errors(number, name))])
+
+
+def _plain(name: str, value: object) -> Iterator[tuple[str, float | str]]:
     if isinstance(value, bool):
         yield name, "yes" if value else "no"
     elif isinstance(value, int | float):

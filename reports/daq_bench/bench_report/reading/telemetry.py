@@ -20,8 +20,9 @@ from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.fields import Node
 from daq_bench.bench_report.reading.dataset.record import Series
-from daq_bench.bench_report.reading.dataset.telemetry import Accounting, Collector, HostSeries, Phase, Track
+from daq_bench.bench_report.reading.dataset.telemetry import Accounting, HostSeries, Phase, Summary, Track
 from daq_bench.bench_report.reading.line_protocol import Point, Spool, read_spool
+from daq_bench.candidate_kit.smartctl import table
 
 POINTS_FILE, WORKLOAD_FILE = "telemetry/points.lp", "telemetry/workload.lp"
 ALL_CORES = "total"
@@ -47,6 +48,7 @@ ACCOUNTED = (
     ("cpu.percent_of_one_core", "the agent's share of one CPU"),
 )  # fmt: skip
 NS = 1e9
+SHOWN_CHARACTERS = 40
 
 
 def seconds(time_ns: int, start: datetime) -> float:
@@ -223,27 +225,13 @@ def _event_phases(events: Sequence[Event], start: datetime, end: datetime | None
 
 
 def accounting_of(node: Node) -> Accounting:
-    found = ((label, path, _number_at(node, path)) for path, label in ACCOUNTED)
-    return Accounting(
-        counts=tuple((label, path, value) for label, path, value in found if value is not None),
-        collectors=tuple(_collector(item) for item in node.list("collectors")),
-    )
+    found = ((label, path, _count_at(node, *path.split("."))) for path, label in ACCOUNTED)
+    counts = tuple((label, path, value) for label, path, value in found if value is not None)
+    return Accounting(counts, node.typed(Summary).collectors)
 
 
-def _number_at(node: Node, path: str) -> float | None:
-    *folders, name = path.split(".")
-    at: Node | None = node
-    for folder in folders:
-        at = at.find(folder) if at else None
-    return at.number(name) if at else None
-
-
-def _collector(node: Node) -> Collector:
-    return Collector(
-        name=node.at("name").as_text(),
-        status=node.text("status") or "not recorded",
-        detail=node.text("detail"),
-        period_s=node.number("period_s"),
-        points=node.integer("points"),
-        longest_gap_s=node.number("longest_gap_s"),
-    )
+def _count_at(node: Node, group: str, name: str) -> float | None:
+    value = table(node.value, group).get(name) if isinstance(node.value, dict) else None
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise BundleError(f"{node.where}: {group}.{name}", f"expected a number, found {str(value)[:SHOWN_CHARACTERS]}")
+    return None if value is None else float(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daq_bench.bench_model.documents.derived import Cost
+from daq_bench.bench_model.documents.struct import Struct
 from daq_bench.bench_report.base.fields import Node
 from daq_bench.bench_report.base.units import NONE, THIN, decimal_size, duration, percent, significant
 from daq_bench.bench_report.document.section import Part, Section
@@ -24,9 +25,9 @@ def cost_section(bundle: Bundle) -> Section | None:
     if phases:
         parts.append(phases)
     for name, results in bundle.results.items():
-        stopping = results.find("stopping")
+        stopping = results.value.get("stopping") if isinstance(results.value, dict) else None
         if stopping:
-            parts += _looks(name, stopping)
+            parts += _looks(name, Node(stopping, f"results/{name}.json: stopping").typed(Stopping))
     return Section("cost", "What the run cost", tuple(parts))
 
 
@@ -61,33 +62,48 @@ def _phases(cost: Cost) -> Table | None:
     return Table(("Phase", "Time", "Share of the run"), "tnn", tuple(rows), "Where its time went.", "phases")
 
 
-def _looks(workload: str, stopping: Node) -> Iterator[Part]:
+class CostSoFar(Struct, frozen=True):
+    hours: float | None = None
+    written_bytes: float | None = None
+    energy_kwh: float | None = None
+
+
+class Look(Struct, frozen=True):
+    repetitions: int
+    decisions: dict[str, str] | None = None
+    reason: str | None = None
+    cost: CostSoFar | None = None
+
+
+class Stopping(Struct, frozen=True):
+    """When a measurement that may go on was told that it had enough."""
+
+    repetitions_min: int
+    repetitions_max: int
+    confidence: float
+    looks: list[Look]
+
+
+def _looks(workload: str, stopping: Stopping) -> Iterator[Part]:
     """Yields how a repeated measurement decided to stop; nothing for one that was not meant to be repeated."""
-    least, most = stopping.at("repetitions_min").as_integer(), stopping.at("repetitions_max").as_integer()
+    least, most = stopping.repetitions_min, stopping.repetitions_max
     if most == least:
         return
-    confidence = stopping.at("confidence").as_number()
     rows = []
-    for look in stopping.list("looks"):
-        decided = look.find("decisions")
-        decisions = ", ".join(f"{key} {value.as_text()}" for key, value in decided.entries()) if decided else ""
-        rows.append((
-            str(look.at("repetitions").as_integer()), decisions or NONE, look.text("reason") or NONE, _cost(look.find("cost")),
-        ))  # fmt: skip
+    for look in stopping.looks:
+        decisions = ", ".join(f"{key} {value}" for key, value in (look.decisions or {}).items())
+        rows.append((str(look.repetitions), decisions or NONE, look.reason or NONE, _cost(look.cost or CostSoFar())))
     yield Table(
         ("Repetitions", "Decisions", "Then", "Cost so far"), "nttt", tuple(rows), name=f"looks-{workload}",
         caption=f"Looks of {workload.replace('_', ' ')} after {least} to {most} repetitions. To keep the whole error at "
-        f"5{THIN}%, each uses intervals of {percent(100 * confidence, 4)}.",
+        f"5{THIN}%, each uses intervals of {percent(100 * stopping.confidence, 4)}.",
     )  # fmt: skip
 
 
-def _cost(node: Node | None) -> str:
-    if node is None:
-        return NONE
-    hours, written, energy = (node.number(key) for key in ("hours", "written_bytes", "energy_kwh"))
+def _cost(spent: CostSoFar) -> str:
     parts = [
-        duration(hours * 3600) if hours is not None else None,
-        decimal_size(written) if written is not None else None,
-        f"{significant(energy, 3)}{THIN}kWh" if energy is not None else None,
+        duration(spent.hours * 3600) if spent.hours is not None else None,
+        decimal_size(spent.written_bytes) if spent.written_bytes is not None else None,
+        f"{significant(spent.energy_kwh, 3)}{THIN}kWh" if spent.energy_kwh is not None else None,
     ]
     return ", ".join(part for part in parts if part) or NONE

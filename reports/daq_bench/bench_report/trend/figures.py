@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from daq_bench.bench_model.nights.run_history import History
@@ -14,18 +13,9 @@ from daq_bench.bench_model.nights.trend import DAY_S, Track
 from daq_bench.bench_model.verdict.decision import MET, MISSED
 from daq_bench.bench_report.base.marks import see_table
 from daq_bench.bench_report.base.units import BARE_UNITS, SPELLED
-from daq_bench.bench_report.document.canvas import (
-    BLUE,
-    GREY,
-    INK,
-    ORANGE,
-    VERMILLION,
-    Figure,
-    legend_above,
-    once,
-    sheet,
-    to_svg,
-)
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import BLUE, GREY, INK, ORANGE, VERMILLION
+from daq_bench.bench_report.document.panel import Panel
 
 HEIGHT_MM, HEIGHT_ADJUSTED_MM = 56.0, 92.0
 MOST_MARKS = 24  # most changes in one figure; beyond, only those at a step are drawn
@@ -43,7 +33,7 @@ def trend_figure(track: Track, history: History, marks: dict[int, str]) -> Figur
     row = track.row
     name = f"trend-{row.id.lower()}"
     title = f"{row.id} {row.text} ({row.metric})"
-    with sheet(HEIGHT_ADJUSTED_MM if adjusted else HEIGHT_MM, rows=2 if adjusted else 1) as (figure, panels):
+    with sheet(name, HEIGHT_ADJUSTED_MM if adjusted else HEIGHT_MM, rows=2 if adjusted else 1) as (drawing, panels):
         _draw(panels[0], track, history, track.values, [one.step for one in track.steps])
         panels[0].set_title(f"as measured{_unit(row.unit)}", loc="left", pad=4, color=INK)
         if adjusted and track.warmth:
@@ -58,18 +48,17 @@ def trend_figure(track: Track, history: History, marks: dict[int, str]) -> Figur
                     letter, (position + 0.5, 1.0), (0, -1), xycoords=("data", "axes fraction"), textcoords="offset points",
                     fontsize=6, ha="center", va="top", color=INK, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
                 )  # fmt: skip
-        legend_above(panels[0])
+        panels[0].legend_above()
         _label_runs(panels[-1], history)
         alt = _alt(track, history)
-        svg = to_svg(figure, name, alt)
-    return Figure(name, title, _caption(track, shown), alt, svg)
+    return drawing.figure(title, _caption(track, shown), alt)
 
 
 def _unit(unit: str) -> str:
     return "" if unit in BARE_UNITS else f" ({SPELLED.get(unit, unit)})"
 
 
-def _draw(axes: Axes, track: Track, history: History, values: Sequence[float], steps: Sequence[Step]) -> None:
+def _draw(axes: Panel, track: Track, history: History, values: Sequence[float], steps: Sequence[Step]) -> None:
     where = np.array(track.positions) + 1
     shift = np.array(values) - np.array(track.values)
     reach = np.array([
@@ -98,7 +87,7 @@ def _draw(axes: Axes, track: Track, history: History, values: Sequence[float], s
     axes.set_xlim(0.5, len(history.nights) + 0.5)
 
 
-def _points(axes: Axes, where: np.ndarray, values: Sequence[float], decisions: Sequence[str | None]) -> None:
+def _points(axes: Panel, where: np.ndarray, values: Sequence[float], decisions: Sequence[str | None]) -> None:
     kinds = ((MET, "o", BLUE, BLUE), (MISSED, "X", VERMILLION, VERMILLION), (None, "o", "white", BLUE))
     for decision, marker, face, edge in kinds:
         chosen = [index for index, one in enumerate(decisions) if (one if one in (MET, MISSED) else None) == decision]
@@ -109,18 +98,17 @@ def _points(axes: Axes, where: np.ndarray, values: Sequence[float], decisions: S
             )  # fmt: skip
 
 
-def _levels(axes: Axes, track: Track, values: Sequence[float], steps: Sequence[Step], where: np.ndarray) -> None:
+def _levels(axes: Panel, track: Track, values: Sequence[float], steps: Sequence[Step], where: np.ndarray) -> None:
     if not track.enough:
         return
     edges = [0, *(step.index for step in steps), len(values)]
     levels = [steps[0].before, *(step.after for step in steps)] if steps else [float(np.median(values))]
-    seen: set[str] = set()
     for start, end, level in zip(edges, edges[1:], levels, strict=False):
         across = [where[start] - 0.4, where[end - 1] + 0.4]
-        axes.plot(across, [level, level], color=ORANGE, linewidth=2.2, label=once(seen, "level"), zorder=3)
+        axes.plot(across, [level, level], color=ORANGE, linewidth=2.2, label=axes.once("level"), zorder=3)
 
 
-def _drift_line(axes: Axes, track: Track, history: History, values: Sequence[float], where: np.ndarray) -> None:
+def _drift_line(axes: Panel, track: Track, history: History, values: Sequence[float], where: np.ndarray) -> None:
     """Draws the drift through the runs of the present level, as fitted over time."""
     if track.drift is None or (track.adjusted and values is not track.adjusted):
         return
@@ -137,7 +125,7 @@ def _shown(track: Track, marks: dict[int, str]) -> dict[int, str]:
     return {position: letter for position, letter in marks.items() if position in at}
 
 
-def _label_runs(axes: Axes, history: History) -> None:
+def _label_runs(axes: Panel, history: History) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(nbins=12, integer=True, min_n_ticks=1))
     axes.set_xlabel("run, in the order of their starts (date, UTC)")
     count = len(history.nights)

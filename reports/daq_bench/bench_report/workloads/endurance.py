@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from daq_bench.bench_model.documents.results import WearEntry
@@ -17,18 +16,10 @@ from daq_bench.bench_model.workloads.endurance.document import (
     WornDrive,
 )
 from daq_bench.bench_report.base.units import NONE, THIN, count, decimal_rate, decimal_size, significant, span
-from daq_bench.bench_report.document.canvas import (
-    BLUE,
-    GREY,
-    INK,
-    VERMILLION,
-    Figure,
-    label_panel,
-    legend_above,
-    sheet,
-    to_svg,
-)
-from daq_bench.bench_report.document.section import Lacking, Part, Section
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import BLUE, GREY, INK, VERMILLION
+from daq_bench.bench_report.document.panel import Panel
+from daq_bench.bench_report.document.section import Lacking, Part, Section, unfinished
 from daq_bench.bench_report.document.table import Column, Columns, Table, table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 
@@ -41,13 +32,10 @@ SMALL_YEARS = 0.1
 
 
 def section(bundle: Bundle) -> Section | None:
-    if "endurance" not in bundle.run.scenario.workloads and "endurance" not in bundle.results:
-        return None
     document = bundle.result("endurance", Endurance)
     if document is None:
-        return Section(
-            "endurance", "Endurance", (Lacking("no result of the wear experiment (results/endurance.json)."),)
-        )
+        lacking = "no result of the wear experiment (results/endurance.json)."
+        return unfinished(bundle, "endurance", "Endurance", lacking)
     projection = bundle.result("endurance_projection", EnduranceProjection)
     figure = _figure(document)
     parts: list[Part] = [_words(document), figure or Lacking("no step of the pattern that counts as evidence.")]
@@ -93,30 +81,29 @@ def _figure(document: Endurance) -> Figure | None:
     line = [step.throughput_bytes_per_s / 1e9 if step in drawn else math.nan for step in steps]
     y = [value for value in line if not math.isnan(value)]
     name, title = "endurance", "Throughput and wear against what was written"
-    with sheet(HEIGHT_MM, 2, (1.3, 1.0)) as (figure, (rate, wear)):
+    with sheet(name, HEIGHT_MM, 2, (1.3, 1.0)) as (drawing, (rate, wear)):
         rate.plot(x, line, color=BLUE, marker="o", label="one step of the pattern")
-        label_panel(rate, "throughput (GB/s)")
+        rate.label_panel("throughput (GB/s)")
         rate.set_ylim(0, max(y) * 1.15)
-        legend_above(rate)
+        rate.legend_above()
         shown = _draw_wear(wear, document, steps, x)
-        label_panel(wear, "percentage used, by the drives (%)")
-        wear.set_xlabel(f"written by all runs of the experiment, by the account ({unit})", color=INK)
+        wear.label_panel("percentage used, by the drives (%)")
+        wear.set_xlabel(f"written by all runs of the experiment, by the account ({unit})")
         wear.yaxis.set_major_locator(MaxNLocator(integer=True))
         if not shown:
             wear.text(0.5, 0.5, "no drive reports it", transform=wear.transAxes, ha="center", va="center", color=GREY)
             wear.set_yticks([])
         alt = f"{title}: {len(drawn)} steps, from {decimal_rate(min(y) * 1e9)} to {decimal_rate(max(y) * 1e9)}."
-        svg = to_svg(figure, name, alt)
     caption = f"n = {len(drawn)} steps of {decimal_size(drawn[0].asked_bytes)} each; a step's rate is its mean."
     if shown:
         caption += " The band is what a whole percent may stand for: up to one more or one less."
     if len(drawn) < len(steps):
         caption += f" Not drawn, since they do not count as evidence: {len(steps) - len(drawn)} of {len(steps)} steps."
     see = f"The first step that counts ran at {decimal_rate(y[0] * 1e9)}, the last at {decimal_rate(y[-1] * 1e9)}."
-    return Figure(name, title, caption, alt, svg, see)
+    return drawing.figure(title, caption, alt, see)
 
 
-def _draw_wear(axes: Axes, document: Endurance, steps: list[Step], x: list[float]) -> bool:
+def _draw_wear(axes: Panel, document: Endurance, steps: list[Step], x: list[float]) -> bool:
     ids = [drive.id for drive in document.drives]
     shown = False
     for index, drive in enumerate(ids):
@@ -131,7 +118,7 @@ def _draw_wear(axes: Axes, document: Endurance, steps: list[Step], x: list[float
         axes.plot(x, known, color=colour, marker="s", label=drive)
         shown = True
     if shown:
-        legend_above(axes)
+        axes.legend_above()
     return shown
 
 

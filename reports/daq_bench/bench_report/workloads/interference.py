@@ -21,8 +21,9 @@ from daq_bench.bench_report.base.units import (
     three,
     three_of_rate,
 )
-from daq_bench.bench_report.document.canvas import INK, Figure, sheet, to_svg
-from daq_bench.bench_report.document.section import Lacking, Part, Section
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import INK
+from daq_bench.bench_report.document.section import Lacking, Part, Section, unfinished
 from daq_bench.bench_report.document.table import Column, Columns, Table, table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 
@@ -32,12 +33,10 @@ ALL = "all"
 
 
 def section(bundle: Bundle) -> Section | None:
-    if "interference" not in bundle.run.scenario.workloads and "interference" not in bundle.results:
-        return None
     document = bundle.result("interference", Interference)
     title = "Interference"
     if document is None:
-        return Section("interference", title, (Lacking("no result of the DAQ day (results/interference.json)."),))
+        return unfinished(bundle, "interference", title, "no result of the DAQ day (results/interference.json).")
     parts: list[Part] = [
         _words(document),
         _matrix(document) or Lacking("no cell of the matrix that counts as evidence."),
@@ -70,7 +69,7 @@ def _matrix(document: Interference) -> Figure | None:
     grid = np.full((len(victims), len(disturbers)), math.nan)
     for (victim, other), mean in known.items():
         grid[victims.index(victim), disturbers.index(other)] = mean
-    with sheet(HEAD_MM + CELL_MM * len(victims)) as (figure, (axes,)):
+    with sheet(name, HEAD_MM + CELL_MM * len(victims)) as (drawing, (axes,)):
         norm = LogNorm(1 / MOST_COLOUR, MOST_COLOUR)
         image = axes.imshow(np.clip(grid, 1 / MOST_COLOUR, MOST_COLOUR), cmap="PuOr_r", norm=norm, aspect="auto")
         for row, victim in enumerate(victims):
@@ -82,23 +81,21 @@ def _matrix(document: Interference) -> Figure | None:
                 axes.text(column, row, text, ha="center", va="center", fontsize=7, color="white" if strong else INK)
         axes.set_xticks(range(len(disturbers)), disturbers)
         axes.set_yticks(range(len(victims)), victims)
-        axes.set_xlabel("beside", color=INK)
-        axes.set_ylabel("who suffers")
+        axes.name_axes("beside", "who suffers")
         axes.grid(False)
-        bar = figure.colorbar(image, ax=axes, ticks=[1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8], shrink=0.9)
+        bar = drawing.sheet.colorbar(image, ax=axes, ticks=[1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8], shrink=0.9)
         bar.ax.set_yticklabels(["\u215b", "\u00bc", "\u00bd", "1", "2", "4", "8"])
         bar.ax.minorticks_off()
         bar.set_label("slowdown (1: none)")
         worst = max(known, key=lambda at: known[at])
         alt = f"{title}: {len(known)} of {len(cells)} cells; the worst is {worst[0]} beside {worst[1]}, {significant(known[worst], 3)}."
-        svg = to_svg(figure, name, alt)
     rounds = count(document.rounds)
     caption = (
         f"Mean slowdown over up to n = {rounds} pairs (geometric), below it the least and the most of the pairs. "
         f"The burst suffers in latency, the others in rate. Dash: the activity itself; masked: no pair counts (reasons in the table)."
     )
     see = f"{worst[0][0].upper()}{worst[0][1:]} suffers most, beside {worst[1]}: slowed down {significant(known[worst], 3)} times."
-    return Figure(name, title, caption, alt, svg, see)
+    return drawing.figure(title, caption, alt, see)
 
 
 def _mean(cell: Cell) -> float | None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass
 
-from matplotlib.axes import Axes
-
 from daq_bench.bench_model.workloads.minidaq_scan import MinidaqScan, Point, Synthetic
 from daq_bench.bench_report.base.marks import see_table
 from daq_bench.bench_report.base.units import (
@@ -21,7 +19,9 @@ from daq_bench.bench_report.base.units import (
     significant,
     three,
 )
-from daq_bench.bench_report.document.canvas import BLUE, GREEN, GREY, ORANGE, Figure, draw, legend_above, sheet, to_svg
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import BLUE, GREEN, GREY, ORANGE
+from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.document.section import Lacking, Part, Section
 from daq_bench.bench_report.document.table import IN_FIGURE, Column, Columns, Table, masked, table
 from daq_bench.bench_report.figures.references import measured_references
@@ -127,15 +127,14 @@ def _figure(bundle: Bundle, found: MinidaqScan) -> Figure | None:
     top = max(one.top for one in drawn)
     references = measured_references(bundle, "minidaq_throughput")
     lines = [Line("all that the links deliver", demand, GREY, (0, (1, 1.5))), *published_lines(references)]
-    with sheet(HEIGHT_MM) as (figure, (axes,)):
+    with sheet(name, HEIGHT_MM) as (drawing, (axes,)):
         _draw(axes, all_sizes, f"{applications} \u00d7 MiniDAQ", BLUE, "-", "o")
         _draw(axes, all_sizes, f"synthetic, {threads} threads", ORANGE, "--", "s", key="synthetic")
         _draw_plateau(axes, found, sizes)
         size_axis(axes, sizes, "request size of each application (bytes, powers of two)")
         rate_axis(axes, [top, *(rate for one in drawn for rate in one.samples() or (one.top,))], lines)
-        legend_above(axes, columns=3)
+        axes.legend_above(columns=3)
         alt = f"{title}: {len(drawn)} request sizes, highest {in_gib_per_s(top)}."
-        svg = to_svg(figure, name, alt)
     repetitions = max(point.repetition for point in points)
     masked = [_name(point, repetitions) for point in points if not point.admissible]
     each = samples_text([len(one.samples()) for one in drawn])
@@ -150,7 +149,7 @@ def _figure(bundle: Bundle, found: MinidaqScan) -> Figure | None:
         not_drawn(masked, see_table("minidaq-scan")),
         *(one.attribution for one in references),
     ]
-    return Figure(name, title, " ".join(part for part in caption if part), alt, svg, _see(drawn))
+    return drawing.figure(title, " ".join(part for part in caption if part), alt, _see(drawn))
 
 
 def _of(point: Point, key: str) -> Point | Synthetic:
@@ -162,16 +161,16 @@ def _name(point: Point, repetitions: int) -> str:
     return size if repetitions == 1 else f"{size} (repetition {point.repetition})"
 
 
-def _draw(axes: Axes, sizes: list[_Size], label: str, colour: str, dashes: str, marker: str, key: str = "") -> None:
+def _draw(axes: Panel, sizes: list[_Size], label: str, colour: str, dashes: str, marker: str, key: str = "") -> None:
     rates = [one.rate(key) for one in sizes]
     x = [one.request_bytes for one in sizes]
-    draw(axes, x, with_gaps(rates), (colour, dashes, marker), label, zorder=3)
+    axes.curve(x, with_gaps(rates), (colour, dashes, marker), label, zorder=3)
     known = [(one, rate) for one, rate in zip(sizes, rates, strict=True) if rate is not None]
     samples = [one.samples(key) for one, _ in known]
     draw_spread(axes, [one.request_bytes for one, _ in known], [rate for _, rate in known], samples, colour)
 
 
-def _draw_plateau(axes: Axes, found: MinidaqScan, sizes: list[int]) -> None:
+def _draw_plateau(axes: Panel, found: MinidaqScan, sizes: list[int]) -> None:
     start, rate = found.plateau.from_request_bytes, found.plateau.throughput_bytes_per_s
     if start is None or rate is None:
         return

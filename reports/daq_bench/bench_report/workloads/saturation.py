@@ -5,22 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matplotlib.axes import Axes
-
 from daq_bench.bench_model.workloads.saturation.document import Cliff, Row, Saturation, SaturationAnalysis
 from daq_bench.bench_report.base.units import GB, count, decimal_size, duration, percent, share, span, three_of_rate
-from daq_bench.bench_report.document.canvas import (
-    GREY,
-    INK,
-    SERIES,
-    VERMILLION,
-    Figure,
-    legend_above,
-    shade,
-    sheet,
-    to_svg,
-)
-from daq_bench.bench_report.document.section import Lacking, Part, Section, Warned
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import GREY, INK, SERIES, VERMILLION
+from daq_bench.bench_report.document.panel import Panel
+from daq_bench.bench_report.document.section import Lacking, Part, Section, Warned, unfinished
 from daq_bench.bench_report.document.table import Column, Columns, Table, table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.tables.conditioning import conditioning_table
@@ -51,10 +41,8 @@ def section(bundle: Bundle) -> Section | None:
     told = bundle.result(NAME, Saturation)
     analysis = bundle.result(f"{NAME}_analysis", SaturationAnalysis)
     if told is None or analysis is None:
-        if NAME not in bundle.run.scenario.workloads and told is None:
-            return None
         missing = NAME if told is None else f"{NAME}_analysis"
-        return Section(NAME, TITLE, (Lacking(f"the saturation run did not finish (results/{missing}.json)."),))
+        return unfinished(bundle, NAME, TITLE, f"the saturation run did not finish (results/{missing}.json).")
     rows = analysis.repetitions
     figure = _figure([curve for row in rows if (curve := _curve(row))], analysis.cliff_free_bytes / GB)
     parts: list[Part] = [
@@ -125,7 +113,7 @@ def _in_gb(value: float | None) -> float | None:
 def _figure(curves: Sequence[Curve], free_gb: float) -> Figure | None:
     if not curves:
         return None
-    with sheet(HEIGHT_MM) as (figure, (axes,)):
+    with sheet("saturation-curve", HEIGHT_MM) as (drawing, (axes,)):
         for index, curve in enumerate(curves):
             colour, dashes, _ = SERIES[index % len(SERIES)]
             look = {"color": colour, "linestyle": dashes, "linewidth": 1.0, "zorder": 3}
@@ -145,25 +133,24 @@ def _figure(curves: Sequence[Curve], free_gb: float) -> Figure | None:
         )
         axes.set_ylim(0, top * ROOM)
         axes.set_ylabel("rate (GB/s)")
-        legend_above(axes, columns=5)
+        axes.legend_above(columns=5)
         alt = f"Rate against bytes written, {len(curves)} passes over {end:.4g} GB; {_seen(curves)}"
-        svg = to_svg(figure, "saturation-curve", alt)
     band = "The tinted band: the lowest and the highest sample in it. " if len(curves) <= MOST_SPREAD else ""
     caption = (
         f"Each point is the mean over one of {STRETCHES} stretches of equal time. {band}A dashed vertical line marks a cliff, and the band "
         "around it the 95 % interval of its place, which may be narrower than the line."
     )
-    return Figure("saturation-curve", "Rate against bytes written", caption, alt, svg, _seen(curves))
+    return drawing.figure("Rate against bytes written", caption, alt, _seen(curves))
 
 
-def _set_capacity(axes: Axes, curves: Sequence[Curve], end: float) -> None:
+def _set_capacity(axes: Panel, curves: Sequence[Curve], end: float) -> None:
     """The axis reaches to the target's capacity; a small part of it that was written has a logarithmic one, else it would be a stroke."""
     capacity = max(curve.capacity for curve in curves)
     if capacity <= end * ALL_OF_IT:
         axes.set_xlim(0, end)
         axes.set_xlabel("written since the target was empty (GB), to its whole capacity")
         return
-    shade(axes, [(end, capacity)], GREY, "....", "not written")
+    axes.shade([(end, capacity)], GREY, "....", "not written")
     if end < SMALL_PART * capacity:
         axes.set_xscale("log")
         axes.set_xlim(min(curve.written[0] for curve in curves), capacity)
@@ -175,10 +162,10 @@ def _set_capacity(axes: Axes, curves: Sequence[Curve], end: float) -> None:
     )
 
 
-def _draw_cliffs(axes: Axes, curves: Sequence[Curve]) -> None:
+def _draw_cliffs(axes: Panel, curves: Sequence[Curve]) -> None:
     label = "cliff"
     for place, low, high in (one for curve in curves for one in curve.cliffs):
-        shade(axes, [(low, high)], VERMILLION, "")
+        axes.shade([(low, high)], VERMILLION, "")
         axes.axvline(place, color=INK, linestyle="--", linewidth=0.9, label=label, zorder=4)
         label = "_nolegend_"
     after = [

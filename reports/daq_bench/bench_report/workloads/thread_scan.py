@@ -7,8 +7,7 @@ from matplotlib.colors import to_hex
 
 from daq_bench.bench_model.workloads.thread_scan import Scan, ThreadPoint, ThreadScan
 from daq_bench.bench_report.base.units import NONE, binary_size, duration, in_gib_per_s, percent, significant
-from daq_bench.bench_report.document.canvas import INK, Figure, draw, sheet, to_svg
-from daq_bench.bench_report.document.direct_labels import label_ends
+from daq_bench.bench_report.document.canvas import Figure, sheet
 from daq_bench.bench_report.document.section import Lacking, Part, Section
 from daq_bench.bench_report.document.table import Table
 from daq_bench.bench_report.figures.references import measured_references
@@ -78,7 +77,7 @@ def _figure(bundle: Bundle, found: ThreadScan, scan: Scan) -> Figure | None:
     name, title = f"threads-{tool}", f"Sequential write throughput against threads, with {tool}"
     seen = [rate for point in drawn for rate in (point.throughput_bytes_per_s, *point.throughput_bytes_per_s_samples)]
     references = measured_references(bundle, "sequential_write_throughput")
-    with sheet(HEIGHT_MM) as (figure, (axes,)):
+    with sheet(name, HEIGHT_MM) as (drawing, (axes,)):
         length = max(threads) - min(threads) or 1
         for index, size in enumerate(sizes):
             colour = to_hex(colormaps["viridis"](0.92 * index / max(1, len(sizes) - 1)))
@@ -86,7 +85,7 @@ def _figure(bundle: Bundle, found: ThreadScan, scan: Scan) -> Figure | None:
             of = {point.threads: point for point in points if point.block_bytes == size and point.admissible}
             rates = [of[number].throughput_bytes_per_s if number in of else None for number in threads]
             look = (colour, DASHES[index % len(DASHES)], MARKERS[index % len(MARKERS)])
-            draw(axes, [number + shift for number in threads], with_gaps(rates), look, binary_size(size), zorder=3)
+            axes.curve([number + shift for number in threads], with_gaps(rates), look, binary_size(size), zorder=3)
             known = [of[number] for number in threads if number in of]
             draw_spread(
                 axes,
@@ -97,11 +96,10 @@ def _figure(bundle: Bundle, found: ThreadScan, scan: Scan) -> Figure | None:
             )
         rate_axis(axes, seen, published_lines(references))
         axes.set_xticks(threads)
-        axes.set_xlabel("threads", color=INK)
+        axes.set_xlabel("threads")
         axes.set_xlim(min(threads) - 0.06 * length, max(threads) + 0.06 * length)
-        label_ends(axes)
+        axes.label_ends()
         alt = f"{title}: {len(sizes)} block sizes, highest point {in_gib_per_s(max(point.throughput_bytes_per_s for point in drawn))}."
-        svg = to_svg(figure, name, alt)
     masked = [f"{p.threads} \u00d7 {binary_size(p.block_bytes)}" for p in points if not p.admissible]
     each = samples_text([len(point.throughput_bytes_per_s_samples) for point in drawn])
     caption = [
@@ -113,7 +111,7 @@ def _figure(bundle: Bundle, found: ThreadScan, scan: Scan) -> Figure | None:
         not_drawn(masked),
         *(one.attribution for one in references),
     ]
-    return Figure(name, title, " ".join(part for part in caption if part), alt, svg, _see(drawn))
+    return drawing.figure(title, " ".join(part for part in caption if part), alt, _see(drawn))
 
 
 def _table(scan: Scan) -> Table:

@@ -7,23 +7,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
 from daq_bench.bench_report.base.marks import see_table
 from daq_bench.bench_report.base.units import THIN, binary_size, decimal_size, duration, percent, significant
-from daq_bench.bench_report.document.canvas import (
-    BLUE,
-    GREY,
-    INK,
-    SERIES,
-    VERMILLION,
-    Figure,
-    label_panel,
-    legend_above,
-    sheet,
-    to_svg,
-)
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import BLUE, GREY, INK, SERIES, VERMILLION
+from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.figures.references import COLOUR, DASHES
 from daq_bench.bench_report.figures.sizes import size_axis
 from daq_bench.workloads.lan.document import (
@@ -75,7 +65,7 @@ def references(found: Lan, stated: Sequence[tuple[str, float]]) -> list[tuple[st
     return made
 
 
-def levels(axes: Axes, wanted: Sequence[tuple[str, float, bool]], top: float) -> str:
+def levels(axes: Panel, wanted: Sequence[tuple[str, float, bool]], top: float) -> str:
     """Draws the references that do not squash the data; returns words that name the others."""
     shown = [one for one in wanted if one[1] / GBIT <= FARTHEST * top]
     for label, value, published in shown:
@@ -126,7 +116,7 @@ def share_text(value: float | None) -> str:
 
 
 def _draw(
-    axes: Axes,
+    axes: Panel,
     points: Sequence[MeasuredTransfer],
     value: Value,
     factor: float,
@@ -173,7 +163,10 @@ def bandwidth_figure(found: Lan, analysis: LanAnalysis) -> Figure | None:
     name, title = "lan-bandwidth", "Network and memory bandwidth and CPU use against message size"
     memory = any(one.memory_bytes_per_s is not None for one in points)
     rows = 3 if memory else 2
-    with sheet(PANEL_MM + (rows - 1) * SMALL_MM, rows=rows, ratios=(1.5,) + (1.0,) * (rows - 1)) as (figure, panels):
+    with sheet(name, PANEL_MM + (rows - 1) * SMALL_MM, rows=rows, ratios=(1.5,) + (1.0,) * (rows - 1)) as (
+        drawing,
+        panels,
+    ):
         top = _draw(
             panels[0], points, _total, GBIT,
             (_flow_end(lambda flow: flow.least_bytes_per_s), _flow_end(lambda flow: flow.most_bytes_per_s)),
@@ -185,18 +178,15 @@ def bandwidth_figure(found: Lan, analysis: LanAnalysis) -> Figure | None:
             ("needed", published.needed_bytes_per_s),
         ]
         beyond = levels(panels[0], references(found, stated), top)
-        panels[0].set_ylabel("goodput (Gbit/s)")
-        label_panel(panels[0], "network")
-        legend_above(panels[0], columns=3)
+        panels[0].label_panel("network", "goodput (Gbit/s)")
+        panels[0].legend_above(columns=3)
         _draw_cpu(panels[1], points)
         if memory:
             _draw(panels[2], points, lambda one: one.memory_bytes_per_s, 1e9)
             panels[2].set_ylim(bottom=0)
-            panels[2].set_ylabel("GB/s")
-            label_panel(panels[2], "memory")
+            panels[2].label_panel("memory", "GB/s")
         size_axis(panels[-1], sizes_of(points), "message size")
         alt = f"{title}: {len(counted(points))} points, highest {significant(top, 3)} Gbit/s."
-        svg = to_svg(figure, name, alt)
     caption = (
         f"Mean over {duration(found.seconds_per_size)} of one transfer at each size (n = 1), whiskers: its least and "
         f"most interval; "
@@ -205,7 +195,7 @@ def bandwidth_figure(found: Lan, analysis: LanAnalysis) -> Figure | None:
         + where_text(found) + beyond + masked_text(points, "lan-bandwidth-table") + source_text(analysis)
     )  # fmt: skip
     see = f"The highest goodput is {_extreme(points, _total, max, gbit)}."
-    return Figure(name, title, caption, alt, svg, see)
+    return drawing.figure(title, caption, alt, see)
 
 
 def _total(point: MeasuredTransfer) -> float | None:
@@ -224,11 +214,10 @@ def _extreme(
     return f"{text(best)} ({where.operation}, messages of {size_text(where)})"
 
 
-def _draw_cpu(axes: Axes, points: Sequence[MeasuredTransfer]) -> None:
+def _draw_cpu(axes: Panel, points: Sequence[MeasuredTransfer]) -> None:
     _draw(axes, points, lambda one: None if one.cpu is None else one.cpu.mean, 0.01)
     axes.set_ylim(0, 100)
-    axes.set_ylabel("CPU use (%)")
-    label_panel(axes, "all CPUs of the candidate")
+    axes.label_panel("all CPUs of the candidate", "CPU use (%)")
 
 
 def _middle(point: MeasuredTransfer) -> float | None:
@@ -248,16 +237,15 @@ def latency_figure(found: Lan, analysis: LanAnalysis) -> Figure | None:
     if not counted(points):
         return None
     name, title = "lan-latency", "Latency and CPU use against message size"
-    with sheet(PANEL_MM + SMALL_MM, rows=2, ratios=(1.5, 1.0)) as (figure, panels):
+    with sheet(name, PANEL_MM + SMALL_MM, rows=2, ratios=(1.5, 1.0)) as (drawing, panels):
         top = _draw(panels[0], points, _middle, 1.0, (_middle, _high))
         panels[0].set_ylim(bottom=0)
         panels[0].set_ylabel("latency (\u00b5s)")
-        legend_above(panels[0], columns=3)
-        label_panel(panels[0], "one message at a time")
+        panels[0].legend_above(columns=3)
+        panels[0].label_panel("one message at a time")
         _draw_cpu(panels[1], points)
         size_axis(panels[-1], sizes_of(points), "message size")
         alt = f"{title}: {len(counted(points))} points, highest median {significant(top, 3)} us."
-        svg = to_svg(figure, name, alt)
     numbers = sorted(one.n or 0 for one in counted(points))
     caption = (
         "netprobe: half of a round trip; ib_read_lat: a whole read. Median, whisker up to the 99th percentile; with -D perftest tells the "
@@ -266,7 +254,7 @@ def latency_figure(found: Lan, analysis: LanAnalysis) -> Figure | None:
         "states no latency." + where_text(found) + masked_text(points, "lan-latency-table")
     )
     lowest = _extreme(points, _middle, min, lambda us: f"{significant(us, 3)}{THIN}\u00b5s")
-    return Figure(name, title, caption, alt, svg, f"The lowest is {lowest}.")
+    return drawing.figure(title, caption, alt, f"The lowest is {lowest}.")
 
 
 def building_figure(found: Lan, analysis: LanAnalysis) -> Figure | None:
@@ -276,7 +264,7 @@ def building_figure(found: Lan, analysis: LanAnalysis) -> Figure | None:
     if not drawn:
         return None
     name, title = "lan-building", "Event building: goodput into each node"
-    with sheet(PANEL_MM) as (figure, (axes,)):
+    with sheet(name, PANEL_MM) as (drawing, (axes,)):
         nodes = sorted({node for one in drawn for node in one.into})
         width, top = 0.8 / len(drawn), 0.0
         for index, (one, (colour, _, _)) in enumerate(zip(drawn, SERIES * 2, strict=False)):
@@ -289,11 +277,9 @@ def building_figure(found: Lan, analysis: LanAnalysis) -> Figure | None:
         beyond = levels(axes, references(found, stated), top)
         axes.set_xticks(range(len(nodes)), nodes)
         axes.grid(False, axis="x")
-        axes.set_ylabel("goodput (Gbit/s)")
-        axes.set_xlabel("receiving node", color=INK)
-        legend_above(axes, columns=2)
+        axes.name_axes("receiving node", "goodput (Gbit/s)")
+        axes.legend_above(columns=2)
         alt = f"{title}: {len(drawn)} loads, highest {significant(top, 3)} Gbit/s into one node."
-        svg = to_svg(figure, name, alt)
     caption = (
         "Many to one: every other node streams into node0 (incast); all to all: every node into every other. Builders ask all other "
         "nodes for "
@@ -307,7 +293,7 @@ def building_figure(found: Lan, analysis: LanAnalysis) -> Figure | None:
     taken = [(value, node, one) for one in drawn for node, value in one.into.items()]
     rate, node, load = max(taken, key=lambda one: one[0])
     see = f"The most that one node took in is {gbit(rate)} ({node}; {crowd_label(load)})."
-    return Figure(name, title, caption, alt, svg, see)
+    return drawing.figure(title, caption, alt, see)
 
 
 def crowd_label(one: MeasuredTransfer) -> str:
@@ -322,7 +308,7 @@ def settings_figure(found: Lan, analysis: LanAnalysis) -> Figure | None:
     if not experiments:
         return None
     name, title = "lan-settings", "What each setting contributes"
-    with sheet(2 * (16.0 + ROW_MM * len(experiments)), rows=2) as (figure, panels):
+    with sheet(name, 2 * (16.0 + ROW_MM * len(experiments)), rows=2) as (drawing, panels):
         for axes, (of, text, colour) in zip(
             panels,
             RATIOS,
@@ -357,10 +343,9 @@ def settings_figure(found: Lan, analysis: LanAnalysis) -> Figure | None:
             axes.set_yticks(range(len(experiments)), [one.id for one in experiments])
             axes.yaxis.set_minor_locator(NullLocator())
             axes.set_ylim(len(experiments) - 0.4, -0.7)
-            label_panel(axes, text)
-        panels[-1].set_xlabel("ratio (1: alike)", color=INK)
+            axes.label_panel(text)
+        panels[-1].set_xlabel("ratio (1: alike)")
         alt = f"{title}: {len(experiments)} experiments."
-        svg = to_svg(figure, name, alt)
     numbers = sorted({of(one).n for one in experiments for of, _, _ in RATIOS})
     caption = (
         "Each setting tuned alone where all others are untuned, and all tuned together. Geometric mean over "
@@ -371,7 +356,7 @@ def settings_figure(found: Lan, analysis: LanAnalysis) -> Figure | None:
         "source states no contribution of a setting."
         + (" Ports are not shaped here, so that the CPUs' work shows." if found.network.kind == "namespaces" else "")
     )  # fmt: skip
-    return Figure(name, title, caption, alt, svg, _settings_words(experiments))
+    return drawing.figure(title, caption, alt, _settings_words(experiments))
 
 
 def _settings_words(experiments: Sequence[Experiment]) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from daq_bench.bench_model.documents.struct import Struct
+
 
 @dataclass(frozen=True)
 class Phase:
@@ -17,14 +19,19 @@ class Phase:
     end_s: float
 
 
-@dataclass(frozen=True)
-class Collector:
+class Collector(Struct, frozen=True):
     name: str
-    status: str
-    detail: str | None
-    period_s: float | None
-    points: int | None
-    longest_gap_s: float | None
+    status: str = "not recorded"
+    detail: str | None = None
+    period_s: float | None = None
+    points: int | None = None
+    longest_gap_s: float | None = None
+
+
+class Summary(Struct, frozen=True):
+    """telemetry/summary.json, but for its counts."""
+
+    collectors: tuple[Collector, ...] = ()
 
 
 @dataclass(frozen=True)

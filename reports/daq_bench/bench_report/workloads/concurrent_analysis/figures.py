@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from matplotlib.ticker import MaxNLocator
 
 from daq_bench.bench_report.base.units import significant
-from daq_bench.bench_report.document.canvas import BLUE, GREY, INK, ORANGE, SERIES, Figure, legend_above, sheet, to_svg
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import BLUE, GREY, INK, SERIES
 from daq_bench.bench_report.figures.references import COLOUR
 
 HEIGHT_MM, FARM_MM, MASS_MM = 82.0, 66.0, 70.0
@@ -51,7 +52,7 @@ def workers_figure(
     Those too far up are left to the caption."""
     top = max(point.most for _, points in series for point in points)
     hidden = [one for one in stated if one.value > FARTHEST * top]
-    with sheet(HEIGHT_MM) as (figure, (axes,)):
+    with sheet(name, HEIGHT_MM) as (drawing, (axes,)):
         for index, (label, points) in enumerate(series):
             colour, dashes, marker = SERIES[index % len(SERIES)]
             x, values = [one.workers for one in points], [one.value / MB for one in points]
@@ -65,22 +66,18 @@ def workers_figure(
                     one.value / MB, color=COLOUR, linewidth=0.9, linestyle=(0, (6, 2, 1, 2)), label=one.label, zorder=1
                 )
             else:
-                axes.plot(
-                    [one.workers], [one.value / MB], linestyle="none", marker=MARKERS[index % len(MARKERS)], markerfacecolor="white",
-                    markeredgecolor=COLOUR, markersize=6, label=one.label, zorder=2,
-                )  # fmt: skip
+                marker = MARKERS[index % len(MARKERS)]
+                axes.mark(one.workers, one.value / MB, marker, COLOUR, one.label, 2, size=6, hollow=True)
         axes.axvline(cores, color=GREY, linewidth=0.8, linestyle=":", label=f"{cores} physical cores", zorder=1)
         axes.set_ylim(bottom=0)
         axes.set_xlim(left=0)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_xlabel("workers", color=INK)
-        axes.set_ylabel(axis)
-        legend_above(axes, columns=2)
+        axes.name_axes("workers", axis)
+        axes.legend_above(columns=2)
         fastest, best = max(
             ((label, point) for label, points in series for point in points), key=lambda one: one[1].value
         )
         alt = f"{title}: {len(series)} series, highest {significant(best.value / MB, 3)} MB/s with {best.workers} workers."
-        svg = to_svg(figure, name, alt)
     beyond = (
         f" Beyond the axis: {'; '.join(f'{one.label} ({significant(one.value / MB, 3)} MB/s)' for one in hidden)}."
         if hidden
@@ -90,29 +87,24 @@ def workers_figure(
         f"The highest median is {significant(best.value / MB, 3)} MB/s with {best.workers} worker{'s' if best.workers != 1 else ''} "
         f"({fastest})."
     )
-    return Figure(name, title, caption + beyond, alt, svg, see)
+    return drawing.figure(title, caption + beyond, alt, see)
 
 
 def farm_figure(name: str, title: str, rounds: Sequence[tuple[int, float, float]], caption: str) -> Figure:
     """Two bars for each round: the sum of the nodes alone, and all together, in B/s."""
-    with sheet(FARM_MM) as (figure, (axes,)):
-        for shift, place, colour, hatch, label in (
-            (-0.2, 1, "white", "////", "sum of the nodes, each alone"), (0.2, 2, BLUE, "", "all nodes together"),
-        ):  # fmt: skip
-            axes.bar(
-                [one[0] + shift for one in rounds], [one[place] / MB for one in rounds], 0.38, color=colour, hatch=hatch, label=label,
-                edgecolor=ORANGE if hatch else BLUE, linewidth=0.7, zorder=2,
-            )  # fmt: skip
+    with sheet(name, FARM_MM) as (drawing, (axes,)):
+        alone, all_nodes = ([one[place] / MB for one in rounds] for place in (1, 2))
+        labels = "sum of the nodes, each alone", "all nodes together"
+        axes.paired_bars([one[0] for one in rounds], 0.2, (alone, labels[0]), (all_nodes, labels[1]))
         axes.set_xticks([one[0] for one in rounds])
-        axes.set_xlabel("round", color=INK)
-        axes.set_ylabel("analysis rate (MB/s)")
+        axes.name_axes("round", "analysis rate (MB/s)")
         axes.grid(False, axis="x")
-        legend_above(axes, columns=2)
+        axes.legend_above(columns=2)
         alt = f"{title}: {len(rounds)} rounds."
         shares = sorted(together / alone for _, alone, together in rounds)
         ends = [significant(share, 3) for share in dict.fromkeys((shares[0], shares[-1]))]
         see = f"Together the nodes reach {' to '.join(ends)} of the sum of what each does alone."
-        return Figure(name, title, caption, alt, to_svg(figure, name, alt), see)
+        return drawing.figure(title, caption, alt, see)
 
 
 def mass_figure(
@@ -120,7 +112,7 @@ def mass_figure(
 ) -> Figure:
     """Pairs in each bin of mass in GeV, with the square root as bar, and the fitted expectation."""
     centres = [(low + high) / 2 for low, high in itertools.pairwise(edges)]
-    with sheet(MASS_MM) as (figure, (axes,)):
+    with sheet(name, MASS_MM) as (drawing, (axes,)):
         errors = [value**0.5 for value in counts]
         axes.errorbar(
             centres,
@@ -136,10 +128,9 @@ def mass_figure(
         if fitted is not None:
             axes.plot(centres, fitted, color=BLUE, label="fit", zorder=3)
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("invariant mass (GeV)", color=INK)
-        axes.set_ylabel(f"pairs in {significant(edges[1] - edges[0], 2, trim=True)} GeV")
-        legend_above(axes, columns=2)
+        axes.name_axes("invariant mass (GeV)", f"pairs in {significant(edges[1] - edges[0], 2, trim=True)} GeV")
+        axes.legend_above(columns=2)
         alt = f"{title}: {significant(sum(counts), 4, trim=True)} pairs in {len(counts)} bins."
         peak = max(range(len(counts)), key=lambda place: counts[place])
         see = f"The fullest bin is the one at {significant(centres[peak], 3)} GeV."
-        return Figure(name, title, caption, alt, to_svg(figure, name, alt), see)
+        return drawing.figure(title, caption, alt, see)

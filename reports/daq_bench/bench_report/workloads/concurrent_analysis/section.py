@@ -15,7 +15,7 @@ from daq_bench.bench_model.workloads.concurrent_analysis.document import (
 )
 from daq_bench.bench_report.base.units import significant, span
 from daq_bench.bench_report.document.canvas import Figure
-from daq_bench.bench_report.document.section import Lacking, Part, Section
+from daq_bench.bench_report.document.section import Lacking, Part, Section, unfinished
 from daq_bench.bench_report.figures.references import measured_references
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.workloads.concurrent_analysis.figures import (
@@ -42,11 +42,9 @@ LOW, HIGH = 60.0, 120.0  # GeV, the spectrum's range in agents/daq_bench/analysi
 def section(bundle: Bundle) -> Section | None:
     found = bundle.result("concurrent_analysis", ConcurrentAnalysis)
     derived = bundle.result("concurrent_analysis_rates", ConcurrentAnalysisRates)
-    if found is None and "concurrent_analysis" not in bundle.run.scenario.workloads:
-        return None
     if found is None or derived is None:
         missing = "concurrent_analysis" if found is None else "concurrent_analysis_rates"
-        return Section("concurrent-analysis", TITLE, (Lacking(f"no result of it (results/{missing}.json)."),))
+        return unfinished(bundle, "concurrent_analysis", TITLE, f"no result of it (results/{missing}.json).")
     parts: list[Part] = [_words(found, derived), storage_table(found), sets_table(found)]
     for analysis in ANALYSES:
         parts.append(

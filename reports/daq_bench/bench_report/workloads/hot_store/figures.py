@@ -8,28 +8,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from daq_bench.bench_model.workloads.hot_store.document import HotStore, Point, Rate, ScalePoint
 from daq_bench.bench_model.workloads.hot_store.figures import BACKLOG_PARTS
 from daq_bench.bench_report.base.marks import see_table
 from daq_bench.bench_report.base.units import THIN, binary_size, count, duration, significant
-from daq_bench.bench_report.document.canvas import (
-    BLUE,
-    GREEN,
-    GREY,
-    INK,
-    ORANGE,
-    VERMILLION,
-    Figure,
-    Look,
-    draw,
-    label_panel,
-    legend_above,
-    sheet,
-    to_svg,
-)
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import BLUE, GREEN, GREY, ORANGE, VERMILLION, Look
+from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.figures.references import COLOUR, DASHES
 
 KOPS = 1e3
@@ -106,7 +93,7 @@ def size_figure(document: HotStore) -> Figure | None:
     values = [("just below", published.just_below_ops_per_s), ("least", published.min_ops_per_s)]
     references = [(f"published: {text} {kops(value)}", value) for text, value in values]
     shown = [one for one in references if one[1] <= REFERENCE_FARTHEST * top]
-    with sheet(2 * PANEL_MM, rows=2) as (figure, panels):
+    with sheet(name, 2 * PANEL_MM, rows=2) as (drawing, panels):
         for axes, (side, text) in zip(panels, SIDES.items(), strict=True):
             for line in LINES:
                 _draw_sizes(axes, points, sizes, line, side)
@@ -114,30 +101,28 @@ def size_figure(document: HotStore) -> Figure | None:
                 if (label, value) in shown:
                     axes.axhline(value / KOPS, color=COLOUR, linewidth=0.9, linestyle=style, label=label, zorder=1)
             axes.set_ylim(0, max([top, *(value for _, value in shown)]) / KOPS * 1.12)
-            axes.set_ylabel("KOPS")
-            label_panel(axes, text)
-        legend_above(panels[0], columns=3)
+            axes.label_panel(text, "KOPS")
+        panels[0].legend_above(columns=3)
         panels[-1].set_xlim(min(sizes) - 0.06 * max(sizes), max(sizes) * 1.06)
         panels[-1].xaxis.set_major_locator(FixedLocator(sizes))
         panels[-1].xaxis.set_minor_locator(NullLocator())
-        panels[-1].set_xlabel("value size (B)", color=INK)
+        panels[-1].set_xlabel("value size (B)")
         alt = f"{title}: {len(drawn)} sizes from {sizes[0]} to {sizes[-1]} B, highest {kops(top)}."
-        svg = to_svg(figure, name, alt)
     caption = _size_caption(document, drawn, [one for one in references if one not in shown])
-    return Figure(name, title, caption, alt, svg, _size_words(drawn))
+    return drawing.figure(title, caption, alt, _size_words(drawn))
 
 
 def _mean(rate: Rate | None) -> float | None:
     return None if rate is None else rate.mean_ops_per_s
 
 
-def _draw_sizes(axes: Axes, points: Sequence[Point], sizes: Sequence[int], line: Line, side: str) -> None:
+def _draw_sizes(axes: Panel, points: Sequence[Point], sizes: Sequence[int], line: Line, side: str) -> None:
     rates = [line.rate(point, side) if point.admissible else None for point in points]
     means = [_mean(rate) for rate in rates]
     if all(mean is None for mean in means):
         return
     heights = [math.nan if mean is None else mean / KOPS for mean in means]
-    draw(axes, sizes, heights, line.look, line.label, zorder=3)
+    axes.curve(sizes, heights, line.look, line.label, zorder=3)
     known = [
         (s, mean, rate)
         for s, mean, rate in zip(sizes, means, rates, strict=True)
@@ -197,7 +182,7 @@ def series_figure(document: HotStore) -> Figure | None:
     name, title = "hot-store-series", "Operations per second against time"
     chosen = drawn[:1] if len(drawn) == 1 else [drawn[0], drawn[-1]]
     sample_s = document.sample_s
-    with sheet(SERIES_MM * len(chosen), rows=len(chosen)) as (figure, panels):
+    with sheet(name, SERIES_MM * len(chosen), rows=len(chosen)) as (drawing, panels):
         for axes, point in zip(panels, chosen, strict=True):
             top = 0.0
             own, redis = point.embedded, point.redis
@@ -212,12 +197,10 @@ def series_figure(document: HotStore) -> Figure | None:
                 axes.plot(at, [rate / KOPS for rate in rates], color=colour, linestyle=dashes, label=label)
                 top = max([top, *rates])
             axes.set_ylim(0, top / KOPS * 1.15 or 1.0)
-            axes.set_ylabel("KOPS")
-            label_panel(axes, f"values of {count(point.value_bytes)}{THIN}B")
-        legend_above(panels[0])
-        panels[-1].set_xlabel("time since the end of the warm-up (s)", color=INK)
+            axes.label_panel(f"values of {count(point.value_bytes)}{THIN}B", "KOPS")
+        panels[0].legend_above()
+        panels[-1].set_xlabel("time since the end of the warm-up (s)")
         alt = f"{title}: values of {' and '.join(str(one.value_bytes) for one in chosen)} B."
-        svg = to_svg(figure, name, alt)
     puts = [rate for point in chosen for rate in point.embedded.put.samples_ops_per_s]
     see = (
         f"The embedded store's put lies between {kops(min(puts))} and {kops(max(puts))} in all samples drawn."
@@ -229,7 +212,7 @@ def series_figure(document: HotStore) -> Figure | None:
         f"one after the other; samples of {duration(sample_s)}. "
         "Put and get-and-remove run at the same time."
     )
-    return Figure(name, title, caption, alt, svg, see)
+    return drawing.figure(title, caption, alt, see)
 
 
 def scale_figure(document: HotStore) -> Figure | None:
@@ -246,23 +229,21 @@ def scale_figure(document: HotStore) -> Figure | None:
         (lambda one: one.network_bytes_per_event, "network bytes for each event, put and consumed", "kB (1000 B)", 1e3),
     )
     looks = {"base": (BLUE, "-", "o"), "detached": (VERMILLION, "--", "s")}
-    with sheet(SCALE_MM * len(panels_of), rows=len(panels_of)) as (figure, panels):
+    with sheet(name, SCALE_MM * len(panels_of), rows=len(panels_of)) as (drawing, panels):
         for axes, (value_of, text, unit, factor) in zip(panels, panels_of, strict=True):
             for kind, look in looks.items():
                 found = [(one.nodes, value_of(one)) for one in points if one.deployment == kind]
                 known = sorted((nodes, value / factor) for nodes, value in found if value is not None)
                 if known:
                     x, y = zip(*known, strict=True)
-                    draw(axes, x, y, look, kind)
+                    axes.curve(x, y, look, kind)
             axes.set_ylim(bottom=0)
-            axes.set_ylabel(unit)
-            label_panel(axes, text)
-        legend_above(panels[0])
+            axes.label_panel(text, unit)
+        panels[0].legend_above()
         nodes = sorted({one.nodes for one in points})
         panels[-1].xaxis.set_major_locator(FixedLocator(nodes))
-        panels[-1].set_xlabel("storage nodes", color=INK)
+        panels[-1].set_xlabel("storage nodes")
         alt = f"{title}: {len(points)} points on {', '.join(map(str, nodes))} nodes."
-        svg = to_svg(figure, name, alt)
     replicas, consumers = scale.replicas, scale.consumers_per_node
     caption = (
         f"Redis (one node) and Redis Cluster (three and more), values of {count(scale.value_bytes)}{THIN}B; for "
@@ -272,7 +253,7 @@ def scale_figure(document: HotStore) -> Figure | None:
         "hardware. base: producers run where their events are kept; detached: all are clients of storage nodes. "
         f"n = {len(points)} points, one run each."
     )
-    return Figure(name, title, caption, alt, svg, _scale_words(points))
+    return drawing.figure(title, caption, alt, _scale_words(points))
 
 
 def _size_words(drawn: Sequence[Point]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from daq_bench.bench_model.workloads.hot_store.document import Clients, HotStore, Point, Rate, Ratio, ScalePoint
 from daq_bench.bench_report.base.units import NONE, count, decimal_size, percent, significant, three
-from daq_bench.bench_report.document.section import Lacking, Part, Section
+from daq_bench.bench_report.document.section import Lacking, Part, Section, unfinished
 from daq_bench.bench_report.document.table import COUNTS, IN_FIGURE, Column, Columns, Table, masked, table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.workloads.hot_store.figures import (
@@ -19,11 +19,9 @@ TITLE = "Key-value hot store"
 
 
 def section(bundle: Bundle) -> Section | None:
-    if "hot_store" not in bundle.run.scenario.workloads and "hot_store" not in bundle.results:
-        return None
     document = bundle.result("hot_store", HotStore)
     if document is None:
-        return Section("hot-store", TITLE, (Lacking("no result of the hot store (results/hot_store.json)."),))
+        return unfinished(bundle, "hot_store", TITLE, "no result of the hot store (results/hot_store.json).")
     parts: list[Part] = [
         _words(document),
         _matrix(document),

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from daq_bench.bench_model.documents.tools.daqwriter import Latency
 from daq_bench.bench_model.documents.tools.minidaq import Minidaq
 from daq_bench.bench_model.statistics import hdr
 from daq_bench.bench_report.base.envelope import thinned
 from daq_bench.bench_report.base.units import count, factor_text, latency
-from daq_bench.bench_report.document.canvas import SERIES, Figure, sheet, to_svg
-from daq_bench.bench_report.document.direct_labels import label_ends
-from daq_bench.bench_report.document.traces import name_data
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import SERIES
+from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 
 HEIGHT_MM = 52.0
@@ -107,23 +106,22 @@ def latency_figure(bundle: Bundle) -> Figure | None:
     name, title = "latency", "Latency by percentile"
     if len(measured) > 1:
         title += f", repetition {bundle.repetitions[number - 1].named(number)} (the longest tail)"
-    with sheet(HEIGHT_MM) as (figure, (axes,)):
+    with sheet(name, HEIGHT_MM) as (drawing, (axes,)):
         for curve, (colour, dashes, marker) in zip(curves, SERIES, strict=False):
             draw_curve(axes, curve, colour, dashes, marker)
         set_percentile_axes(axes, curves)
-        label_ends(axes)
+        axes.label_ends()
         alt = (
             f"{title}: " + "; ".join(f"{curve.label}, highest drawn {latency(max(curve.us))}" for curve in curves) + "."
         )
-        svg = to_svg(figure, name, alt)
-    return Figure(name, title, _caption(bundle, curves), alt, svg, _see(worst))
+    return drawing.figure(title, _caption(bundle, curves), alt, _see(worst))
 
 
 def _tail(minidaq: Minidaq) -> float:
     return minidaq.latency_us.max
 
 
-def draw_curve(axes: Axes, curve: Curve, colour: str, dashes: object, marker: str) -> None:
+def draw_curve(axes: Panel, curve: Curve, colour: str, dashes: object, marker: str) -> None:
     x = [nines(percentile) for percentile in curve.percentiles]
     if curve.whole:
         drawn_x, drawn_y = thinned(x, curve.us, limit=1000)
@@ -132,7 +130,7 @@ def draw_curve(axes: Axes, curve: Curve, colour: str, dashes: object, marker: st
         axes.plot(x, curve.us, color=colour, linestyle=dashes, marker=marker, label=curve.label)
 
 
-def set_percentile_axes(axes: Axes, curves: list[Curve]) -> None:
+def set_percentile_axes(axes: Panel, curves: list[Curve]) -> None:
     end = max(nines(max(curve.percentiles)) for curve in curves) * 1.15
     ticks = [percentile for percentile in TICK_PERCENTILES if nines(percentile) <= end]
     axes.set_xscale("log")
@@ -142,9 +140,8 @@ def set_percentile_axes(axes: Axes, curves: list[Curve]) -> None:
     axes.set_xticks([nines(percentile) for percentile in ticks], [f"{percentile:g}\u202f%" for percentile in ticks])
     set_latency_axis(axes, [us for curve in curves for us in curve.us if us > 0])
     axes.set_ylim(bottom=_floor(curves))
-    axes.set_xlabel("percentile (each nine has equal room)")
-    axes.set_ylabel("latency")
-    name_data(axes, x="1 / (1 - share)", y="latency (us)")
+    axes.name_axes("percentile (each nine has equal room)", "latency")
+    axes.name_data(x="1 / (1 - share)", y="latency (us)")
 
 
 def _floor(curves: list[Curve]) -> float:
@@ -158,13 +155,10 @@ def _floor(curves: list[Curve]) -> float:
     return 0.9 * min(shown, default=1.0)
 
 
-def set_latency_axis(axes: Axes, us: list[float]) -> None:
+def set_latency_axis(axes: Panel, us: list[float]) -> None:
     """A logarithmic vertical axis in us, ms and s; few decades have room for 1, 2 and 5 of each."""
     subdivisions = (1.0, 2.0, 5.0) if us and max(us) < 2000 * min(us) else (1.0,)
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(base=10, subs=subdivisions, numticks=12))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: latency(value, 1)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.decades("y", *subdivisions, form=lambda us: latency(us, 1))
 
 
 def _caption(bundle: Bundle, curves: list[Curve]) -> str:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from matplotlib.axes import Axes
-
 from daq_bench.bench_model.documents.run import DemandOfRun
 from daq_bench.bench_model.workloads.latency_under_load import LatencyUnderLoad, Point
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.marks import see_table
 from daq_bench.bench_report.base.units import GB, count, duration, factor_text, in_gb_per_s, latency
-from daq_bench.bench_report.document.canvas import GREY, INK, SERIES, VERMILLION, Figure, draw, sheet, to_svg
-from daq_bench.bench_report.document.direct_labels import label_ends
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import GREY, INK, SERIES, VERMILLION
+from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.document.section import Lacking, Part, Section
 from daq_bench.bench_report.document.table import IN_FIGURE, Column, Columns, Table, masked, table
-from daq_bench.bench_report.document.traces import name_data
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.workloads.latency_under_load.figures import (
     Curve,
@@ -79,29 +77,25 @@ def _curve_figure(found: LatencyUnderLoad, asked: DemandOfRun | None) -> Figure 
         return None
     name, title = "latency-under-load", "Latency against offered rate"
     rates = [_asked(point) / GB for point in points]
-    with sheet(HEIGHT_MM) as (figure, (axes,)):
+    with sheet(name, HEIGHT_MM) as (drawing, (axes,)):
         for percentile, look in zip(PERCENTILES, SERIES, strict=False):
             line = [(_at(percentile, point) or math.nan) if point.admissible else math.nan for point in points]
             if any(not math.isnan(value) for value in line):
-                draw(axes, rates, line, look, f"p{percentile:g}", zorder=3)
+                axes.curve(rates, line, look, f"p{percentile:g}", zorder=3)
         _mark_losses(axes, drawn, max(values))
         demand = _demand(found, asked)
         _set_axes(axes, [*rates, *([demand / GB] if demand else [])], values)
         _mark(axes, found.knee.knee_bytes_per_s, "knee", GREY, (0, (1, 1.5)))
         _mark(axes, demand, "demand", VERMILLION, (0, (6, 2)))
-        label_ends(axes)
+        axes.label_ends()
         alt = f"{title}: {len(drawn)} rates from {in_gb_per_s(_asked(drawn[0]))} to {in_gb_per_s(_asked(drawn[-1]))}."
-        svg = to_svg(figure, name, alt)
-    return Figure(name, title, _caption(found, drawn), alt, svg, _see(drawn))
+    return drawing.figure(title, _caption(found, drawn), alt, _see(drawn))
 
 
-def _mark_losses(axes: Axes, drawn: list[Point], highest_us: float) -> None:
+def _mark_losses(axes: Panel, drawn: list[Point], highest_us: float) -> None:
     lost = [_asked(point) / GB for point in drawn if point.lost]
     if lost:
-        axes.plot(
-            lost, [highest_us * 2] * len(lost), linestyle="none", marker="x", markersize=6, color=INK,
-            label="superchunks lost", zorder=4,
-        )  # fmt: skip
+        axes.mark(lost, highest_us * 2, "x", INK, "superchunks lost", 4, size=6)
 
 
 def _demand(found: LatencyUnderLoad, asked: DemandOfRun | None) -> float | None:
@@ -109,7 +103,7 @@ def _demand(found: LatencyUnderLoad, asked: DemandOfRun | None) -> float | None:
     return asked.real_bytes_per_s * found.scale if asked else None
 
 
-def _mark(axes: Axes, rate: float | None, word: str, colour: str, dashes: object) -> None:
+def _mark(axes: Panel, rate: float | None, word: str, colour: str, dashes: object) -> None:
     """Draws a rate as a vertical line with its name at the foot, where no curve runs; the demand stands a line higher."""
     if rate is None:
         return
@@ -121,13 +115,12 @@ def _mark(axes: Axes, rate: float | None, word: str, colour: str, dashes: object
     )  # fmt: skip
 
 
-def _set_axes(axes: Axes, rates: list[float], values: list[float]) -> None:
+def _set_axes(axes: Panel, rates: list[float], values: list[float]) -> None:
     set_latency_axis(axes, values)
     axes.set_ylim(min(values) / 1.6, max(values) * 3.2)
     axes.set_xlim(0, max(rates) * 1.05)
-    axes.set_xlabel("offered rate (GB/s)", color=INK)
-    axes.set_ylabel("intended arrival to durable")
-    name_data(axes, y="latency (us)")
+    axes.name_axes("offered rate (GB/s)", "intended arrival to durable")
+    axes.name_data(y="latency (us)")
 
 
 def _caption(found: LatencyUnderLoad, drawn: list[Point]) -> str:
@@ -172,13 +165,12 @@ def _spectrum_figure(found: LatencyUnderLoad) -> Figure | None:
     if not curves:
         return None
     name, title = "latency-spectrum", "Latency by percentile at a few offered rates"
-    with sheet(SPECTRUM_MM) as (figure, (axes,)):
+    with sheet(name, SPECTRUM_MM) as (drawing, (axes,)):
         for curve, (colour, dashes, marker) in zip(curves, SERIES, strict=False):
             draw_curve(axes, curve, colour, dashes, marker)
         set_percentile_axes(axes, curves)
-        label_ends(axes)
+        axes.label_ends()
         alt = f"{title}: " + "; ".join(f"{curve.label}, highest {latency(max(curve.us))}" for curve in curves) + "."
-        svg = to_svg(figure, name, alt)
     numbers = "; ".join(f"{curve.label}: n = {count(curve.count or 0)}" for curve in curves)
     caption = (
         "The whole distribution (HdrHistogram) over the stored superchunks: the lowest rate, the highest before the knee, "
@@ -187,7 +179,7 @@ def _spectrum_figure(found: LatencyUnderLoad) -> Figure | None:
         "count the ones and leave out what the other may have made."
     )
     see = "; ".join(f"{curve.label}: the tail ends at {latency(max(curve.us))}" for curve in curves)
-    return Figure(name, title, caption, alt, svg, f"{see}.")
+    return drawing.figure(title, caption, alt, f"{see}.")
 
 
 COLUMNS: Columns[Point] = (

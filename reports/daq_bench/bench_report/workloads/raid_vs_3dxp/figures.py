@@ -5,47 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
+from daq_bench.bench_model.workloads.raid_vs_3dxp.document import Comparison, Estimate
 from daq_bench.bench_report.base.units import GB, in_gb_per_s, significant
-from daq_bench.bench_report.document.canvas import (
-    BLUE,
-    FAINT,
-    GREY,
-    INK,
-    PURPLE,
-    VERMILLION,
-    Figure,
-    label_panel,
-    legend_above,
-    sheet,
-    to_svg,
-)
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import BLUE, FAINT, GREY, INK, PURPLE, VERMILLION
+from daq_bench.bench_report.document.panel import Panel
 
 ROW_MM, MARGIN_MM = 9.0, 24.0
 JITTER = 0.16  # share of a row's height, for rounds one above the other
 LEAST_SPAN = 1.25  # an axis of ratios reaches at least this factor to either side of 1
 
 
-@dataclass(frozen=True)
-class RoundRatio:
-    """One round of one set: its ratio, whether the reference came first, and whether it stands out or was disturbed."""
-
-    round: int
-    ratio: float
-    reference_first: bool
-    disturbed: bool
-
-
-@dataclass(frozen=True)
-class RatioRow:
-    """One set and quantity. `interval` is None where there are too few rounds for one."""
-
-    label: str
-    rounds: tuple[RoundRatio, ...]
-    ratio: float
-    interval: tuple[float, float] | None
+Row = tuple[Comparison, Estimate]  # one set and quantity, and its ratio to the reference
+Quantities = Sequence[tuple[str, Sequence[Row]]]
 
 
 @dataclass(frozen=True)
@@ -58,122 +30,97 @@ class RateRow:
     published: bool
 
 
-def ratio_figure(name: str, title: str, caption: str, panels: Sequence[tuple[str, Sequence[RatioRow]]]) -> Figure:
+def ratio_figure(name: str, title: str, caption: str, panels: Quantities) -> Figure:
     """One panel per quantity, one row per set, on a common logarithmic axis of ratios."""
     rows = [len(one) for _, one in panels]
-    with sheet(MARGIN_MM + sum(rows) * ROW_MM + 6 * len(rows), len(rows), tuple(map(float, rows))) as (figure, axes):
+    height_mm = MARGIN_MM + sum(rows) * ROW_MM + 6 * len(rows)
+    with sheet(name, height_mm, len(rows), tuple(map(float, rows))) as (drawing, axes):
         lowest, highest = _span(panels)
         for each, (label, ratios) in zip(axes, panels, strict=True):
-            label_panel(each, label)
+            each.label_panel(label)
             _draw_ratios(each, ratios)
             each.set_xscale("log")
             each.set_xlim(lowest, highest)
         _ratio_axis(axes[-1], lowest, highest)
-        legend_above(axes[0], columns=4)
+        axes[0].legend_above(columns=4)
         said = "; ".join(
-            f"{label}, {row.label}: {significant(row.ratio, 3)}" for label, ratios in panels for row in ratios
+            f"{label}, {one.set}: {significant(found.ratio, 3)}" for label, ratios in panels for one, found in ratios
         )
         alt = f"{title}. {said}."
-        return Figure(name, title, caption, alt, to_svg(figure, name, alt), _ratios_in_words(panels))
+        return drawing.figure(title, caption, alt, _ratios_in_words(panels))
 
 
-def _ratios_in_words(panels: Sequence[tuple[str, Sequence[RatioRow]]]) -> str:
+def _ratios_in_words(panels: Quantities) -> str:
     label, rows = panels[0]
-    low, high = (pick(rows, key=lambda row: row.ratio) for pick in (min, max))
-    crossing = sum(
-        row.interval is None or row.interval[0] <= 1 <= row.interval[1] for _, each in panels for row in each
-    )
-    ends = f"from {significant(low.ratio, 3)} times the reference ({low.label}) to {significant(high.ratio, 3)} times ({high.label})"
-    return f"{label}: {ends}; {crossing} of {sum(len(each) for _, each in panels)} rows decide nothing."
+    (low, least), (high, most) = (pick(rows, key=lambda row: row[1].ratio) for pick in (min, max))
+    intervals = [found.interval for _, each in panels for _, found in each]
+    crossing = sum(one is None or one[0] <= 1 <= one[1] for one in intervals)
+    ends = f"from {significant(least.ratio, 3)} times the reference ({low.set}) to {significant(most.ratio, 3)} times ({high.set})"
+    return f"{label}: {ends}; {crossing} of {len(intervals)} rows decide nothing."
 
 
-def _span(panels: Sequence[tuple[str, Sequence[RatioRow]]]) -> tuple[float, float]:
+def _span(panels: Quantities) -> tuple[float, float]:
     values = [1 / LEAST_SPAN, LEAST_SPAN]
-    for _, rows in panels:
-        for row in rows:
-            values += [one.ratio for one in row.rounds]
-            # An interval of very few rounds can span decades; its end is then cut off, and the table has it.
-            values += [min(max(end, row.ratio / 10), row.ratio * 10) for end in row.interval or ()]
+    for one, found in (row for _, rows in panels for row in rows):
+        values += [turn.ratio for turn in one.rounds if turn.ratio is not None]
+        # An interval of very few rounds can span decades; its end is then cut off, and the table has it.
+        values += [min(max(end, found.ratio / 10), found.ratio * 10) for end in found.interval or ()]
     return min(values) / 1.08, max(values) * 1.08
 
 
-def _draw_ratios(axes: Axes, rows: Sequence[RatioRow]) -> None:
+def _draw_ratios(axes: Panel, rows: Sequence[Row]) -> None:
     axes.axvline(1, color=INK, linewidth=0.8, zorder=1)
-    seen: set[str] = set()
-
-    def once(label: str) -> str:
-        new = label not in seen
-        seen.add(label)
-        return label if new else "_nolegend_"
-
-    for place, row in enumerate(rows):
-        for one in row.rounds:
-            above = -JITTER if one.reference_first else JITTER
-            label = "round, reference first" if one.reference_first else "round, reference last"
-            axes.plot(
-                one.ratio, place + above, linestyle="none", marker="^" if one.reference_first else "v", color=BLUE,
-                markerfacecolor=BLUE if one.reference_first else "white", label=once(label), zorder=4,
-            )  # fmt: skip
-            if one.disturbed:
+    for place, (one, found) in enumerate(rows):
+        for turn, ratio in ((turn, turn.ratio) for turn in one.rounds):
+            if ratio is None:
+                continue
+            above = place + (-JITTER if turn.reference_first else JITTER)
+            marker, when = ("^", "first") if turn.reference_first else ("v", "last")
+            axes.mark(ratio, above, marker, BLUE, f"round, reference {when}", 4, hollow=not turn.reference_first)
+            if turn.cause is not None:
                 axes.plot(
-                    one.ratio, place + above, linestyle="none", marker="o", markersize=9, color=VERMILLION,
-                    markerfacecolor="none", label=once("disturbed or far off"), zorder=5,
+                    ratio, above, linestyle="none", marker="o", markersize=9, color=VERMILLION,
+                    markerfacecolor="none", label=axes.once("disturbed or far off"), zorder=5,
                 )  # fmt: skip
                 axes.annotate(
-                    f"round {one.round}", (one.ratio, place + above), xytext=(7, -2.5), textcoords="offset points",
+                    f"round {turn.round}", (ratio, above), xytext=(7, -2.5), textcoords="offset points",
                     color=VERMILLION, fontsize=6.5,
                 )  # fmt: skip
-        if row.interval:
-            axes.hlines(place, *row.interval, color=INK, linewidth=1.4, label=once("95 % interval"), zorder=3)
-        axes.plot(row.ratio, place, linestyle="none", marker="D", color=INK, label=once("geometric mean"), zorder=6)
-    axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_yticks(range(len(rows)), [row.label for row in rows])
+        if found.interval:
+            low, high = found.interval
+            axes.hlines(place, low, high, color=INK, linewidth=1.4, label=axes.once("95 % interval"), zorder=3)
+        axes.mark(found.ratio, place, "D", INK, "geometric mean", 6)
+    axes.name_rows([one.set for one, _ in rows])
 
 
-def _ratio_axis(axes: Axes, lowest: float, highest: float) -> None:
+def _ratio_axis(axes: Panel, lowest: float, highest: float) -> None:
     span = highest / lowest
     subs = (1.0,) if span > 300 else (1.0, 2.0, 5.0) if span > 20 else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
-    axes.xaxis.set_major_locator(LogLocator(base=10, subs=subs))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel("set / reference in the same round (logarithmic; 1: alike)", color=INK)
+    axes.decades("x", *subs)
+    axes.set_xlabel("set / reference in the same round (logarithmic; 1: alike)")
 
 
 def rate_figure(name: str, title: str, caption: str, rows: Sequence[RateRow]) -> Figure:
     """Measured targets above, published devices below a line, hollow and without a spread: nobody measured them here."""
-    with sheet(MARGIN_MM + len(rows) * 5.2) as (figure, (axes,)):
-        seen: set[str] = set()
+    with sheet(name, MARGIN_MM + len(rows) * 5.2) as (drawing, (axes,)):
         for place, row in enumerate(rows):
             kind = "published, not measured here" if row.published else "measured: mean"
-            label = kind if kind not in seen else "_nolegend_"
-            seen.add(kind)
             if row.values:
-                spread = "_nolegend_" if "rounds" in seen else "measured: each round"
-                seen.add("rounds")
-                axes.plot(
-                    [value / GB for value in row.values], [place] * len(row.values), linestyle="none", marker="|",
-                    markersize=8, color=GREY, label=spread, zorder=3,
-                )  # fmt: skip
-            axes.plot(
-                row.mean / GB, place, linestyle="none", marker="D" if row.published else "o",
-                color=PURPLE if row.published else BLUE, markerfacecolor="white" if row.published else BLUE, label=label,
-                zorder=4,
-            )  # fmt: skip
+                axes.mark([value / GB for value in row.values], place, "|", GREY, "measured: each round", 3, size=8)
+            marker, colour = ("D", PURPLE) if row.published else ("o", BLUE)
+            axes.mark(row.mean / GB, place, marker, colour, kind, 4, hollow=row.published)
         measured = sum(not row.published for row in rows)
         if 0 < measured < len(rows):
             axes.axhline(measured - 0.5, color=FAINT, linewidth=1.0, zorder=1)
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        if max(row.mean for row in rows) / min(row.mean for row in rows) < 20:
-            axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 3.0, 5.0, 7.0)))
+        few = max(row.mean for row in rows) / min(row.mean for row in rows) < 20
+        axes.decades("x", *((1.0, 2.0, 3.0, 5.0, 7.0) if few else ()))
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_yticks(range(len(rows)), [row.label for row in rows])
-        axes.set_xlabel("sequential write throughput (GB/s, logarithmic)", color=INK)
-        legend_above(axes, columns=3)
+        axes.set_xlabel("sequential write throughput (GB/s, logarithmic)")
+        axes.legend_above(columns=3)
         alt = f"{title}. " + "; ".join(
             f"{row.label}{' (published)' if row.published else ''} {in_gb_per_s(row.mean, 3)}" for row in rows
         )
         best = max((row for row in rows if not row.published), key=lambda row: row.mean, default=None)
         see = f"The fastest that was measured here is {best.label} ({in_gb_per_s(best.mean, 3)})." if best else ""
-        return Figure(name, title, caption, alt, to_svg(figure, name, alt), see)
+        return drawing.figure(title, caption, alt, see)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from daq_bench.bench_model.workloads.raid_vs_3dxp.document import (
     Compared,
-    Comparison,
     Estimate,
     Quantity,
     RaidComparison,
@@ -28,17 +27,12 @@ from daq_bench.bench_report.base.units import (
     three,
 )
 from daq_bench.bench_report.document.canvas import Figure
-from daq_bench.bench_report.document.section import Lacking, Part, Section
+from daq_bench.bench_report.document.section import Lacking, Part, Section, unfinished
 from daq_bench.bench_report.document.table import Column, Columns, Table, table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
-from daq_bench.bench_report.workloads.raid_vs_3dxp.figures import (
-    RateRow,
-    RatioRow,
-    RoundRatio,
-    rate_figure,
-    ratio_figure,
-)
+from daq_bench.bench_report.workloads.raid_vs_3dxp.figures import RateRow, rate_figure, ratio_figure
 
+TITLE = "RAID sets against the reference drive"
 PB = 1e15
 RESULT, MEASURED = "raid_comparison", "raid_vs_3dxp"
 QUANTITIES: dict[Quantity, str] = {
@@ -57,10 +51,8 @@ DECISIONS = {
 def section(bundle: Bundle) -> Section | None:
     found, measured = bundle.result(RESULT, RaidComparison), bundle.result(MEASURED, RaidVs3Dxp)
     if found is None or measured is None:
-        if MEASURED not in bundle.run.scenario.workloads:
-            return None
-        return Section("raid", "RAID sets against the reference drive", (Lacking("the comparison: it did not finish"),))
-    return Section("raid", "RAID sets against the reference drive", tuple(_parts(found, measured)))
+        return unfinished(bundle, MEASURED, TITLE, "the comparison: it did not finish", name="raid")
+    return Section("raid", TITLE, tuple(_parts(found, measured)))
 
 
 def _parts(found: RaidComparison, measured: RaidVs3Dxp) -> Iterator[Part]:
@@ -182,7 +174,7 @@ def _ratio_figure(found: RaidComparison) -> Figure | None:
     tail: Quantity = "latency_p99_9" if "latency_p99_9" in measured else "latency_p99"
     keys: tuple[Quantity, ...] = ("throughput", tail, "kernel_cpu")
     for key in keys:
-        rows = [row for one in found.comparisons if one.quantity == key and (row := _ratio_row(one)) is not None]
+        rows = [(one, one.result) for one in found.comparisons if one.quantity == key and one.result]
         if rows:
             panels.append((QUANTITIES[key], rows))
     if not panels:
@@ -193,18 +185,6 @@ def _ratio_figure(found: RaidComparison) -> Figure | None:
         "nothing. For latencies and CPU time, left of 1 is better."
     )
     return ratio_figure("raid-ratios", "Sets over the reference, round by round", caption, panels)
-
-
-def _ratio_row(one: Comparison) -> RatioRow | None:
-    if one.result is None:
-        return None
-    rounds = tuple(
-        RoundRatio(turn.round, turn.ratio, turn.reference_first, turn.cause is not None)
-        for turn in one.rounds
-        if turn.ratio is not None
-    )
-    interval = one.result.interval
-    return RatioRow(one.set, rounds, one.result.ratio, (interval[0], interval[1]) if interval else None)
 
 
 def _disturbed(found: RaidComparison) -> Table | None:

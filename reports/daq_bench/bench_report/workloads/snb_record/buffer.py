@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from daq_bench.bench_model.documents.tools.minidaq import Minidaq
 from daq_bench.bench_report.base.units import count, decimal_size, duration
-from daq_bench.bench_report.document.canvas import BLUE, INK, VERMILLION, Figure, sheet, to_svg
-from daq_bench.bench_report.document.direct_labels import label_ends
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import BLUE, INK, VERMILLION
+from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.reading.dataset.record import Series, series_of
 
@@ -107,15 +107,13 @@ def _window(times: Numbers, backlog: Numbers, at: float, high: float) -> tuple[i
 def _figure(curves: Curves, minidaq: Minidaq, title: str) -> Figure:
     top = float(max(curves.offered.max(), curves.accepted.max()))
     divisor, unit = (1e9, "GB") if top >= 1e9 else (1e6, "MB")
-    with sheet(HEIGHT_MM) as (figure, (axes,)):
+    with sheet(NAME, HEIGHT_MM) as (drawing, (axes,)):
         _draw(axes, curves, divisor)
         axes.set_xlim(curves.times[0], curves.times[-1])
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("time since the start of the record (s)")
-        axes.set_ylabel(f"since {duration(float(curves.times[0]))} ({unit})")
-        label_ends(axes)
+        axes.name_axes("time since the start of the record (s)", f"since {duration(float(curves.times[0]))} ({unit})")
+        axes.label_ends()
         alt = f"{title}: two rising curves from {duration(float(curves.times[0]))} to {duration(float(curves.times[-1]))}."
-        svg = to_svg(figure, NAME, alt)
     capacity = minidaq.backlog.capacity_bytes
     room = f" of the {decimal_size(capacity)} that the rings hold" if capacity else ""
     see = f"The curves are farthest apart {duration(curves.high_s)} after the start: {decimal_size(curves.high_bytes)}{room}."
@@ -126,10 +124,10 @@ def _figure(curves: Curves, minidaq: Minidaq, title: str) -> Figure:
     )
     if curves.lost > 0:
         caption += f" Lost here: {decimal_size(curves.lost)}, by which what was offered leaves what the buffer took."
-    return Figure(NAME, title, caption, alt, svg, see)
+    return drawing.figure(title, caption, alt, see)
 
 
-def _draw(axes: Axes, curves: Curves, divisor: float) -> None:
+def _draw(axes: Panel, curves: Curves, divisor: float) -> None:
     offered, accepted, stored = (one / divisor for one in (curves.offered, curves.accepted, curves.stored))
     axes.fill_between(
         curves.times, stored, accepted, color=BLUE, alpha=0.15, linewidth=0, label="buffer in use", zorder=2

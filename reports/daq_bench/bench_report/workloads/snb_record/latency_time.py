@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from daq_bench.bench_model.documents.tools.minidaq import LatencyOverTime
 from daq_bench.bench_report.base.units import count, duration, latency
-from daq_bench.bench_report.document.canvas import INK, Figure, legend_above, sheet, to_svg
-from daq_bench.bench_report.document.heat import draw_heat
-from daq_bench.bench_report.document.traces import name_data
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import INK
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.reading.latency_over_time import latency_over_time_of
 
@@ -43,8 +42,8 @@ def _figure(found: LatencyOverTime, title: str) -> Figure:
     counts = np.array(found.counts, dtype=np.float64).T
     end_s, columns = found.interval_s * counts.shape[1], len(found.from_us)
     shown = np.where(counts > 0, counts, np.nan)
-    with sheet(HEIGHT_MM) as (figure, (axes,)):
-        draw_heat(figure, axes, shown, (0, end_s, 0, columns), "superchunks", logarithmic=True)
+    with sheet(NAME, HEIGHT_MM) as (drawing, (axes,)):
+        axes.heat(shown, (0, end_s, 0, columns), "superchunks", logarithmic=True)
         middle = _share_edges(counts, 0.5)
         times = found.interval_s * (np.arange(counts.shape[1]) + 0.5)
         axes.plot(times, middle, color="white", linewidth=2.4, zorder=4)
@@ -54,17 +53,15 @@ def _figure(found: LatencyOverTime, title: str) -> Figure:
         axes.set_yticks(list(named), [latency(edges[place], 2) for place in named])
         axes.set_ylim(0, columns)
         axes.set_xlim(0, end_s)
-        axes.set_xlabel("intended arrival since the start of the record (s)")
-        axes.set_ylabel("arrival to durable")
-        name_data(axes, y="latency column (the axis names their edges)")
-        legend_above(axes)
+        axes.name_axes("intended arrival since the start of the record (s)", "arrival to durable")
+        axes.name_data(y="latency column (the axis names their edges)")
+        axes.legend_above()
         alt = f"{title}: {counts.shape[1]} intervals of {duration(found.interval_s)}, {columns} columns of latency."
-        svg = to_svg(figure, NAME, alt)
     caption = (
         f"Each cell: how many superchunks arrived in {duration(found.interval_s)} and took so long until they were durable; empty: zero; "
         f"n = {count(counts.sum())}. White line: median, in whole cells."
     )
-    return Figure(NAME, title, caption, alt, svg, _see(found, counts))
+    return drawing.figure(title, caption, alt, _see(found, counts))
 
 
 def _beyond(found: LatencyOverTime) -> float:

@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from daq_bench.bench_model.documents.tools.minidaq import Minidaq
 from daq_bench.bench_report.base.envelope import thinned
 from daq_bench.bench_report.base.units import count, decimal_size, latency
-from daq_bench.bench_report.document.canvas import (
-    ASH,
-    BLUE,
-    GREY,
-    INK,
-    SERIES,
-    VERMILLION,
-    Figure,
-    once,
-    sheet,
-    small_multiples,
-    to_svg,
-)
-from daq_bench.bench_report.document.direct_labels import label_ends
-from daq_bench.bench_report.document.traces import name_data
+from daq_bench.bench_report.document.canvas import Figure, sheet, small_multiples
+from daq_bench.bench_report.document.palette import ASH, BLUE, GREY, INK, SERIES, VERMILLION
+from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.reading.dataset.record import Series, series_of
 from daq_bench.bench_report.workloads.latency_under_load.figures import (
@@ -56,43 +43,35 @@ def _backlogs(bundle: Bundle, found: Numbered) -> Figure | None:
     chosen = sorted(chosen, key=lambda one: one[0])
     tops = [max([*series.backlog_bytes, float(minidaq.backlog.high_water_bytes)]) for _, minidaq, series in chosen]
     divisor, unit = (1e9, "GB") if max(tops) >= 1e9 else (1e6, "MB")
-    columns = min(COLUMNS, len(chosen))
     title = (
         f"Backlog of all {len(drawn)} repetitions"
         if len(chosen) == len(drawn)
         else f"Backlog of {len(chosen)} repetitions"
     )
-    with small_multiples(MARGIN_MM + PANEL_MM * -(-len(chosen) // columns), len(chosen), columns) as (figure, panels):
+    across = "time since the start of each record (s)"
+    with small_multiples(BACKLOGS, len(chosen), COLUMNS, MARGIN_MM, PANEL_MM, across, unit) as (drawing, panels):
         for panel, (number, minidaq, series) in zip(panels, chosen, strict=True):
             _draw_backlog(panel, minidaq, series, divisor)
-            name_data(panel, x="time since the start of the record (s)", y=f"backlog ({unit})")
+            panel.name_data(x="time since the start of the record (s)", y=f"backlog ({unit})")
             name = bundle.repetitions[number - 1].named(number)
             apart = ":\n" if "," in name else ": "  # a name with a condition fills its panel's width
             text = f"{name}{apart}{decimal_size(minidaq.backlog.high_water_bytes)}"
             panel.set_title(text, loc="left", pad=2.5, fontsize=7, color=INK)
         panels[0].set_ylim(0, max(tops) / divisor * ROOM or 1.0)
         panels[0].set_xlim(0, max(series.t_s[-1] for _, _, series in chosen))
-        figure.supxlabel("time since the start of each record (s)", fontsize=7.5)
-        figure.supylabel(unit, fontsize=7.5)
         alt = f"{title}: {len(chosen)} small panels on the same axes, highest {decimal_size(max(tops))}."
-        svg = to_svg(figure, BACKLOGS, alt)
-    return Figure(
-        BACKLOGS, title, _backlog_caption(len(drawn), len(chosen), unit), alt, svg, _backlog_see(bundle, drawn)
-    )
+    return drawing.figure(title, _backlog_caption(len(drawn), len(chosen), unit), alt, _backlog_see(bundle, drawn))
 
 
-def _draw_backlog(axes: Axes, minidaq: Minidaq, series: Series, divisor: float) -> None:
+def _draw_backlog(axes: Panel, minidaq: Minidaq, series: Series, divisor: float) -> None:
     x, y = thinned(series.t_s, [value / divisor for value in series.backlog_bytes], limit=200)
     axes.plot(x, y, color=BLUE, linewidth=0.8, label="backlog", zorder=3)
     axes.fill_between(x, y, color=BLUE, alpha=0.15, linewidth=0)
-    axes.plot(
-        [minidaq.backlog.high_water_s], [minidaq.backlog.high_water_bytes / divisor], color=INK, linestyle="none", marker="v",
-        markersize=3, label="high-water mark", zorder=4,
-    )  # fmt: skip
-    seen: set[str] = set()
+    high, at = minidaq.backlog.high_water_bytes / divisor, minidaq.backlog.high_water_s
+    axes.mark(at, high, "v", INK, "high-water mark", 4, size=3)
     for one in minidaq.busy.episodes:
         end_s = one.start_s + max(one.duration_s, HAIR * series.t_s[-1])
-        label = once(seen, "BUSY")
+        label = axes.once("BUSY")
         axes.axvspan(one.start_s, end_s, facecolor="none", edgecolor=VERMILLION, linewidth=1.0, label=label, zorder=5)
     if minidaq.busy.count:
         for spine in axes.spines.values():
@@ -130,13 +109,12 @@ def _latencies(bundle: Bundle, found: Numbered) -> Figure | None:
         return None
     ordered = sorted((curve for _, curve in curves), key=lambda one: max(one.us, default=0.0))
     title = "Latency from arrival to durable, a curve for each repetition"
-    with sheet(ECDF_MM) as (figure, (axes,)):
+    with sheet(ECDF, ECDF_MM) as (drawing, (axes,)):
         for place, (_, curve) in enumerate(curves):
             _draw_latencies(axes, curve, place, len(curves), worst=curve is ordered[-1], best=curve is ordered[0])
         set_percentile_axes(axes, [curve for _, curve in curves])
-        label_ends(axes)
+        axes.label_ends()
         alt = f"{title}: {len(curves)} curves, of which the highest ends at {latency(max(ordered[-1].us))}."
-        svg = to_svg(figure, ECDF, alt)
     caption = (
         "The empirical distribution (ECDF) of each repetition, turned so that the tail has room: the share of superchunks below, the time "
         f"that they took at most on the left.{_numbers(ordered)}"
@@ -146,7 +124,7 @@ def _latencies(bundle: Bundle, found: Numbered) -> Figure | None:
     odd = [curve for curve in ordered if not curve.whole]
     if odd:
         caption += f" Only percentiles are known of {len(odd)} repetitions (marked)."
-    return Figure(ECDF, title, caption, alt, svg, _latency_see(ordered))
+    return drawing.figure(title, caption, alt, _latency_see(ordered))
 
 
 def _numbers(curves: list[Curve]) -> str:
@@ -156,7 +134,7 @@ def _numbers(curves: list[Curve]) -> str:
     return f" n = {count(numbers[0])}{f' to {count(numbers[-1])}' if len(numbers) > 1 else ''} each."
 
 
-def _draw_latencies(axes: Axes, curve: Curve, place: int, total: int, *, worst: bool, best: bool) -> None:
+def _draw_latencies(axes: Panel, curve: Curve, place: int, total: int, *, worst: bool, best: bool) -> None:
     colour, dashes, marker = SERIES[place % MOST_COLOURED]
     if total > MOST_COLOURED:
         colour, dashes, marker = (VERMILLION, "-", "s") if worst else (BLUE, "--", "o") if best else (ASH, "-", ".")

@@ -3,82 +3,56 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
-from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from daq_bench.bench_model.workloads.steady_state.document import Test
 from daq_bench.bench_model.workloads.steady_state.rounds import FIT_SHARE_MAX, RANGE_SHARE_MAX, Window
 from daq_bench.bench_report.base.units import GB, percent, quantity
-from daq_bench.bench_report.document.canvas import (
-    BLUE,
-    GREEN,
-    GREY,
-    INK,
-    VERMILLION,
-    Figure,
-    legend_above,
-    shade,
-    sheet,
-    to_svg,
-)
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import BLUE, GREEN, GREY, INK, VERMILLION
+from daq_bench.bench_report.document.panel import Panel
 
 HEIGHT_MM = 66.0
 BAND = RANGE_SHARE_MAX / 2  # share of the mean, above and below it
 ROOM = 1.15
+NOT_STEADY = "steady state not reached"
 SCALES = {"B/s": (GB, "GB/s"), "IOPS": (1e3, "1000 operations/s"), "us": (1.0, "\u00b5s")}
 
 
-@dataclass(frozen=True)
-class Rounds:
-    """A test's data for the figure. `window`: the steady one, or the last that was tried; `values` by round, None where masked."""
-
-    name: str
-    title: str
-    tracking: str
-    unit: str
-    values: tuple[float | None, ...]
-    window: Window | None
-    steady: bool
-
-
-def rounds_figure(test: Rounds) -> Figure | None:
-    """Draws the test's rounds; None where no round counts."""
-    drawn = [value for value in test.values if value is not None]
+def rounds_figure(test: Test, window: Window | None) -> Figure | None:
+    """Draws the test's rounds; None where no round counts. `window`: the steady one, or the last that was tried."""
+    values = [one.value for one in test.rounds]  # None where masked
+    drawn = [value for value in values if value is not None]
     if not drawn:
         return None
     factor, unit = SCALES.get(test.unit, (1.0, test.unit))
     title = f"{test.title}: rounds to steady state"
-    with sheet(HEIGHT_MM) as (figure, (axes,)):
-        if test.window:
-            _draw_window(axes, test.window, test.steady, factor)
-        x = range(1, len(test.values) + 1)
-        y = [math.nan if value is None else value / factor for value in test.values]
+    with sheet(f"steady-{test.name}", HEIGHT_MM) as (drawing, (axes,)):
+        if window:
+            _draw_window(axes, window, test.steady, factor)
+        x = range(1, len(values) + 1)
+        y = [math.nan if value is None else value / factor for value in values]
         axes.plot(x, y, color=BLUE, marker="o", label="round", zorder=4)
-        top = max([*drawn, test.window.mean * (1 + BAND) if test.window else 0.0])
+        top = max([*drawn, window.mean * (1 + BAND) if window else 0.0])
         axes.set_ylim(0, top / factor * ROOM)
-        axes.set_xlim(0.5, len(test.values) + 0.5)
+        axes.set_xlim(0.5, len(values) + 0.5)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_xlabel("round")
-        axes.set_ylabel(unit)
-        legend_above(axes, columns=5)
-        alt = f"{title}: {len(test.values)} rounds, {_state(test)}."
-        svg = to_svg(figure, f"steady-{test.name}", alt)
-    return Figure(
-        f"steady-{test.name}",
-        title,
-        _caption(test),
-        alt,
-        svg,
-        f"{_state(test)[0].upper()}{_state(test)[1:]}, of {len(test.values)} rounds.",
-    )
+        axes.name_axes("round", unit)
+        axes.legend_above(columns=5)
+        state = (
+            f"steady from round {window.first_round} to {window.last_round}" if test.steady and window else NOT_STEADY
+        )
+        alt = f"{title}: {len(values)} rounds, {state}."
+    see = f"{state[0].upper()}{state[1:]}, of {len(values)} rounds."
+    return drawing.figure(title, _caption(test, window), alt, see)
 
 
-def _draw_window(axes: Axes, window: Window, steady: bool, factor: float) -> None:
+def _draw_window(axes: Panel, window: Window, steady: bool, factor: float) -> None:
     colour = GREEN if steady else GREY
     first, last = window.first_round, window.last_round
     label = f"window: rounds {first} to {last}" if steady else f"last window: rounds {first} to {last}"
-    shade(axes, [(first - 0.4, last + 0.4)], colour, "", label)
+    axes.shade([(first - 0.4, last + 0.4)], colour, "", label)
     span = (first - 0.4, last + 0.4)
     axes.hlines(window.mean / factor, *span, color=INK, linewidth=1.0, label="mean", zorder=3)
     for share, name in ((BAND, f"mean \u00b1 {BAND:.0%}"), (-BAND, "_nolegend_")):
@@ -95,15 +69,8 @@ def _draw_window(axes: Axes, window: Window, steady: bool, factor: float) -> Non
     axes.plot((first, last), ends, color=VERMILLION, linestyle="--", label="best line", zorder=5)
 
 
-def _state(test: Rounds) -> str:
-    if test.steady and test.window:
-        return f"steady from round {test.window.first_round} to {test.window.last_round}"
-    return "steady state not reached"
-
-
-def _caption(test: Rounds) -> str:
-    window = test.window
-    masked = [str(number) for number, value in enumerate(test.values, 1) if value is None]
+def _caption(test: Test, window: Window | None) -> str:
+    masked = [str(number) for number, one in enumerate(test.rounds, 1) if one.value is None]
     hole = f" Not drawn, since the round does not count: {', '.join(masked)}." if masked else ""
     if window is None:
         return f"Tracking variable: {test.tracking}. Steady state not reached: no five successive rounds count.{hole}"

@@ -14,11 +14,11 @@ from daq_bench.bench_report.base.units import (
     percent,
     quantity,
 )
-from daq_bench.bench_report.document.section import Lacking, Part, Section
+from daq_bench.bench_report.document.section import Lacking, Part, Section, unfinished
 from daq_bench.bench_report.document.table import Table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.tables.conditioning import conditioning_table
-from daq_bench.bench_report.workloads.steady_state.figures import Rounds, rounds_figure
+from daq_bench.bench_report.workloads.steady_state.figures import rounds_figure
 
 NAME = "steady_state"
 
@@ -26,13 +26,8 @@ NAME = "steady_state"
 def section(bundle: Bundle) -> Section | None:
     found = bundle.result(NAME, SteadyState)
     if found is None:
-        if NAME not in bundle.run.scenario.workloads:
-            return None
-        return Section(
-            "steady-state",
-            "Steady state",
-            (Lacking("the steady-state tests did not finish (results/steady_state.json)."),),
-        )
+        lacking = "the steady-state tests did not finish (results/steady_state.json)."
+        return unfinished(bundle, NAME, "Steady state", lacking)
     tests = found.tests
     parts: list[Part] = [
         _lead(found),
@@ -83,11 +78,9 @@ def _overview(tests: list[Test]) -> Table:
 
 
 def _parts_of(test: Test) -> list[Part]:
-    values = tuple(item.value for item in test.rounds)
-    steady = test.steady
-    window = _window(test, values, steady)
-    figure = rounds_figure(Rounds(test.name, test.title, test.tracking, test.unit, values, window, steady))
-    title, reason = test.title, test.reason
+    steady, title, reason = test.steady, test.title, test.reason
+    window = _window(test, tuple(item.value for item in test.rounds), steady)
+    figure = rounds_figure(test, window)
     parts: list[Part] = [figure or Lacking(f"no round of \u201c{title}\u201d counts.")]
     if window is not None:
         parts.append(_window_table(test, window, steady))

@@ -6,30 +6,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from daq_bench.bench_report.base.units import percent, significant
-from daq_bench.bench_report.document.canvas import (
-    BLUE,
-    GREY,
-    INK,
-    ORANGE,
-    SERIES,
-    Figure,
-    draw,
-    legend_above,
-    sheet,
-    to_svg,
-    whiskers,
-)
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import GREY, INK, SERIES
+from daq_bench.bench_report.document.panel import BAR_WIDTH, Panel
 from daq_bench.bench_report.figures.references import COLOUR, DASHES
 
 HEIGHT_MM = 78.0
 SHARES_MM = 62.0
 DODGE = 0.025  # share of the axis' length, so that bars of neighbouring series do not hide each other
 FARTHEST = 2.2  # a line that lies more than this factor above the points would squash them
-WIDTH = 0.38  # share of a stream's place that one bar takes
 
 
 @dataclass(frozen=True)
@@ -69,7 +57,7 @@ def thread_figure(
     top = max(max(point.value, point.high or 0.0) for point in points)
     shown = [level for level in levels if level.value <= FARTHEST * top]
     threads = sorted({point.threads for point in points})
-    with sheet(HEIGHT_MM) as (figure, (axes,)):
+    with sheet(name, HEIGHT_MM) as (drawing, (axes,)):
         length = max(threads) - min(threads) or 1
         for index, (label, own) in enumerate(series):
             shift = (index - (len(series) - 1) / 2) * DODGE * length
@@ -83,22 +71,20 @@ def thread_figure(
             axes.axvline(cores, color=GREY, linewidth=0.8, linestyle=":", label=f"{cores} physical cores", zorder=1)
         axes.set_xticks(threads)
         axes.set_xlim(min(threads) - 0.08 * length, max(threads) + 0.08 * length)
-        axes.set_xlabel("checksum threads", color=INK)
-        axes.set_ylabel(axis)
+        axes.name_axes("checksum threads", axis)
         if from_zero:
             axes.set_ylim(0, max([top, *(level.value for level in shown)]) * 1.1)
         else:
             _logarithmic(axes, points, top)
-        legend_above(axes, columns=3)
+        axes.legend_above(columns=3)
         highest = max(points, key=lambda point: point.value)
         alt = f"{title}: {len(points)} points, highest {significant(highest.value, 3)} with {highest.threads} threads."
-        svg = to_svg(figure, name, alt)
     hidden = [f"{level.label} ({significant(level.value, 3)})" for level in levels if level not in shown]
     beyond = f" Beyond the axis: {'; '.join(hidden)}." if hidden else ""
-    return Figure(name, title, caption + beyond, alt, svg, _see(series))
+    return drawing.figure(title, caption + beyond, alt, _see(series))
 
 
-def _logarithmic(axes: Axes, points: Sequence[ThreadPoint], top: float) -> None:
+def _logarithmic(axes: Panel, points: Sequence[ThreadPoint], top: float) -> None:
     """Makes the axis logarithmic above 1 and linear below, where zero and noise lie."""
     least = min(min(point.value, point.low if point.low is not None else point.value) for point in points)
     axes.set_yscale("symlog", linthresh=1.0, linscale=0.5)
@@ -113,32 +99,26 @@ def _logarithmic(axes: Axes, points: Sequence[ThreadPoint], top: float) -> None:
     axes.axhline(0, color=INK, linewidth=0.6, zorder=1)
 
 
-def _draw(axes: Axes, label: str, own: Sequence[ThreadPoint], shift: float, index: int) -> None:
+def _draw(axes: Panel, label: str, own: Sequence[ThreadPoint], shift: float, index: int) -> None:
     look = SERIES[index % len(SERIES)]
     x = [point.threads + shift for point in own]
-    draw(axes, x, [point.value for point in own], look, label, zorder=3)
+    axes.curve(x, [point.value for point in own], look, label, zorder=3)
     for at, point in zip(x, own, strict=True):
         if point.low is not None and point.high is not None:
-            whiskers(axes, [at], [point.value], [(point.low, point.high)], look[0])
+            axes.whiskers([at], [point.value], [(point.low, point.high)], look[0])
 
 
 def share_figure(
     name: str, title: str, asked: Sequence[float], achieved: Sequence[float], reference: Level | None, caption: str
 ) -> Figure:
     """Draws two bars for each stream: its planned share of the events, and its share of the bytes."""
-    with sheet(SHARES_MM) as (figure, (axes,)):
+    with sheet(name, SHARES_MM) as (drawing, (axes,)):
         places = range(len(asked))
-        for offset, values, colour, hatch, label in (
-            (-WIDTH / 2, asked, "white", "////", "asked, of the events"),
-            (WIDTH / 2, achieved, BLUE, "", "written, of the bytes"),
-        ):
-            axes.bar(
-                [place + offset for place in places], [100 * value for value in values], WIDTH, color=colour,
-                edgecolor=ORANGE if hatch else BLUE, hatch=hatch, linewidth=0.7, label=label, zorder=2,
-            )  # fmt: skip
+        own, written = ([100 * value for value in values] for values in (asked, achieved))
+        axes.paired_bars(places, BAR_WIDTH / 2, (own, "asked, of the events"), (written, "written, of the bytes"))
         for place, value in zip(places, achieved, strict=True):
             axes.annotate(
-                percent(100 * value), (place + WIDTH / 2, 100 * value), xytext=(0, 2), textcoords="offset points",
+                percent(100 * value), (place + BAR_WIDTH / 2, 100 * value), xytext=(0, 2), textcoords="offset points",
                 ha="center", fontsize=6.5, color=INK,
             )  # fmt: skip
         if reference:
@@ -149,12 +129,12 @@ def share_figure(
         axes.set_ylim(0, 100 * max(*asked, *achieved) * 1.15)
         axes.set_ylabel("share of the whole (%)")
         axes.grid(False, axis="x")
-        legend_above(axes, columns=3)
+        axes.legend_above(columns=3)
         alt = f"{title}: the busiest has {percent(100 * max(achieved))} of the bytes."
         busiest = max(range(len(achieved)), key=lambda place: achieved[place])
-        written, events = percent(100 * achieved[busiest]), percent(100 * asked[busiest])
-        see = f"Stream {busiest} is the busiest: {written} of the bytes, {events} of the events asked."
-        return Figure(name, title, caption, alt, to_svg(figure, name, alt), see)
+        bytes_of, events = percent(100 * achieved[busiest]), percent(100 * asked[busiest])
+        see = f"Stream {busiest} is the busiest: {bytes_of} of the bytes, {events} of the events asked."
+        return drawing.figure(title, caption, alt, see)
 
 
 def _see(series: Sequence[tuple[str, Sequence[ThreadPoint]]]) -> str:

@@ -22,7 +22,7 @@ from daq_bench.bench_report.base.units import (
     span,
 )
 from daq_bench.bench_report.document.canvas import Figure
-from daq_bench.bench_report.document.section import Lacking, Part, Section
+from daq_bench.bench_report.document.section import Lacking, Part, Section, unfinished
 from daq_bench.bench_report.figures.references import measured_references
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.workloads.streams_checksum.figures import Level, ThreadPoint, share_figure, thread_figure
@@ -42,11 +42,9 @@ SINKS = {"target": "files on the target", "null": "no drive: what the CPUs alone
 def section(bundle: Bundle) -> Section | None:
     found = bundle.result("streams_checksum", StreamsChecksum)
     analysis = bundle.result("streams_checksum_analysis", StreamsChecksumAnalysis)
-    if found is None and "streams_checksum" not in bundle.run.scenario.workloads:
-        return None
     if found is None or analysis is None:
         missing = "streams_checksum" if found is None else "streams_checksum_analysis"
-        return Section("streams-checksum", TITLE, (Lacking(f"no result of it (results/{missing}.json)."),))
+        return unfinished(bundle, "streams_checksum", TITLE, f"no result of it (results/{missing}.json).")
     parts: list[Part] = [
         _words(bundle, found, analysis),
         _overhead_figure(found, analysis) or Lacking("no point of the overhead of handing out chunks counts"),

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from daq_bench.bench_model.workloads.thermal.document import FanPoint
 from daq_bench.bench_report.base.units import GB
-from daq_bench.bench_report.document.canvas import BLUE, SERIES, Figure, label_panel, legend_above, sheet, to_svg
+from daq_bench.bench_report.document.canvas import Figure, sheet
+from daq_bench.bench_report.document.palette import BLUE, SERIES
 
 POINTS_MIN = 2
 HEIGHT_MM = 84.0
@@ -20,8 +21,8 @@ def fan_figure(points: Sequence[FanPoint]) -> Figure | None:
     duties = [point.duty_percent for point in ordered]
     drives = sorted({name for point in ordered for name in point.drives})
     name, title = "fan-sweep", "Temperature and rate against the fans' duty"
-    with sheet(HEIGHT_MM, rows=2) as (figure, (heat, rate)):
-        label_panel(heat, "highest temperature (°C); filled: settled")
+    with sheet(name, HEIGHT_MM, rows=2) as (drawing, (heat, rate)):
+        heat.label_panel("highest temperature (°C); filled: settled")
         for (colour, style, marker), drive in zip(SERIES, drives, strict=False):
             found = [(duty, point.drives[drive]) for duty, point in zip(duties, ordered, strict=True)]
             known = [(duty, heat_of, value) for duty, heat_of in found if (value := heat_of.max_degC) is not None]
@@ -35,18 +36,17 @@ def fan_figure(points: Sequence[FanPoint]) -> Figure | None:
             for duty, heat_of, value in known:
                 settled = heat_of.equilibrium_degC is not None
                 heat.plot([duty], [value], marker=marker, color=colour, markerfacecolor=colour if settled else "white")
-        legend_above(heat)
-        label_panel(rate, "rate (GB/s)")
+        heat.legend_above()
+        rate.label_panel("rate (GB/s)")
         values = [point.throughput_bytes_per_s / GB for point in ordered]
         rate.plot(duties, values, color=BLUE, marker="o")
         rate.set_ylim(bottom=0)
         rate.set_xlabel("commanded duty of all fans (%)")
         alt = f"{title}: {len(points)} duties from {duties[0]:g} to {duties[-1]:g} %."
-        svg = to_svg(figure, name, alt)
     caption = (
         "Each point is a load that went on until the temperature settled, the drives throttled, or its time was up."
     )
-    return Figure(name, title, caption, alt, svg, _see(ordered))
+    return drawing.figure(title, caption, alt, _see(ordered))
 
 
 def _see(ordered: Sequence[FanPoint]) -> str:

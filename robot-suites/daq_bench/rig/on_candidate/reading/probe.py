@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from daq_bench.candidate_kit.cpu_model import cpu_model
 from daq_bench.rig.on_candidate.reading.backing import memory_beneath
 
 LSBLK = [
@@ -26,8 +27,6 @@ LSBLK = [
     "--output",
     "NAME,PATH,KNAME,TYPE,SIZE,MODEL,SERIAL,REV,WWN,ROTA,TRAN,PKNAME,MAJ:MIN",
 ]
-# x86, POWER, LoongArch. The same as in ansible/module_utils/bench_host.py: the two accounts of one machine must agree.
-CPU_MODEL = re.compile(r"^(?:model name|Model Name|Model|cpu)\s*:\s*(.+)$", re.MULTILINE)
 TOOL_S_MAX = 240  # ends a hang; the caller's limit is longer
 
 
@@ -38,7 +37,7 @@ def host_facts() -> dict[str, Any]:
         "kernel": platform.release(),
         "os": os_name(Path("/etc/os-release").read_text(encoding="utf-8")),
         "architecture": platform.machine(),
-        "cpu_model": cpu_model(Path("/proc/cpuinfo").read_text(encoding="utf-8")),
+        "cpu_model": cpu_model(Path("/proc/cpuinfo").read_text(encoding="utf-8")) or "unknown",
         "cpus": os.cpu_count() or 1,
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "numa_nodes": max(1, len(list(Path("/sys/devices/system/node").glob("node[0-9]*")))),
@@ -48,12 +47,6 @@ def host_facts() -> dict[str, Any]:
 def os_name(os_release: str) -> str:
     match = re.search(r'^PRETTY_NAME="?([^"\n]*)', os_release, re.MULTILINE)
     return match.group(1) if match else "unknown"
-
-
-def cpu_model(cpuinfo: str) -> str:
-    """The CPU's model name; "unknown" where the kernel gives none (ARM servers)."""
-    match = CPU_MODEL.search(cpuinfo)
-    return match.group(1).strip() if match else "unknown"
 
 
 def block_devices(sys_block: Path = Path("/sys/block")) -> list[dict[str, Any]]:
