@@ -43,7 +43,7 @@ class Night:
 
     @property
     def good(self) -> bool:
-        """Passed, or was declared a rehearsal and missed nothing mandatory."""
+        """Passed, or is a declared rehearsal: one that missed a mandatory requirement is none."""
         return self.outcome == "PASS" or self.rehearsal
 
     @property

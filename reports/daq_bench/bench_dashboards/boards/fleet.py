@@ -106,7 +106,7 @@ def _outcomes() -> tuple[Row, ...]:
     lanes = StateTimeline(
         "Outcome of each candidate, night by night",
         "One lane for each candidate; a bar lasts until its next run, and 36 h at most. A change of colour, or a gap, is where to look.",
-        (Target(Query("bench_verdict", (value("outcome"),), OVERALL, ("host",), policy=HISTORY), "$tag_host"),),
+        (Target(Query("bench_verdict", (value("word"),), OVERALL, ("host",), policy=HISTORY), "$tag_host"),),
         Unit.TEXT,
         words=OUTCOMES,
         lasts_s=BAR_LASTS_S,
@@ -116,7 +116,7 @@ def _outcomes() -> tuple[Row, ...]:
         "Longest ago first: a candidate that is not run any more says nothing, whatever its last outcome was.",
         (
             Target(
-                Query("bench_verdict", (last("outcome").named("result"),), OVERALL, ("host",), policy=HISTORY),
+                Query("bench_verdict", (last("word").named("result"),), OVERALL, ("host",), policy=HISTORY),
                 table=True,
             ),
         ),
@@ -133,7 +133,7 @@ def _outcomes() -> tuple[Row, ...]:
         whole(value("started_ns") / 1e6).named("started_ms"),
         whole(value("started_ns") / 1e6 + value("duration_s") * 1e3).named("ended_ms"),
         value("duration_s").named("duration"),
-        value("outcome").named("result"),
+        value("word").named("result"),
     )
     runs = Table(
         "Last runs",

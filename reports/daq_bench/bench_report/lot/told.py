@@ -37,6 +37,7 @@ class Told:
     folder: str
     origin: Origin
     outcome: str
+    word: str  # as people read the outcome
     counts: bool
     reason: str
     manifest_sha256: str | None
@@ -59,6 +60,7 @@ def told_of(source: Source) -> Told:
         folder=source.root.name,
         origin=origin_of(source),
         outcome=source.outcome,
+        word=source.word,
         counts=source.counts,
         reason="" if source.counts else source.reason,
         manifest_sha256=source.manifest_sha256,

@@ -206,7 +206,7 @@ def resume(options: argparse.Namespace) -> int:
 
 
 def exit_status(bundle: Bundle, verdict: Verdict) -> int:
-    """A declared rehearsal in which nothing mandatory was missed did what was asked of it, so it is no failure of the command."""
+    """A declared rehearsal missed no mandatory requirement and did what was asked of it, so it is no failure of the command."""
     if bundle.run.state == "interrupted":
         return INTERRUPTED
     return 0 if verdict.declared_rehearsal else EXIT[verdict.outcome]
@@ -216,7 +216,8 @@ def closing_words(bundle: Bundle, verdict: Verdict) -> str:
     """Outcome, reasons and paths, as `daq-bench qualify` prints them last."""
     found = conclude(verdict)
     reasons = dict.fromkeys([*found.missed, *verdict.reasons]) if found.missed else verdict.reasons
-    lines = ["", found.line, "", f"Outcome: {verdict.outcome}", *(f"  - {reason}" for reason in reasons)]
+    stored = f" ({verdict.outcome} in verdict.json)" if found.word != verdict.outcome else ""
+    lines = ["", found.line, "", f"Outcome: {found.word}{stored}", *(f"  - {reason}" for reason in reasons)]
     if verdict.declared_rehearsal and bundle.run.candidate.name == DEFAULT.candidate:
         lines.append("The bench works here. Next: `daq-bench discover` looks at your server (docs/own-hardware.md)")
     names = ("report.pdf", "report.html", "verdict.json", "robot/log.html")
