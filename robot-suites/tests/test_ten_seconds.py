@@ -11,9 +11,9 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from msgspec import structs
 
 from daq_bench.bench_model.documents.nights import Job
+from daq_bench.bench_model.documents.run import AskedFor
 from daq_bench.bench_model.evidence.admissibility import SIMULATED
 from daq_bench.bench_model.nights.night import read_night
 from daq_bench.bench_model.nights.outcome import Entry, document, outcome_of, summary
@@ -26,7 +26,6 @@ from daq_bench.bench_report.qualification.render import document_of, load_for, t
 from daq_bench.bench_report.trend.command import paper_of
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.cli.runs import closing_words, exit_status
-from daq_bench.rig.nightly.job import _reason
 from daq_bench.rig.telemetry.history import run_point, verdict_points
 from daq_bench.samples.servers import OPEN, SCENARIO
 from daq_bench.simulation.physics.drawing import spec_of
@@ -48,9 +47,12 @@ RUNS = {
     "power cut": (spec_of(64), "ERROR"),
     "clock stepped": (spec_of(4), "INADMISSIBLE"),
     "another drive": (spec_of(148), "INADMISSIBLE"),
-    "loaded machine": (replace(spec_of(GOOD), hazards=(OTHERS,)), "FAIL"),
+    "loaded machine": (replace(spec_of(SLOW), hazards=(OTHERS,)), "FAIL"),
     "undecided": (OPEN.spec(1, ""), "INADMISSIBLE"),
-    "rehearsal that did not measure all": (replace(LESS, hazards=LESS.hazards + spec_of(SENSOR_STUCK).hazards), "REHEARSAL"),
+    "rehearsal that did not measure all": (
+        replace(LESS, hazards=LESS.hazards + spec_of(SENSOR_STUCK).hazards),
+        "REHEARSAL",
+    ),
 }
 
 
@@ -75,10 +77,8 @@ def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     bundle = run.bundle
     (bundle.path.parent / "latest").unlink()
     unmarked = [text for text in bundle.run.scaled_down or [] if text != SIMULATED]
-    asked = bundle.run.request
-    assert asked
-    scale = bundle.run.scenario.scale  # as whoever starts a rehearsal asks for it
-    bundle.save_run(simulated=False, scaled_down=unmarked, request=structs.replace(asked, scale=scale if scale < 1 else asked.scale))
+    scale = bundle.run.scenario.scale  # of a rehearsal: what its command line asked for
+    bundle.save_run(simulated=False, scaled_down=unmarked, request=AskedFor(scale=scale if scale < 1 else None))
     finish_sample(bundle, rendered=False)
     found = conclude(read_night(bundle.path, warm=False).verdict)
     assert found.word == word, found.line
@@ -95,12 +95,12 @@ def test_the_terminals_first_line(seen: Seen) -> None:
 
 def test_the_mail_and_the_nights_page(seen: Seen) -> None:
     night = read_night(seen.bundle.path, warm=False)
-    entry = Entry(Job(night.candidate), outcome_of(night), _reason(night), night)
+    entry = Entry(Job(night.candidate), outcome_of(night), conclude(night.verdict).reason, night)
     lines = summary([entry], "today", "nightly/1").split("\n")
     assert lines[0].startswith(f"{seen.word}: 1 run on 1 candidate (1 {seen.word})")
     at = next(n for n, line in enumerate(lines) if line.startswith("["))
     assert lines[at].endswith(f" {night.candidate}: {seen.word}")
-    assert lines[at + 1].strip() == (night.verdict.reasons[0] if seen.word == "ERROR" else seen.reason)
+    assert lines[at + 1].strip() == seen.reason
     versions = {"daq-bench": "1"}
     made = document([entry], [entry.job], "finished", "1", ("2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"), versions)
     paper = nightly.paper_of(made)
@@ -124,7 +124,9 @@ def test_page_one_begins_with_it(seen: Seen) -> None:
 def test_the_row_of_the_site(seen: Seen, tmp_path: Path) -> None:
     site.build([seen.bundle.path.parent], tmp_path / "nights", tmp_path / "site")
     html = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
-    row = re.search(r'<tr data-candidate=.*?data-word="(.*?)".*?class="word .*?">. (.*?)</span>(.*?)</tr>', html, re.DOTALL)
+    row = re.search(
+        r'<tr data-candidate=.*?data-word="(.*?)".*?class="word .*?">. (.*?)</span>(.*?)</tr>', html, re.DOTALL
+    )
     assert row and (row[1], row[2]) == (seen.word, seen.word)
     if seen.word != "PASS":
         assert seen.reason in unescape(re.sub("<.*?>", "", row[3]))
@@ -153,8 +155,12 @@ def test_the_dashboards_tile(seen: Seen) -> None:
 
 def test_nobody_is_told_that_nothing_was_missed_where_something_was_not_measured_or_is_undecided(seen: Seen) -> None:
     night = read_night(seen.bundle.path, warm=False)
-    entry = Entry(Job(night.candidate), outcome_of(night), _reason(night), night)
-    told = [closing_words(seen.bundle, night.verdict), summary([entry], "today", "nightly/1"), to_html(load_for(night.path))]
+    entry = Entry(Job(night.candidate), outcome_of(night), conclude(night.verdict).reason, night)
+    told = [
+        closing_words(seen.bundle, night.verdict),
+        summary([entry], "today", "nightly/1"),
+        to_html(load_for(night.path)),
+    ]
     open_ = [one for one in night.rows if one.severity == "mandatory" and state(one) in ("undecided", "not measured")]
     for text in told:
         assert not re.search(r"(missed|misses) nothing|nothing (mandatory )?(was |is )?missed", text, re.IGNORECASE)

@@ -150,7 +150,8 @@ def _of_night(root: Path) -> NightRun:
     word = outcome_of(night)
     return NightRun(
         job=Job(night.candidate), target="", scenario=night.scenario, outcome=word, worst=word, reason=conclude(night.verdict).reason,
-        run_id=night.id, run=str(root), verdict=night.outcome, declared_rehearsal=night.rehearsal, seconds=8000.0, baseline=None, comparisons=[],
+        run_id=night.id, run=str(root), verdict=night.outcome, declared_rehearsal=night.rehearsal,
+        seconds=8000.0, baseline=None, comparisons=[],
     )  # fmt: skip
 
 

@@ -68,9 +68,12 @@ class Entry:
 
 
 def outcome_of(night: Night) -> Word:
-    """A run's word in a night. One that broke is an ERROR, whatever its evidence was worth by then."""
+    """A run's word in a night. One that broke is an ERROR, whatever its evidence was worth by then; on a machine or drive other than the
+    described one it is INADMISSIBLE, as its verdict says."""
     if night.state != FINISHED:
-        return ERROR if night.state == "error" else INTERRUPTED
+        if night.state != "error":
+            return INTERRUPTED
+        return INADMISSIBLE if night.outcome == INADMISSIBLE else ERROR
     return REHEARSAL if night.rehearsal else night.outcome
 
 

@@ -1,6 +1,6 @@
 """Says in one line what a verdict comes to. Terminal, report, night, comparison, site and dashboards show this word and these words. Pure.
 
-Nothing here says that nothing was missed: where a mandatory requirement is undecided or not measured, nobody knows. The counts say it all."""
+Nothing here says that nothing was missed: where a mandatory requirement is undecided or not measured, nobody knows. Counts tell it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decides, on one page: the matrix of candidates and requirements, and price against margin.
+"""Puts on one page what decides: the matrix of candidates and requirements, and price against margin.
 
 Promise: each column is one candidate, each cell all of its runs that are used; what the page cannot hold stands in a section."""
 

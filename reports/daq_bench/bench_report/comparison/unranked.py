@@ -19,7 +19,11 @@ from daq_bench.bench_report.document.table import LINE, Table
 
 Document = dict[str, Any]
 COLUMNS_MAX = 5
-REHEARSAL, NOT_EVIDENCE, NOT_VOUCHED = f"{conclusion.REHEARSAL}, UNRANKED", "NOT EVIDENCE, UNRANKED", "NOT VOUCHED FOR, UNRANKED"
+REHEARSAL, NOT_EVIDENCE, NOT_VOUCHED = (
+    f"{conclusion.REHEARSAL}, UNRANKED",
+    "NOT EVIDENCE, UNRANKED",
+    "NOT VOUCHED FOR, UNRANKED",
+)
 
 
 def unranked_runs(sources: Sequence[Source], questions: Sequence[Question]) -> list[Document]:

@@ -1,4 +1,4 @@
-"""What a lot report needs of one run, so that the index over all runs can keep it: who made it, by which definitions, and its drives.
+"""Tells of one run what a lot report needs, so that the index over all runs can keep it: who made it, by which definitions, its drives.
 
 A run is told by reading and judging its whole bundle (`read_source`). Definitions are told by a digest: where they differ, the lot reads
 one bundle of each and says how."""

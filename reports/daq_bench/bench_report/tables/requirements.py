@@ -290,7 +290,7 @@ def _without_level(judged: Judgement) -> str:
 
 
 def _what_repetitions_hold(number: int) -> str:
-    """What so many good repetitions leave open: the share of bad ones that they would not show."""
+    """Says what so many good repetitions leave open: the share of bad ones that they would not show."""
     unseen = 1 - 0.05 ** (1 / number)
     return (
         f"n = {number} repetitions bound their median. Where 5 % of a candidate's repetitions are bad, none is among {number} with a "
