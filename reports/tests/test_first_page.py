@@ -133,7 +133,7 @@ def test_a_row_says_what_its_numbers_say_and_the_runs_outcome_stands_once(bundle
     assert 'class="status met"' in html and "status inadmissible" not in html
     table = summary_table(load(bundle_with(telemetry=False)))
     assert table is not None and {cells[-1] for cells in table.rows} <= {"met", "missed", "undecided", "not measured"}
-    assert "the run itself is REHEARSAL" in table.caption
+    assert "the run's own outcome is REHEARSAL" in table.caption
 
 
 def test_what_to_do_next_names_the_parameter_that_would_decide(bundle_with: Maker) -> None:
