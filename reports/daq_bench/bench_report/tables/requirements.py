@@ -84,7 +84,9 @@ def summary_table(bundle: Bundle) -> Table | None:
     elif number is not None:
         caption += f" Each was measured n = {number} times."
     if bundle.verdict and bundle.verdict.outcome not in ("PASS", "FAIL"):
-        caption += f" The result of a row is what its numbers say; the run's own outcome is {conclude(bundle.verdict).word}."
+        caption += (
+            f" The result of a row is what its numbers say; the run's own outcome is {conclude(bundle.verdict).word}."
+        )
     heads = ("ID", "Requirement", "Bound", "Measured", "Confidence", "Margin", "Result")
     return Table(heads, "ttnnnno", rows, caption, "summary")
 
