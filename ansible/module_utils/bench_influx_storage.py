@@ -1,4 +1,4 @@
-"""What the bench keeps in an InfluxDB: for how long, under which names, and what makes one value a minute of it.
+"""Describes what the bench keeps in an InfluxDB, under which names and for how long, and what reduces it to one value a minute.
 
 Promise: one description for both servers, the one that the role `influxdb` sets up (1.8 or 2) and the bench's own (1.8), which
 the rig starts. A comparison changes nothing: each difference carries the statements that put it right, so that a set-up may be

@@ -58,7 +58,7 @@ class Run:
     heats: Sequence[float] = (20.0,)
     lost: int = 0
     outcome: str = ""  # by the measured values where empty; INADMISSIBLE and ERROR for a reason of the bench's
-    reason: str = "The telemetry has a gap"
+    reason: str = "The telemetry has a gap"  # empty: the run was asked for less, and is a rehearsal
     target: str = ""
     drives: Sequence[dict[str, Any]] = ()
     kernel: str = "6.1.0-28-amd64"
@@ -99,7 +99,7 @@ def make_run(folder: Path, run: Run) -> Path:
         "schema_version": 1, "rate": [rate * 1e9 for rate in run.rates], "tail": [tail * 1e3 for tail in run.tails_ms],
         "lost": [run.lost] * len(run.rates), "heat": list(run.heats),
     }  # fmt: skip
-    if run.outcome == "INADMISSIBLE":
+    if run.outcome == "INADMISSIBLE" and run.reason:
         document["invalid"] = [run.reason]
     if run.spread is not None:
         ends = (1 - run.spread, 1 + run.spread)
@@ -150,7 +150,7 @@ def run_document(run_id: str, run: Run, drives: list[dict[str, Any]], began: dat
             repetitions_max=len(run.rates), parameters={"workloads": {"demo": {"block_size": "8MiB"}}}),
         "requirement": {"id": "tender", "title": "What the tender asks for", "file": "tender.yml"}, "demand": None,
         "versions": {"fio": run.fio, "daqwriter": "0.1.0"}, "git": {"commit": "4f0c2d1", "dirty": False},
-        "scaled_down": [], "declared_limits": [],
+        "scaled_down": [], "declared_limits": [] if run.reason else ["The load is a smaller one"],
     }  # fmt: skip
 
 

@@ -126,9 +126,8 @@ def test_nothing_that_counts_gives_a_document_without_a_ranking(runs_of: Roots) 
 
 def test_runs_that_do_not_count_stand_side_by_side_unranked_and_marked_on_every_page(runs_of: Roots) -> None:
     """A new user's first two rehearsals show what they measured, and nobody can take that for a ranking."""
-    roots = runs_of(
-        Run("a", rates=(1.2,), outcome="INADMISSIBLE", scale=0.1), Run("b", rates=(1.1,), outcome="INADMISSIBLE", scale=0.1)
-    )  # fmt: skip
+    less: dict[str, Any] = {"outcome": "INADMISSIBLE", "reason": "", "scale": 0.1, "bound": 1.0}
+    roots = runs_of(Run("a", rates=(1.2,), **less), Run("b", rates=(1.1,), **less))
     found = compared(roots)
     assert (found["contenders"], found["scores"], found["decision"]["kind"]) == ([], [], "nobody may be chosen")
     assert [one["name"] for one in found["unranked"]] == ["a", "b"]
@@ -136,7 +135,7 @@ def test_runs_that_do_not_count_stand_side_by_side_unranked_and_marked_on_every_
     assert rates == [1.2, 1.1]
     text = plain(html_of(roots))
     assert "1.200 GB/s" in text and "1.100 GB/s" in text and "this run only (n = 1)" in text
-    assert "They rank nothing" in text and "0.1 of the load" in text
+    assert "They rank nothing" in text and "a: REHEARSAL, 0.1 of the load" in text and "a: INADMISSIBLE" not in text
     paper = paper_of(found, "make compare", compare(Asked(roots))[1][-1].moment)
     assert document_of(paper, {}).running_right.endswith("REHEARSAL, UNRANKED")
     assert paper.summary.name == "matrix"
@@ -144,6 +143,13 @@ def test_runs_that_do_not_count_stand_side_by_side_unranked_and_marked_on_every_
     assert [one.name for one in paper.sections] == ["unranked", "compared", "conditions", "missing", "method"]
     (missing,) = next(one for one in paper.sections if one.name == "missing").parts
     assert isinstance(missing, Bullets) and len(set(missing.items)) == len(missing.items) >= 3
+
+
+def test_evidence_that_is_invalid_does_not_become_a_rehearsal_by_its_smaller_load(runs_of: Roots) -> None:
+    less: dict[str, Any] = {"outcome": "INADMISSIBLE", "reason": "The clock was off", "scale": 0.1, "bound": 1.0}
+    roots = runs_of(Run("a", **less), Run("b", **less))
+    text = plain(html_of(roots))
+    assert "NOT EVIDENCE, UNRANKED" in text and "a: INADMISSIBLE, 0.1 of the load" in text and "REHEARSAL" not in text
 
 
 def test_unranked_runs_of_one_candidate_stand_beside_each_other(runs_of: Roots) -> None:

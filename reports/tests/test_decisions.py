@@ -145,7 +145,7 @@ def test_the_first_page_tells_too_little_evidence_from_evidence_that_does_not_co
             document["findings"] = []
 
     root = bundle_with(telemetry=False, scale=1.0, scaled_down=False)  # a rehearsal says that it is one instead
-    meaning = outcome_of(changed(root, only_undecided)).meaning
+    (meaning,) = outcome_of(changed(root, only_undecided)).reasons
     assert meaning.startswith("The evidence does not count" if found else "The evidence does not decide yet")
 
 

@@ -133,7 +133,7 @@ def test_a_row_says_what_its_numbers_say_and_the_runs_outcome_stands_once(bundle
     assert 'class="status met"' in html and "status inadmissible" not in html
     table = summary_table(load(bundle_with(telemetry=False)))
     assert table is not None and {cells[-1] for cells in table.rows} <= {"met", "missed", "undecided", "not measured"}
-    assert "the run itself is INADMISSIBLE" in table.caption
+    assert "the run's own outcome is REHEARSAL" in table.caption
 
 
 def test_what_to_do_next_names_the_parameter_that_would_decide(bundle_with: Maker) -> None:
@@ -191,7 +191,9 @@ def test_a_full_pass_leaves_nothing_open_and_an_interrupted_run_is_repeated(bund
 
 def test_a_rehearsal_is_called_one_with_its_load(bundle_with: Maker) -> None:
     bundle = load(bundle_with(telemetry=False))
-    assert outcome_of(bundle).meaning == "Rehearsal at 1/10 load. No conclusion about buying."
+    found = outcome_of(bundle)
+    assert (found.word, found.reasons) == ("REHEARSAL", ("It was declared a rehearsal beforehand, at 1/10 load.",))
+    assert found.meaning == "5 of 6 mandatory requirements met, 1 not measured; it decides nothing about buying."
     assert load_words(replace(bundle, run=scenario_of(bundle, scale=0.35))) == "at 0.35 of the load"
     assert content(bundle)["next"].text
 
@@ -199,22 +201,27 @@ def test_a_rehearsal_is_called_one_with_its_load(bundle_with: Maker) -> None:
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([{}, {}, {"decision": None, "measured": None}], "2 of 3 mandatory requirements met, 1 not measured."),
+        ([{}, {}, {"decision": None, "measured": None}], "2 of 3 mandatory requirements met, 1 not measured"),
         ([{}, {"decision": "undecided"}, {"severity": "advisory", "decision": None, "measured": None}],
-         "1 of 2 mandatory requirements met, 1 undecided."),
-        ([{}], "1 of 1 mandatory requirement met."),
+         "1 of 2 mandatory requirements met, 1 undecided"),
+        ([{}], "1 of 1 mandatory requirement met"),
     ],
 )  # fmt: skip
-def test_a_rehearsal_that_missed_nothing_says_how_much_it_measured(
+def test_a_rehearsal_says_how_much_it_measured_and_never_that_nothing_was_missed(
     bundle_with: Maker, rows: list[dict[str, Any]], words: str
 ) -> None:
     bundle = load(bundle_with(telemetry=False))
     good = {"decision": "met", "severity": "mandatory", "outcome": "PASS"}
     found = with_rows(bundle, *(row(bundle, **{**good, **one}) for one in rows), declared_rehearsal=True)
-    told = f"It was declared a rehearsal beforehand, and missed nothing mandatory: {words}"
-    assert outcome_of(found).reasons == (told,)
-    missed = row(bundle, **{**good, "decision": "missed", "outcome": "FAIL"})
-    assert outcome_of(with_rows(bundle, missed, declared_rehearsal=True)).reasons == ()
+    assert outcome_of(found).meaning == f"{words}; it decides nothing about buying."
+    assert "missed" not in f"{outcome_of(found)}"
+
+
+def test_altered_evidence_gets_no_mild_word(bundle_with: Maker) -> None:
+    bundle = load(bundle_with(telemetry=False))
+    found = outcome_of(replace(bundle, provenance=replace(bundle.provenance, altered=1)))
+    assert (found.word, found.css, found.reasons) == ("INADMISSIBLE", "error", ())
+    assert found.meaning.startswith("Its files were altered")
 
 
 @pytest.mark.parametrize(
@@ -306,8 +313,8 @@ def test_a_target_that_failed_is_the_first_thing_that_is_read(bundle_with: Maker
         reasons=[reason, "Firmware: drive S1 tells none"],
     )
     page = content(found)
-    first = (page["remarks"][0].kind, page["outcome"].meaning, "its storage failed" in page["next"].text)
-    decides = ("Target failed", "The candidate's storage failed while the bench loaded it.", True)
+    first = (page["remarks"][0].kind, page["outcome"].reasons, "its storage failed" in page["next"].text)
+    decides = ("Target failed", ("The candidate's storage failed while the bench loaded it.",), True)
     assert (first == decides) is (outcome == "FAIL")
     if outcome == "FAIL":
         assert page["remarks"][0].text == f"{reason}."

@@ -44,7 +44,7 @@ def test_the_pdf_says_what_a_tender_needs(bundle_with: Maker) -> None:
     whole = whole_text(pdf)
     page_one = re.sub(r"\s+", " ", pdf.pages[0].extract_text())
     for words in (
-        "INADMISSIBLE",
+        "REHEARSAL",
         "Further findings",
         "Requirements in short",
         SCALED,
@@ -78,19 +78,25 @@ def bookmarks(outline: list[Any]) -> list[str]:
 def check_tags_and_description(pdf: PdfReader) -> None:
     root, data = pdf.root_object, pdf.metadata
     assert "/StructTreeRoot" in root and str(root["/Lang"]) == "en"
-    assert data is not None and data.title == "Qualification of this-machine: INADMISSIBLE (run-1)"
+    assert data is not None and data.title == "Qualification of this-machine: REHEARSAL (run-1)"
     assert data.author and data.subject and "dune-snb" in str(data["/Keywords"])
     assert "pdfuaid" in str(pdf.xmp_metadata.stream.get_data() if pdf.xmp_metadata else "")
     titles = bookmarks(pdf.outline)
     assert any("Requirements" in title for title in titles) and any("Definitions" in title for title in titles)
 
 
-@pytest.mark.parametrize("outcome", ["PASS", "FAIL", "ERROR", "INADMISSIBLE"])
-def test_each_outcome_is_a_word_and_a_sign(bundle_with: Maker, outcome: str) -> None:
-    html = to_html(load(bundle_with(outcome=outcome, requirements=1)))
+@pytest.mark.parametrize(
+    ("outcome", "scale", "word"),
+    [
+        ("PASS", 0.1, "PASS"), ("FAIL", 0.1, "FAIL"), ("ERROR", 0.1, "ERROR"), ("INADMISSIBLE", 0.1, "REHEARSAL"),
+        ("INADMISSIBLE", 1.0, "INADMISSIBLE"),
+    ],
+)  # fmt: skip
+def test_each_outcome_is_a_word_and_a_sign(bundle_with: Maker, outcome: str, scale: float, word: str) -> None:
+    html = to_html(load(bundle_with(outcome=outcome, requirements=1, scale=scale, scaled_down=scale < 1)))
     badge = html[html.index('class="badge"') :][:400]
     sign = {"PASS": "\u2714", "FAIL": "\u2718", "ERROR": "\u26a0", "INADMISSIBLE": "\u2298"}[outcome]
-    assert outcome in badge and sign in badge
+    assert word in badge and sign in badge
 
 
 def test_a_pass_at_reduced_scale_never_stands_alone(bundle_with: Maker) -> None:

@@ -63,6 +63,10 @@ def row(document: dict[str, Any], number: int = 0) -> dict[str, Any]:
 
 FORGERIES: dict[str, tuple[Callable[[dict[str, Any]], object], list[tuple[str, str, str]]]] = {
     "the outcome": (lambda d: d.update(outcome="PASS"), [("outcome", "PASS", "FAIL")]),
+    "the mild word": (
+        lambda d: d.update(outcome="INADMISSIBLE", declared_rehearsal=True),
+        [("declared_rehearsal", "true", "false"), ("outcome", "INADMISSIBLE", "FAIL")],
+    ),
     "one row": (lambda d: row(d).update(outcome="PASS"), [("SNB-01.outcome", "PASS", "FAIL")]),
     "one reason": (lambda d: row(d).update(reason="Met"), [("SNB-01.reason", "Met", "Missed")]),
     "a row removed": (lambda d: d["requirements"].pop(0), [("SNB-01", "no row", "a row with outcome FAIL")]),

@@ -88,7 +88,8 @@ def test_judge_speaks_in_words_and_ends_as_qualify_did(
     assert main(["judge", str(tmp_path)]) == status
     said = capsys.readouterr().out
     word = "REHEARSAL" if document.declared_rehearsal else document.outcome
-    assert said.startswith(f"{word}: ") and f"\n\nOutcome: {document.outcome}\n" in said
+    assert said.startswith(f"{word}: ") and f"\n\nOutcome: {word}" in said
+    assert ("(INADMISSIBLE in verdict.json)" in said) == document.declared_rehearsal
     assert "\\x1b[31mred\\u202e reason" in said, "what a bundle holds moves no cursor"
     assert "{" not in said
     assert main(["judge", str(tmp_path), "--json"]) == status

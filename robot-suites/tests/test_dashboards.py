@@ -292,6 +292,7 @@ def test_evidence_that_does_not_count_has_no_margin_and_ages_are_told(server: Lo
     verdicts = (("a", "FAIL", -3.5, 1), ("b", "INADMISSIBLE", -90.0, 1), ("c", "PASS", 12.0, 20))
     lines = [
         f'bench_verdict,host={host},run=r,scenario=s,requirement={requirement},model=m outcome="{outcome}",'
+        f'word="{"REHEARSAL" if outcome == "INADMISSIBLE" else outcome}",'
         f"margin_percent={margin} {now_ns - days * day_ns}"
         for host, outcome, margin, days in verdicts
         for requirement in ("overall", "SNB-01")
@@ -312,7 +313,7 @@ def test_evidence_that_does_not_count_has_no_margin_and_ages_are_told(server: Lo
 
     assert [row[1:] for row in rows("Smallest newest margin")] == [["a", "SNB-01", -3.5]]
     newest = rows("Newest run of each candidate")
-    assert [row[1] for row in newest] == ["FAIL", "INADMISSIBLE", "PASS"]
+    assert [row[1] for row in newest] == ["FAIL", "REHEARSAL", "PASS"]
     assert [round((now_ns // 10**6 - row[0]) / 86_400_000) for row in newest] == [1, 1, 20]
     custom = panels["Outcome of each candidate, night by night"].json(1, {})["fieldConfig"]["defaults"]["custom"]
     assert custom["insertNulls"] == 36 * 3_600_000 and custom["spanNulls"] is False

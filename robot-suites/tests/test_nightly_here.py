@@ -114,7 +114,7 @@ def test_its_documents_agree(lab: Path, first: dict[str, Any]) -> None:
     assert (
         (folder / "summary.txt")
         .read_text(encoding="utf-8")
-        .startswith("FAIL: 2 runs on 2 candidates (1 FAIL, 1 rehearsal)")
+        .startswith("FAIL: 2 runs on 2 candidates (1 FAIL, 1 REHEARSAL)")
     )
     for run in first["runs"]:
         lines = (folder / "ocp" / f"{run['run_id']}.jsonl").read_text(encoding="utf-8").splitlines()

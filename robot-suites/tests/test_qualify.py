@@ -144,7 +144,7 @@ def test_the_outcome_is_a_declared_rehearsal_with_its_reasons(finished: tuple[Pa
     ):
         assert any(text.startswith(reason) for text in verdict["reasons"]), reason
         assert reason in said
-    assert "Outcome: INADMISSIBLE" in said
+    assert "Outcome: REHEARSAL (INADMISSIBLE in verdict.json)" in said
     assert "report.pdf" in said
 
 

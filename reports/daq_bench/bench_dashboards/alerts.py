@@ -116,7 +116,7 @@ def _data(name: str, data_source: str, model: Json, range_s: int) -> Json:
 
 
 def _added_up(by: tuple[str, ...], *found: Query) -> Query:
-    """What several queries found, as a number for each combination of the tags `by`."""
+    """Combines what several queries found: a number for each combination of the tags `by`."""
     return Query(found, (total("worth").named("worth"),), by=by, in_range=False)
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from daq_bench.bench_model.verdict.conclusion import REHEARSAL
+
 Json = dict[str, Any]
 
 
@@ -91,6 +93,7 @@ OUTCOMES = (
     Word("FAIL", "FAIL", Colour.BAD),
     Word("ERROR", "ERROR", Colour.ODD),
     Word("INADMISSIBLE", "INADMISSIBLE", Colour.WATCH),
+    Word(REHEARSAL, REHEARSAL, Colour.WATCH),
 )
 DECISIONS = (
     Word("met", "met", Colour.GOOD),

@@ -1,4 +1,4 @@
-"""What Prometheus sees of the runs: the newest of each candidate, scenario and target, as a file for node_exporter's textfile collector.
+"""Writes the newest run of each candidate, scenario and target for Prometheus, as a file for node_exporter's textfile collector.
 
 Labels are names of the inventory, requirement ids, words of an outcome and drives' kernel names: nothing that grows with the runs. Times
 are stamps, so that an age is `time() - ...` at the moment of the question, also when nothing writes the file any more."""

@@ -13,7 +13,7 @@ from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.documents.nights import Comparison, NightDocument, NightRun, Word
 from daq_bench.bench_model.nights.baseline import REGRESSED
 from daq_bench.bench_model.nights.night import read_night
-from daq_bench.bench_model.nights.outcome import ERROR, INADMISSIBLE, STATUS, outcome_of, worse
+from daq_bench.bench_model.nights.outcome import ERROR, INADMISSIBLE, STATUS, outcome_of, shown, worse
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.fields import parse_document, read_text
 from daq_bench.bench_report.base.units import NONE, SIDES, duration, quantity, significant
@@ -26,10 +26,10 @@ from daq_bench.bench_report.output.publishing import replace_all
 
 SOURCE, NAME = "nightly.json", "nightly.html"
 # The outcome whose looks each word of a night gets.
-SHOWN = {"interrupted": "ERROR", "regression": "FAIL", "skipped": "INADMISSIBLE", "rehearsal": "INADMISSIBLE"}
+SHOWN: dict[Word, str] = {"interrupted": "ERROR", "regression": "FAIL", "skipped": "INADMISSIBLE", "rehearsal": "INADMISSIBLE"}
 MEANINGS = {
     "PASS": "Every candidate passed.",
-    "rehearsal": "Every run was a declared rehearsal or passed, and missed nothing mandatory.",
+    "rehearsal": "Every run passed or was a declared rehearsal; a rehearsal decides nothing about buying.",
     "FAIL": "At least one candidate misses a mandatory requirement.",
     "regression": "At least one candidate became worse than its baseline.",
     "ERROR": "At least one run broke: nothing is known of its candidate.",
@@ -95,7 +95,7 @@ def paper_of(night: NightDocument) -> Paper:
             f"{night.started_utc} to {night.finished_utc or 'now'} ({night.state})",
         ),
         running=night.nightly,
-        badge=Badge(night.outcome.upper(), GLYPHS[like], css_name(like), f"exit status {night.exit_status}"),
+        badge=Badge(shown(night.outcome).upper(), GLYPHS[like], css_name(like), f"exit status {night.exit_status}"),
         meaning=MEANINGS[night.outcome],
         reasons=tuple(worst),
         boxes=boxes_of((run.run_id or "", ", ".join(run.marks)) for run in night.runs),
@@ -120,7 +120,7 @@ def _why(run: NightRun) -> str:
 
 def _runs(night: NightDocument) -> Table:
     rows = tuple(
-        (_who(run), f"{GLYPHS[SHOWN.get(run.worst, run.worst)]} {run.worst}", _named(run),
+        (_who(run), f"{GLYPHS[SHOWN.get(run.worst, run.worst)]} {shown(run.worst)}", _named(run),
          duration(run.seconds), _why(run) or NONE)
         for run in night.runs
     )  # fmt: skip

@@ -30,7 +30,7 @@ from daq_bench.bench_model.documents.nights import NightDocument
 from daq_bench.bench_model.documents.verdict import Judgement
 from daq_bench.bench_model.nights.bundle_facts import DRIVES, FIRMWARE
 from daq_bench.bench_model.nights.night import LeftOut, Night
-from daq_bench.bench_model.nights.outcome import INADMISSIBLE, outcome_of, worse
+from daq_bench.bench_model.nights.outcome import INADMISSIBLE, outcome_of, shown, worse
 from daq_bench.bench_model.nights.run_history import read_all
 from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_report.base.errors import BundleError
@@ -174,7 +174,7 @@ def _pages(candidates: Sequence[str]) -> dict[str, str]:
 
 
 def _glyphs() -> dict[str, str]:
-    return {word: GLYPHS[like] for word, like in SHOWN.items()}
+    return {shown(word): GLYPHS[like] for word, like in SHOWN.items()}
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def _line(night: Night, door: Admission, page: str, place: _Place) -> RunLine:
     )
     return RunLine(
         id=night.id, candidate=night.candidate, page=page, scenario=night.scenario, target=night.target,
-        scale=f"{night.scale:g}", started=f"{night.started.astimezone(UTC):%Y-%m-%d %H:%M}", word=word,
+        scale=f"{night.scale:g}", started=f"{night.started.astimezone(UTC):%Y-%m-%d %H:%M}", word=shown(word),
         why="; ".join([*why, *door.marks]), links=links,
         marks=", ".join(door.short),
     )  # fmt: skip
@@ -292,9 +292,9 @@ def _nights(folder: Path, runs: Sequence[Night], place: _Place) -> Iterator[Nigh
         words = [known.get(run.run_id, INADMISSIBLE) for run in night.runs if run.run_id]
         outcome, headline = reduce(worse, words, night.outcome), night.headline
         if outcome != night.outcome:
-            headline = f"{headline} (its {SOURCE} says {night.outcome}; by its runs as they are now it is {outcome})"
+            headline = f"{headline} (its {SOURCE} says {shown(night.outcome)}; by its runs as they are now it is {shown(outcome)})"
         page = one.parent / NIGHT_PAGE
-        yield NightLine(one.parent.name, outcome, headline, place.address(page) if page.is_file() else "")
+        yield NightLine(one.parent.name, shown(outcome), headline, place.address(page) if page.is_file() else "")
 
 
 def _write(file: Path, content: Mapping[str, Any]) -> None:

@@ -16,8 +16,10 @@ from daq_bench.bench_dashboards.preview import write_preview
 from daq_bench.bench_model.documents.nights import Job, NightDocument, NightRun
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.nights.night import read_night
+from daq_bench.bench_model.nights.outcome import outcome_of
 from daq_bench.bench_model.nights.run_history import history_of, read_all
 from daq_bench.bench_model.nights.trend import trend_of
+from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_report import nightly, site
 from daq_bench.bench_report.comparison import analysis as comparison
 from daq_bench.bench_report.comparison.document import paper_of as comparison_paper
@@ -145,10 +147,11 @@ def _night(roots: Sequence[Path], laboratory: Laboratory, out: Path) -> Path:
 
 def _of_night(root: Path) -> NightRun:
     night = read_night(root, warm=False)
-    word = night.outcome
+    word = outcome_of(night)
     return NightRun(
-        job=Job(night.candidate), target="", scenario=night.scenario, outcome=word, worst=word, reason=night.verdict.reasons[0],
-        run_id=night.id, run=str(root), verdict=word, declared_rehearsal=False, seconds=8000.0, baseline=None, comparisons=[],
+        job=Job(night.candidate), target="", scenario=night.scenario, outcome=word, worst=word, reason=conclude(night.verdict).reason,
+        run_id=night.id, run=str(root), verdict=night.outcome, declared_rehearsal=night.rehearsal,
+        seconds=8000.0, baseline=None, comparisons=[],
     )  # fmt: skip
 
 

@@ -67,7 +67,7 @@ All that [self-qualification](self-qualification.md) lists, and besides:
 ## What was changed after results were seen
 
 The catalogue, the ranges and the weights were written down before the first run. Seeds 0 to 39 were then tried out, and are no evidence.
-What they showed:
+They showed these faults, which were mended:
 
 - of the bench: a good server with SAS drives ended in INADMISSIBLE. The bench took the one limit that these drives state, SCSI's reference
   temperature, for a critical one alone; by SPC-4 it is the most at which the drive works continuously. It is the warning limit now, with a

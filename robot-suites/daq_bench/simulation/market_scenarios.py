@@ -50,7 +50,7 @@ advisory and have no say.
 ## What was changed
 
 The criterion was written down before the first counted run, and was not moved. Seeds 0 to 29 were tried out before, and are no evidence.
-What they showed:
+They showed these faults, which were mended:
 
 - of the bench: a soak on SAS drives ended in INADMISSIBLE (TH-03, "no temperature of sda"). The soak and the rule that ends it read the
   kernel's thermometers alone, and the kernel has no temperature of a SAS drive. They read the drive's health log there, with tests;
@@ -88,7 +88,7 @@ not read as zeros once it is emptied has no PASS (docs/steady-state.md): INADMIS
 ## What was changed
 
 The criterion was written down before the first counted run, and was not moved. Seeds 0 to 3 were tried out before, with hidden faults that
-were chosen by hand, and are no evidence. What they showed:
+were chosen by hand, and are no evidence. They showed:
 
 - of the truth: a drive that is heated beyond what any sensor tells has no readings, which is no evidence. INADMISSIBLE is right for it
   beside FAIL (`SENSOR_DEGC_MAX`): no real drive goes on so hot, and the model's have no switch that turns them off.

@@ -1,7 +1,7 @@
 """The end of a night with many runs: one exit status, by a stated precedence, and the sentence that says so.
 
 Precedence, the worst first: interrupted (or a run that was not begun for that reason), ERROR, FAIL (or a regression of a mandatory
-requirement), INADMISSIBLE (or a candidate that was skipped: nothing is known of it), PASS (or a declared rehearsal that missed nothing).
+requirement), INADMISSIBLE (or a candidate that was skipped: nothing is known of it), PASS (or a declared rehearsal).
 The statuses are those of one run (ADR 2)."""
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 from daq_bench.bench_model.documents.nights import Comparison, Job, NightDocument, NightRun, NightState, Status, Word
 from daq_bench.bench_model.nights.baseline import regressed
 from daq_bench.bench_model.nights.night import FINISHED, Night
+from daq_bench.bench_model.verdict import conclusion
 
 INTERRUPTED: Final = "interrupted"
 ERROR: Final = "ERROR"
@@ -67,10 +68,18 @@ class Entry:
 
 
 def outcome_of(night: Night) -> Word:
-    """A run's word in a night. One that broke is an ERROR, whatever its evidence was worth by then."""
+    """A run's word in a night. One that broke is an ERROR, whatever its evidence was worth by then; on a machine or drive other than the
+    described one it is INADMISSIBLE, as its verdict says."""
     if night.state != FINISHED:
-        return ERROR if night.state == "error" else INTERRUPTED
+        if night.state != "error":
+            return INTERRUPTED
+        return INADMISSIBLE if night.outcome == INADMISSIBLE else ERROR
     return REHEARSAL if night.rehearsal else night.outcome
+
+
+def shown(word: Word) -> str:
+    """The word as people read it: a rehearsal is called the same in every document, whatever nightly.json stores."""
+    return conclusion.REHEARSAL if word == REHEARSAL else word
 
 
 def worse(one: Word, other: Word) -> Word:
@@ -97,10 +106,10 @@ def status_of(entries: Sequence[Entry]) -> Status:
 def headline(entries: Sequence[Entry]) -> str:
     """`FAIL: 3 runs on 2 candidates (1 FAIL, 1 PASS, 1 skipped)`: the mail's subject."""
     counted = Counter(entry.worst for entry in entries)
-    parts = ", ".join(f"{counted[word]} {word}" for word in WORST_FIRST if counted[word])
+    parts = ", ".join(f"{counted[word]} {shown(word)}" for word in WORST_FIRST if counted[word])
     candidates = len({entry.job.candidate for entry in entries})
     return (
-        f"{worst_of(entries)}: {len(entries)} run{'s' * (len(entries) != 1)} on {candidates} "
+        f"{shown(worst_of(entries))}: {len(entries)} run{'s' * (len(entries) != 1)} on {candidates} "
         f"candidate{'s' * (candidates != 1)} ({parts or 'nothing was planned'})"
     )
 
@@ -109,7 +118,7 @@ def summary(entries: Sequence[Entry], when: str, folder: str) -> str:
     """The mail: subject, one paragraph per run, where to read on. Plain text of at most 100 columns but for reasons and paths."""
     lines = [headline(entries), *_worst_first(entries), "", f"Nightly acceptance of {when}", ""]
     for entry in entries:
-        lines.append(f"[{SIGNS[entry.worst]}] {entry.job.name}: {entry.worst}")
+        lines.append(f"[{SIGNS[entry.worst]}] {entry.job.name}: {shown(entry.worst)}")
         lines += [f"      {text}" for text in _details(entry)]
     lines += ["", f"Documents: {folder}", f"Exit status: {status_of(entries)} (docs/nightly.md)"]
     return "\n".join(lines) + "\n"

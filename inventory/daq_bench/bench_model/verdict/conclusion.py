@@ -1,4 +1,6 @@
-"""Says in one line what a verdict comes to. Terminal, night, comparison and site all show this line. Pure."""
+"""Says in one line what a verdict comes to. Terminal, report, night, comparison, site and dashboards show this word and these words. Pure.
+
+Nothing here says that nothing was missed: where a mandatory requirement is undecided or not measured, nobody knows. Counts tell it."""
 
 from __future__ import annotations
 
@@ -79,12 +81,22 @@ class Conclusion:
     def line(self) -> str:
         return f"{self.word}: {self.reason}"
 
+    @property
+    def sentence(self) -> str:
+        """The reason as a sentence: page 1 of the report begins with it."""
+        return f"{self.reason[:1].upper()}{self.reason[1:].rstrip('.')}."
+
+
+def word_of(outcome: str, declared_rehearsal: bool) -> str:
+    """The word that people read for an outcome of verdict.json."""
+    return REHEARSAL if declared_rehearsal else outcome
+
 
 def conclude(verdict: Verdict) -> Conclusion:
     """Draws the conclusion from a verdict."""
     mandatory = sorted((one for one in verdict.requirements if one.severity == "mandatory"), key=weight)
     missed = tuple(sentence(one) for one in mandatory if state(one) == MISSED)
-    word = REHEARSAL if verdict.declared_rehearsal else verdict.outcome
+    word = word_of(verdict.outcome, verdict.declared_rehearsal)
     invalid = any(one.invalidates for one in verdict.findings)
     return Conclusion(word, dict(Counter(map(state, mandatory))), missed, _cause(verdict, mandatory, missed), invalid)
 

@@ -71,7 +71,8 @@ def _unreadable(fault: str) -> Verdict:
 def is_rehearsal(
     run: Run, profile: RequirementProfile, judgements: Sequence[Judgement], found: Sequence[Finding]
 ) -> bool:
-    """True for a run that was asked for at less than full scale, that nothing invalidates, and that missed nothing mandatory.
+    """True for a run that was asked for at less than full scale, that nothing invalidates, and that missed no mandatory
+    requirement; it may leave some undecided or unmeasured.
 
     A run at full scale is never one: a sensor or a tuning that it lacks is news to whoever started it."""
     return (

@@ -82,7 +82,7 @@ def _figure(title: str, description: str, column: Expression, unit: Unit, need: 
 
 def _outcome() -> Stat:
     targets = tuple(
-        Target(Query("bench_run", (last("outcome"),), (_run(side),), policy=HISTORY, in_range=False), side)
+        Target(Query("bench_run", (last("word"),), (_run(side),), policy=HISTORY, in_range=False), side)
         for side in SIDES
     )
     return Stat(

@@ -115,7 +115,7 @@ def _outcomes() -> tuple[Row, ...]:
     lanes = StateTimeline(
         "Outcome of each candidate, night by night",
         "One lane for each candidate; a bar lasts until its next run, and 36 h at most. A change of colour, or a gap, is where to look.",
-        (Target(_verdicts(value("outcome"), "host", where=OVERALL), "$tag_host"),),
+        (Target(_verdicts(value("word"), "host", where=OVERALL), "$tag_host"),),
         Unit.TEXT,
         words=OUTCOMES,
         lasts_s=BAR_LASTS_S,
@@ -123,7 +123,7 @@ def _outcomes() -> tuple[Row, ...]:
     newest = Table(
         "Newest run of each candidate",
         "Longest ago first: a candidate that is not run any more says nothing, whatever its last outcome was.",
-        (Target(_verdicts(last("outcome").named("result"), "host", where=OVERALL), table=True),),
+        (Target(_verdicts(last("word").named("result"), "host", where=OVERALL), table=True),),
         Unit.COUNT,
         overrides=(OUTCOME_COLUMN, Override("Judged", unit=Unit.AGE)),
         columns=(("host", "host"), ("result", "Outcome"), ("Time", "Judged")),
@@ -134,7 +134,7 @@ def _outcomes() -> tuple[Row, ...]:
         whole(value("started_ns") / 1e6).named("started_ms"),
         whole(value("started_ns") / 1e6 + value("duration_s") * 1e3).named("ended_ms"),
         value("duration_s").named("duration"),
-        value("outcome").named("result"),
+        value("word").named("result"),
     )
     tags = ("host", "scenario", "profile", "model", "run")
     finished = Query("bench_run", facts, WHO, policy=HISTORY, newest_first=True, limit=50, tags=tags)

@@ -96,13 +96,14 @@ def telemetry() -> Section:
 def verdict() -> Section:
     overall = Query(
         "bench_verdict",
-        (last("outcome"),),
+        (last("word"),),
         (chosen("host"), chosen("run"), equals("requirement", "overall")),
         policy=HISTORY,
     )
     outcome = Stat(
         "Outcome",
-        "The outcome of the run judged last in the range shown; a run that goes on has none. INADMISSIBLE: its evidence does not count.",
+        "The outcome of the run judged last in the range shown; a run that goes on has none. INADMISSIBLE: its evidence does not count. "
+        "REHEARSAL: it was asked for less, and decides nothing about buying.",
         (Target(overall, "outcome"),),
         Unit.TEXT,
         words=OUTCOMES,

@@ -106,6 +106,7 @@ def _run(source: Source) -> Document:
         "started_utc": source.run.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "manifest_sha256": source.manifest_sha256,
         "outcome": source.outcome,
+        "word": source.word,
         "ranked": source.counts,
         "marks": list(source.marks),
         "reason": None if source.counts else source.reason,

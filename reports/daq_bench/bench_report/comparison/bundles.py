@@ -62,6 +62,11 @@ class Source:
         return self.verdict.outcome if self.verdict else NO_VERDICT
 
     @property
+    def word(self) -> str:
+        """The outcome as people read it: a rehearsal is called so."""
+        return conclude(self.verdict).word if self.verdict else NO_VERDICT
+
+    @property
     def moment(self) -> datetime:
         return self.run.finished or self.run.started
 

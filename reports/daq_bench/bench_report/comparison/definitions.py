@@ -39,7 +39,7 @@ SPOOL = "telemetry/points.lp"
 
 @dataclass(frozen=True)
 class Origin:
-    """What tells one run from another. `name`: candidate and target; `spool`: the hash of its telemetry."""
+    """Tells one run from another. `name`: candidate and target; `spool`: the hash of its telemetry."""
 
     run_id: str
     name: str

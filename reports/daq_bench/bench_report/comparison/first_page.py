@@ -1,4 +1,4 @@
-"""What decides, on one page: the matrix of candidates and requirements, and price against margin.
+"""Puts on one page what decides: the matrix of candidates and requirements, and price against margin.
 
 Promise: each column is one candidate, each cell all of its runs that are used; what the page cannot hold stands in a section."""
 
@@ -80,8 +80,8 @@ def rule(found: Document) -> str:
 def outcomes(found: Document, name: str) -> str:
     """`3 PASS, 1 FAIL; 1 INADMISSIBLE not used`."""
     own = [run for run in found["runs"] if run["contender"] == name or found["kind"] == "configurations"]
-    used = [run["outcome"] for run in own if run["ranked"] or not found["contenders"]]
-    left = [run["outcome"] for run in own if not run["ranked"] and found["contenders"]]
+    used = [run["word"] for run in own if run["ranked"] or not found["contenders"]]
+    left = [run["word"] for run in own if not run["ranked"] and found["contenders"]]
     said = [_counts(used)] if used else []
     if left:
         said.append(f"{_counts(left)} not used")

@@ -103,7 +103,7 @@ def runs(found: Document) -> Table:
         devices = own[run["contender"]]["devices"] if run["contender"] in own else ""
         said = "ranked" if run["ranked"] else f"not ranked: {run['reason']}"
         marks = f"{', '.join(run['marks'])}. " if run["marks"] else ""
-        rows.append((tag, f"{run['contender']}: {run['run_id']}", run["outcome"], devices or NONE, marks + said))
+        rows.append((tag, f"{run['contender']}: {run['run_id']}", run["word"], devices or NONE, marks + said))
         if not run["ranked"]:
             marked.append(len(rows) - 1)
     if found["kind"] == "configurations":

@@ -9,6 +9,7 @@ from typing import Any
 
 from daq_bench.bench_model.tender.buyer_files import Weights
 from daq_bench.bench_model.tender.contenders import Question
+from daq_bench.bench_model.verdict import conclusion
 from daq_bench.bench_model.verdict.conclusion import state
 from daq_bench.bench_report.base.units import NONE, SIDES, quantity
 from daq_bench.bench_report.comparison.bundles import COUNTS, Source
@@ -18,7 +19,11 @@ from daq_bench.bench_report.document.table import LINE, Table
 
 Document = dict[str, Any]
 COLUMNS_MAX = 5
-REHEARSAL, NOT_EVIDENCE, NOT_VOUCHED = "REHEARSAL, UNRANKED", "NOT EVIDENCE, UNRANKED", "NOT VOUCHED FOR, UNRANKED"
+REHEARSAL, NOT_EVIDENCE, NOT_VOUCHED = (
+    f"{conclusion.REHEARSAL}, UNRANKED",
+    "NOT EVIDENCE, UNRANKED",
+    "NOT VOUCHED FOR, UNRANKED",
+)
 
 
 def unranked_runs(sources: Sequence[Source], questions: Sequence[Question]) -> list[Document]:
@@ -67,11 +72,9 @@ def unranked_configurations(source: Source) -> list[Document]:
 
 
 def _entry(source: Source, name: str, rows: list[Document]) -> Document:
-    run, verdict = source.run, source.verdict
-    rehearsal = bool(verdict and verdict.declared_rehearsal) or bool(run.scaled_down) or run.scenario.scale < 1
+    run = source.run
     return {
-        "name": name, "run_id": run.run_id, "outcome": source.outcome, "rehearsal": rehearsal and source.outcome == "INADMISSIBLE",
-        "scale": run.scenario.scale, "rows": rows,
+        "name": name, "run_id": run.run_id, "outcome": source.outcome, "word": source.word, "scale": run.scenario.scale, "rows": rows,
     }  # fmt: skip
 
 
@@ -82,7 +85,8 @@ def mark(found: Document) -> str:
         return ""
     if all(one["outcome"] in COUNTS for one in shown):
         return NOT_VOUCHED
-    return REHEARSAL if any(one["rehearsal"] for one in shown) else NOT_EVIDENCE
+    rehearsal = any(one["word"] == conclusion.REHEARSAL for one in shown)
+    return REHEARSAL if rehearsal else NOT_EVIDENCE
 
 
 def side_by_side(found: Document) -> Iterator[Part]:
@@ -106,7 +110,7 @@ def _table(found: Document, shown: Sequence[Document], name: str, caption: str) 
         cells = [next((row for row in one["rows"] if row["id"] == key), None) for one in shown]
         rows.append((f"{key} {question['text']}", *(_cell(cell, question["comparison"]) for cell in cells)))
     heads = [
-        f"{one['name']}: {one['outcome']}" + (f", {one['scale']:g} of the load" if (one["scale"] or 1.0) < 1 else "")
+        f"{one['name']}: {one['word']}" + (f", {one['scale']:g} of the load" if (one["scale"] or 1.0) < 1 else "")
         for one in shown
     ]
     return Table(("Requirement", *heads), "t" * (len(shown) + 1), tuple(rows), caption, name)

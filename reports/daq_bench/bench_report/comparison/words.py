@@ -86,7 +86,7 @@ def _tied(found: Document) -> str:
 
 
 def _choices(found: Document) -> str:
-    """What the choice between those that are not told apart costs, and what would tell them apart."""
+    """Says how much the choice between those that are not told apart costs, and how many runs would tell them apart."""
     near = found["decision"]["near"]
     more = [one["more_runs"] for one in near if one["verdict"] != "equivalent"]
     known = [one for one in more if one is not None]

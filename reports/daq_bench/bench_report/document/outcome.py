@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from daq_bench.bench_model.verdict.conclusion import REHEARSAL
+
 NOT_RECORDED = "not recorded"
 NO_VERDICT, CONTRADICTORY = "NO VERDICT", "CONTRADICTORY"
 GLYPHS = {
@@ -11,6 +13,7 @@ GLYPHS = {
     "FAIL": "\u2718",
     "ERROR": "\u26a0",
     "INADMISSIBLE": "\u2298",
+    REHEARSAL: "\u2298",
     NO_VERDICT: "?",
     CONTRADICTORY: "\u2260",
 }
@@ -18,13 +21,15 @@ GLYPHS = {
 STATES = {"met": "\u2714", "missed": "\u2718", "undecided": "?", "not measured": "\u2013"}
 MEANINGS = {
     "PASS": "Every mandatory requirement is met, by evidence that counts.",
-    "FAIL": "The candidate misses at least one mandatory requirement.",
+    "FAIL": "The candidate does not do what is demanded of it.",
     "ERROR": "The bench broke; this says nothing about the candidate.",
     "INADMISSIBLE": "The evidence does not count, so the candidate is neither accepted nor refused.",
     NO_VERDICT: "The run was not judged.",
     CONTRADICTORY: "The stored verdict is not what follows from the evidence beside it, so nothing may be concluded from either.",
 }
 TARGET_FAILED = "The candidate's storage failed while the bench loaded it."
+ALTERED_MEANING = "Its files were altered since it was sealed, so nothing may be concluded from them."
+REHEARSED = "It was declared a rehearsal beforehand"
 UNDECIDED_MEANING = "The evidence does not decide yet, so the candidate is neither accepted nor refused: measure more."
 
 
@@ -39,4 +44,5 @@ class Outcome:
 
 
 def css_name(outcome: str) -> str:
-    return outcome.lower().replace(" ", "-")
+    """The class of an outcome's colours; a rehearsal has those of what decides nothing."""
+    return "inadmissible" if outcome == REHEARSAL else outcome.lower().replace(" ", "-")

@@ -115,6 +115,7 @@ def _run(run: Told, marks: Sequence[str]) -> Document:
         "run_id": run.run_id,
         "manifest_sha256": run.manifest_sha256,
         "outcome": run.outcome,
+        "word": run.word,
         "counts": run.counts,
         "reason": None if run.counts else run.reason,
         "marks": list(marks),

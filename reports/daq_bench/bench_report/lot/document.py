@@ -311,7 +311,7 @@ def _drives(found: Document) -> Iterator[Part]:
     )  # fmt: skip
     left_out = [run for run in found["runs"] if not run["counts"]]
     if left_out:
-        told = tuple((run["run_id"], run["outcome"], run["reason"]) for run in left_out[:ROWS_MAX])
+        told = tuple((run["run_id"], run["word"], run["reason"]) for run in left_out[:ROWS_MAX])
         yield Table(
             ("Run that does not count", "Outcome", "Reason"), "ttt", told, f"Runs that do not count.{_first_of(left_out, 'runs')}",
             "left-out",

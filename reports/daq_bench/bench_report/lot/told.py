@@ -1,4 +1,4 @@
-"""What a lot report needs of one run, so that the index over all runs can keep it: who made it, by which definitions, and its drives.
+"""Tells of one run what a lot report needs, so that the index over all runs can keep it: who made it, by which definitions, its drives.
 
 A run is told by reading and judging its whole bundle (`read_source`). Definitions are told by a digest: where they differ, the lot reads
 one bundle of each and says how."""
@@ -37,6 +37,7 @@ class Told:
     folder: str
     origin: Origin
     outcome: str
+    word: str  # as people read the outcome
     counts: bool
     reason: str
     manifest_sha256: str | None
@@ -59,6 +60,7 @@ def told_of(source: Source) -> Told:
         folder=source.root.name,
         origin=origin_of(source),
         outcome=source.outcome,
+        word=source.word,
         counts=source.counts,
         reason="" if source.counts else source.reason,
         manifest_sha256=source.manifest_sha256,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from daq_bench.bench_model.documents.run import Run
+from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_report.document.canvas import Figure
 from daq_bench.bench_report.document.outcome import GLYPHS
 from daq_bench.bench_report.document.section import Bullets, Code, Facts, Heading, Lacking, Part, Section, Warned
@@ -243,7 +244,7 @@ def _said(sections: Sequence[Section]) -> str:
 
 def _appendices(bundle: Bundle, sections: Sequence[Section]) -> list[Section]:
     said = _said(sections)
-    outcome = bundle.verdict.outcome if bundle.verdict else ""
+    outcome = conclude(bundle.verdict).word if bundle.verdict else ""
     used = tuple(
         row
         for row in TERMS

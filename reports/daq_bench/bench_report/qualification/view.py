@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from daq_bench.bench_model.verdict.conclusion import conclude
+from daq_bench.bench_model.verdict.conclusion import REHEARSAL, conclude
 from daq_bench.bench_model.verdict.judging import Again
 from daq_bench.bench_report.base.marks import see_table
 from daq_bench.bench_report.base.units import (
@@ -31,11 +31,13 @@ from daq_bench.bench_report.base.units import (
     significant,
 )
 from daq_bench.bench_report.document.outcome import (
+    ALTERED_MEANING,
     CONTRADICTORY,
     GLYPHS,
     MEANINGS,
     NO_VERDICT,
     NOT_RECORDED,
+    REHEARSED,
     TARGET_FAILED,
     UNDECIDED_MEANING,
     Outcome,
@@ -63,23 +65,33 @@ def outcome_of(bundle: Bundle) -> Outcome:
     verdict, run = bundle.verdict, bundle.run
     if bundle.again and bundle.again.contradicts:
         return _contradictory(bundle.again)
-    word = verdict.outcome if verdict else NO_VERDICT
+    altered, found = bundle.provenance.altered, conclude(verdict) if verdict else None
+    word = found.word if found and verdict else NO_VERDICT
+    if word == REHEARSAL and altered:
+        word = "INADMISSIBLE"  # the milder word is for evidence that stands
     reduced = word == "PASS" and bool(run.scaled_down or (run.scenario.scale < 1))
-    suffix = ALTERED if bundle.provenance.altered else "at reduced scale: not a qualification" if reduced else ""
+    suffix = ALTERED if altered else "at reduced scale: not a qualification" if reduced else ""
     if run.simulated:
         suffix = f"{SIMULATED}; {suffix}" if suffix else SIMULATED
     if run.own_suite:
         suffix = f"{OWN_SUITE}; {suffix}" if suffix else OWN_SUITE
-    reasons = _no_verdict(bundle) if verdict is None else ()
-    if verdict and verdict.declared_rehearsal and not (found := conclude(verdict)).missed:
-        reasons = (f"It was declared a rehearsal beforehand, and missed nothing mandatory: {found.counted}.",)
-    meaning = UNDECIDED_MEANING if word == "INADMISSIBLE" and _only_undecided(bundle) else MEANINGS[word]
+    css = css_name("ERROR" if altered else word)
+    if found is None:
+        return Outcome(word, GLYPHS[word], css, suffix, MEANINGS[word], _no_verdict(bundle))
+    if altered:
+        return Outcome(word, GLYPHS[word], css, suffix, ALTERED_MEANING, ())
+    return Outcome(word, GLYPHS[word], css, suffix, found.sentence, (_meaning(bundle, word),))
+
+
+def _meaning(bundle: Bundle, word: str) -> str:
+    """Returns what the word means for whoever buys, in a sentence."""
     if bundle.target_failures:
-        meaning = TARGET_FAILED
-    if word in ("PASS", "INADMISSIBLE") and limited(bundle):
-        meaning = f"{' '.join(part for part in ('Rehearsal', load_words(bundle)) if part)}. No conclusion about buying."
-    css = css_name("ERROR" if bundle.provenance.altered else word)
-    return Outcome(word, GLYPHS[word], css, suffix, meaning, reasons)
+        return TARGET_FAILED
+    if word == REHEARSAL:
+        return f"{', '.join(part for part in (REHEARSED, load_words(bundle)) if part)}."
+    if word == "PASS" and limited(bundle):
+        return f"It ran {load_words(bundle) or 'at less than the whole load'}: no conclusion about buying."
+    return UNDECIDED_MEANING if word == "INADMISSIBLE" and _only_undecided(bundle) else MEANINGS[word]
 
 
 def limited(bundle: Bundle) -> bool:

@@ -55,7 +55,7 @@ def trust_of(chosen: argparse.Namespace) -> Trust:
 
 
 def admissions(bundles: Sequence[Path], trust: Trust) -> dict[Path, Admission]:
-    """What the door says of each. Raises BenchError where it cannot be asked."""
+    """Returns what the door says of each. Raises BenchError where it cannot be asked."""
     if not bundles:
         return {}
     asked = json.dumps([str(bundle) for bundle in bundles])

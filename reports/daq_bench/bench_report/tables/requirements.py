@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from daq_bench.bench_model.documents.verdict import Judgement
-from daq_bench.bench_model.verdict.conclusion import state, weight
+from daq_bench.bench_model.verdict.conclusion import conclude, state, weight
 from daq_bench.bench_model.verdict.decision import RANGE_OF_ALL
 from daq_bench.bench_report.base.marks import see_section, see_table
 from daq_bench.bench_report.base.units import (
@@ -84,7 +84,9 @@ def summary_table(bundle: Bundle) -> Table | None:
     elif number is not None:
         caption += f" Each was measured n = {number} times."
     if bundle.verdict and bundle.verdict.outcome not in ("PASS", "FAIL"):
-        caption += f" The result of a row is what its numbers say; the run itself is {bundle.verdict.outcome}."
+        caption += (
+            f" The result of a row is what its numbers say; the run's own outcome is {conclude(bundle.verdict).word}."
+        )
     heads = ("ID", "Requirement", "Bound", "Measured", "Confidence", "Margin", "Result")
     return Table(heads, "ttnnnno", rows, caption, "summary")
 
@@ -290,7 +292,7 @@ def _without_level(judged: Judgement) -> str:
 
 
 def _what_repetitions_hold(number: int) -> str:
-    """What so many good repetitions leave open: the share of bad ones that they would not show."""
+    """Says what so many good repetitions leave open: the share of bad ones that they would not show."""
     unseen = 1 - 0.05 ** (1 / number)
     return (
         f"n = {number} repetitions bound their median. Where 5 % of a candidate's repetitions are bad, none is among {number} with a "

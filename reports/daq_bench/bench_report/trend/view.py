@@ -13,6 +13,7 @@ from daq_bench.bench_model.nights.night import Night
 from daq_bench.bench_model.nights.run_temperatures import DRIVE, INLET
 from daq_bench.bench_model.nights.steps import FEWEST
 from daq_bench.bench_model.nights.trend import Coincidence, Track, Trend
+from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_model.verdict.decision import MISSED
 from daq_bench.bench_report.base.units import NONE, quantity, significant, utc
 from daq_bench.bench_report.document.canvas import Figure
@@ -71,9 +72,9 @@ def outcome_of(trend: Trend) -> Outcome:
     if not worse and not near:
         reasons.append("No requirement changed its level for the worse, and none drifts towards its bound.")
     reasons += list(trend.history.notes)
-    suffix = "SIMULATED" if newest.simulated else "declared rehearsal" if newest.rehearsal else ""
-    meaning = f"The newest run, {newest.id}, ended {newest.outcome}."
-    return Outcome(newest.outcome, GLYPHS[newest.outcome], css_name(newest.outcome), suffix, meaning, tuple(reasons))
+    suffix, found = "SIMULATED" if newest.simulated else "", conclude(newest.verdict)
+    meaning = f"The newest run, {newest.id}, ended {found.word}."
+    return Outcome(found.word, GLYPHS[found.word], css_name(found.word), suffix, meaning, tuple(reasons))
 
 
 def _steps(track: Track) -> tuple[Coincidence, ...]:
@@ -194,7 +195,7 @@ def _changes(trend: Trend, marks: dict[int, str]) -> list[Part]:
 def _runs(nights: Sequence[Night], beside: Marks) -> Table:
     rows = tuple(
         (
-            str(number), night.id, f"{night.started:%Y-%m-%d %H:%M}", f"{night.outcome}{' (rehearsal)' if night.rehearsal else ''}",
+            str(number), night.id, f"{night.started:%Y-%m-%d %H:%M}", conclude(night.verdict).word,
             _degrees(night, INLET), _degrees(night, DRIVE), ", ".join(beside.get(night.id, ())) or NONE,
         )
         for number, night in enumerate(nights, 1)

@@ -9,6 +9,7 @@ from daq_bench.bench_model.nights.night import Night
 from daq_bench.bench_model.nights.run_temperatures import DRIVE
 from daq_bench.bench_model.nights.steps import LEVEL
 from daq_bench.bench_model.nights.trend import Coincidence, Track, Trend
+from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_report.base.units import BARE_UNITS, NONE, percent, quantity, significant, utc
 
 MOST_CHANGES = 6  # most changes of one place in a sentence; the table has all
@@ -17,8 +18,8 @@ COINCIDES = "Coinciding is not causing: what else changed that night without bei
 
 def good_sentence(good: Night | None, newest: Night) -> str:
     if good is None:
-        return "No run of this history missed nothing: there is no last known good."
-    what = "passed" if good.outcome == "PASS" else "was a declared rehearsal that missed nothing"
+        return "No run of this history passed or was a declared rehearsal: there is no last known good."
+    what = "passed" if good.outcome == "PASS" else f"was a declared rehearsal ({conclude(good.verdict).counted})"
     which = "the newest run itself" if good.id == newest.id else f"{good.id} ({utc(good.started)})"
     return f"Last known good: {which}, which {what}."
 
@@ -127,5 +128,5 @@ METHOD = (
     "Adjusted only where its interval leaves out zero.",
     "Drift: a straight line through the runs of the present level, its error widened by their memory. Nothing is projected "
     "further than ten times the time that was observed.",
-    "Good is a run that passed, or one that was declared a rehearsal and missed nothing mandatory.",
+    "Good is a run that passed, or a declared rehearsal, which may leave mandatory requirements undecided or not measured.",
 )

@@ -1,6 +1,6 @@
 """Qualifies data-acquisition storage servers.
 
-Exit status of qualify: 0 PASS, or a declared rehearsal in which nothing mandatory was missed; 1 FAIL; 2 ERROR; 3 INADMISSIBLE for a
+Exit status of qualify: 0 PASS, or a declared rehearsal, which missed no mandatory requirement; 1 FAIL; 2 ERROR; 3 INADMISSIBLE for a
 reason that nobody declared (telemetry gap, source too slow, wrong machine); 130 interrupted.
 Exit status of provision and verify: 0 every setting is as asked (or the machine has none); 4 drift: one is not; 2 the command failed.
 With --json a command prints one JSON document on standard output, {"error": ...} where it fails; what people read goes to stderr."""

@@ -14,6 +14,7 @@ from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.nights import Job
 from daq_bench.bench_model.documents.verdict import Verdict
+from daq_bench.bench_model.nights.outcome import shown as called
 from daq_bench.bench_model.nights.outcome import status_of
 from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_model.verdict.verdict import INADMISSIBLE
@@ -146,7 +147,7 @@ def _several(options: argparse.Namespace, console: Console) -> int:
     at_once = len(jobs) if meeting else options.jobs
     entries = Fleet(jobs, where, logs, console, at_once, Stop(), meeting).execute("the command")
     for entry in entries:
-        say(options, f"{entry.job.name}: {entry.worst}{f': {entry.reason}' if entry.reason else ''}")
+        say(options, f"{entry.job.name}: {called(entry.worst)}{f': {entry.reason}' if entry.reason else ''}")
         if entry.night:
             say(options, f"  {shown(entry.night.path)}")
     print_document(
@@ -206,7 +207,7 @@ def resume(options: argparse.Namespace) -> int:
 
 
 def exit_status(bundle: Bundle, verdict: Verdict) -> int:
-    """A declared rehearsal in which nothing mandatory was missed did what was asked of it, so it is no failure of the command."""
+    """A declared rehearsal missed no mandatory requirement and did what was asked of it, so it is no failure of the command."""
     if bundle.run.state == "interrupted":
         return INTERRUPTED
     return 0 if verdict.declared_rehearsal else EXIT[verdict.outcome]
@@ -216,7 +217,8 @@ def closing_words(bundle: Bundle, verdict: Verdict) -> str:
     """Outcome, reasons and paths, as `daq-bench qualify` prints them last."""
     found = conclude(verdict)
     reasons = dict.fromkeys([*found.missed, *verdict.reasons]) if found.missed else verdict.reasons
-    lines = ["", found.line, "", f"Outcome: {verdict.outcome}", *(f"  - {reason}" for reason in reasons)]
+    stored = f" ({verdict.outcome} in verdict.json)" if found.word != verdict.outcome else ""
+    lines = ["", found.line, "", f"Outcome: {found.word}{stored}", *(f"  - {reason}" for reason in reasons)]
     if verdict.declared_rehearsal and bundle.run.candidate.name == DEFAULT.candidate:
         lines.append("The bench works here. Next: `daq-bench discover` looks at your server (docs/own-hardware.md)")
     names = ("report.pdf", "report.html", "verdict.json", "robot/log.html")

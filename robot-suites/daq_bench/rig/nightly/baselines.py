@@ -38,7 +38,7 @@ class Baselines:
         night = read_night(bundle.path, warm=False)  # refuses what others may not rest on
         if night.state != FINISHED or not night.good:
             raise RefusedError(
-                f"{path} ended {night.state} with {night.outcome}: only a run that missed nothing can be a baseline"
+                f"{path} ended {night.state} with {night.outcome}: only a PASS or a declared rehearsal can be a baseline"
             )
         chosen = Baseline(str(bundle.path), night.id, digest_of(bundle.path / MANIFEST), now_utc())
         with _alone(self._file.with_name(LOCK)):

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError, ProfileError, RefusedError, in_words
 from daq_bench.bench_model.documents.nights import Job, Word
-from daq_bench.bench_model.nights.night import FINISHED, Night, read_night, read_run
+from daq_bench.bench_model.nights.night import FINISHED, read_night, read_run
 from daq_bench.bench_model.nights.outcome import ERROR, INTERRUPTED, SKIPPED, STATUS, Entry, outcome_of
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.verdict.conclusion import conclude
@@ -219,7 +219,7 @@ def _entry(job: Job, path: Path, ended: Ended, of: int, trust: Trust) -> Entry:
     (door,) = admit([path], trust)
     if door.refusal and night.state == FINISHED:
         return Entry(job, ERROR, f"{path.name} {door.refusal}", seconds=seconds)
-    outcome, reason = outcome_of(night), _reason(night)
+    outcome, reason = outcome_of(night), conclude(night.verdict).reason
     if outcome == INTERRUPTED and ended.stopped:
         outcome, reason = (
             _stopped(ended),
@@ -231,9 +231,3 @@ def _entry(job: Job, path: Path, ended: Ended, of: int, trust: Trust) -> Entry:
 def _stopped(ended: Ended) -> Word:
     """A run that everybody's end stopped is done again by a night that goes on; one that took too long would take as long again."""
     return ERROR if ended.overdue else INTERRUPTED
-
-
-def _reason(night: Night) -> str:
-    """Returns why the run did not finish, else what its verdict says first."""
-    broke = json.loads((night.path / "run.json").read_text(encoding="utf-8")).get("state_reason")
-    return str(broke) if broke else conclude(night.verdict).reason

@@ -23,7 +23,7 @@ import msgspec
 from daq_bench.bench_model.base.errors import in_words
 from daq_bench.bench_model.documents.nights import Job, NightRun, Word
 from daq_bench.bench_model.documents.struct import Closed
-from daq_bench.bench_model.nights.outcome import STATUS, WORST_FIRST
+from daq_bench.bench_model.nights.outcome import STATUS, WORST_FIRST, shown
 from daq_bench.bench_model.profiles.yaml_source import YamlSource
 from daq_bench.rig.base.bundle import now_utc
 from daq_bench.rig.base.terminal import printable_lines
@@ -200,7 +200,7 @@ def begun(night: str, jobs: Sequence[str]) -> Message:
 
 
 def changed(night: str, run: NightRun, before: Word) -> Message:
-    text = f"{run.job.name}: {before} became {run.worst}"
+    text = f"{run.job.name}: {shown(before)} became {shown(run.worst)}"
     text += f". {run.reason}" if run.reason else ""
     return msgspec.structs.replace(
         _message("outcome_changed", night, text), candidate=run.job.candidate, scenario=run.scenario, target=run.target,

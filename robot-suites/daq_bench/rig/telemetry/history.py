@@ -21,6 +21,7 @@ from daq_bench.bench_model.bundle.telemetry_files import CURSOR_FILE, POINTS_FIL
 from daq_bench.bench_model.documents.run import TelemetryOfRun
 from daq_bench.bench_model.documents.telemetry import InfluxCounts, TelemetryAccount
 from daq_bench.bench_model.evidence import telemetry_account
+from daq_bench.bench_model.verdict.conclusion import word_of
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.influx import DATABASE, HISTORY, Influx, InfluxError
 from daq_bench.rig.candidate.lock import exclusive
@@ -50,7 +51,8 @@ def verdict_points(bundle: Bundle) -> list[Point]:
     verdict = bundle.read("verdict.json")
     if verdict is None:
         return []
-    points = [_point(bundle, "bench_verdict", requirement="overall").field("outcome", verdict["outcome"])]
+    overall = _point(bundle, "bench_verdict", requirement="overall").field("outcome", verdict["outcome"])
+    points = [overall.field("word", _word(verdict))]
     for requirement in verdict["requirements"]:
         point = _point(bundle, "bench_verdict", requirement=requirement["id"]).field("outcome", requirement["outcome"])
         values = {name: requirement.get(name) for name in ("measured", "margin_percent")}
@@ -75,6 +77,7 @@ def run_point(bundle: Bundle) -> Point | None:
     started, finished = bundle.run.started, _end(bundle)
     point = _point(bundle, "bench_run", profile=bundle.run.requirement.id)
     point.field("started_ns", nanoseconds(started)).field("outcome", verdict["outcome"])
+    point.field("word", _word(verdict))
     point.field("duration_s", (finished - started).total_seconds())
     trigger = trigger_ns(bundle)
     if trigger is not None:
@@ -82,6 +85,10 @@ def run_point(bundle: Bundle) -> Point | None:
     if (bundle.path / REPORT).exists():
         point.field("report", report_path(bundle))
     return point
+
+
+def _word(verdict: dict[str, Any]) -> str:
+    return word_of(verdict["outcome"], verdict.get("declared_rehearsal") is True)
 
 
 def _point(bundle: Bundle, measurement: str, **tags: str) -> Point:

@@ -1,0 +1,170 @@
+"""Whoever looks for ten seconds reads the same word and the same reason of a run everywhere: terminal, mail, page 1, site row, comparison,
+trend and dashboard tile. Twelve runs of simulated servers hold them together: good, each way of bad, rehearsal, loaded machine, undecided.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from daq_bench.bench_model.documents.nights import Job
+from daq_bench.bench_model.documents.run import AskedFor
+from daq_bench.bench_model.evidence.admissibility import SIMULATED
+from daq_bench.bench_model.nights.night import read_night
+from daq_bench.bench_model.nights.outcome import Entry, document, outcome_of, summary
+from daq_bench.bench_model.nights.run_history import history_of
+from daq_bench.bench_model.nights.trend import trend_of
+from daq_bench.bench_model.verdict.conclusion import conclude, state
+from daq_bench.bench_report import nightly, site
+from daq_bench.bench_report.comparison.bundles import read_source
+from daq_bench.bench_report.qualification.render import document_of, load_for, to_html
+from daq_bench.bench_report.trend.command import paper_of
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.cli.runs import closing_words, exit_status
+from daq_bench.rig.telemetry.history import run_point, verdict_points
+from daq_bench.samples.servers import OPEN, SCENARIO
+from daq_bench.simulation.physics.drawing import spec_of
+from daq_bench.simulation.physics.hazards import Hazard
+from daq_bench.simulation.run import simulate
+from daq_bench.simulation.sample import finish_sample
+
+GOOD, SLOW, LESS_ASKED, SENSOR_STUCK = 3, 2, 8, 15  # seeds
+LESS = spec_of(LESS_ASKED)
+OTHERS = Hazard("other_load", 1, 20.0, 60.0, 0.4, 0)
+# What the server is, or what befalls it; the word that is right for it.
+RUNS = {
+    "good": (spec_of(GOOD), "PASS"),
+    "too slow": (spec_of(SLOW), "FAIL"),
+    "bits flip": (spec_of(326), "FAIL"),
+    "writes are lost": (spec_of(395), "FAIL"),
+    "throttled": (spec_of(60), "FAIL"),
+    "drive pulled": (spec_of(176), "FAIL"),
+    "power cut": (spec_of(64), "ERROR"),
+    "clock stepped": (spec_of(4), "INADMISSIBLE"),
+    "another drive": (spec_of(148), "INADMISSIBLE"),
+    "loaded machine": (replace(spec_of(SLOW), hazards=(OTHERS,)), "FAIL"),
+    "undecided": (OPEN.spec(1, ""), "INADMISSIBLE"),
+    "rehearsal that did not measure all": (
+        replace(LESS, hazards=LESS.hazards + spec_of(SENSOR_STUCK).hazards),
+        "REHEARSAL",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One run: `line` is its conclusion, `bundle` its sealed evidence, as of a server that was measured."""
+
+    bundle: Bundle
+    word: str
+    reason: str
+
+    @property
+    def line(self) -> str:
+        return f"{self.word}: {self.reason}"
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
+    spec, word = RUNS[request.param]
+    run = simulate(spec, tmp_path_factory.mktemp("runs"), SCENARIO if request.param == "undecided" else "record")
+    assert run.bundle
+    bundle = run.bundle
+    (bundle.path.parent / "latest").unlink()
+    unmarked = [text for text in bundle.run.scaled_down or [] if text != SIMULATED]
+    scale = bundle.run.scenario.scale  # of a rehearsal: what its command line asked for
+    bundle.save_run(simulated=False, scaled_down=unmarked, request=AskedFor(scale=scale if scale < 1 else None))
+    finish_sample(bundle, rendered=False)
+    found = conclude(read_night(bundle.path, warm=False).verdict)
+    assert found.word == word, found.line
+    yield Seen(bundle, found.word, found.reason)
+
+
+def test_the_terminals_first_line(seen: Seen) -> None:
+    verdict = read_night(seen.bundle.path, warm=False).verdict
+    lines = closing_words(seen.bundle, verdict).split("\n")
+    assert lines[1] == seen.line
+    assert lines[3].removeprefix("Outcome: ").split(" ")[0] == seen.word
+    assert (exit_status(seen.bundle, verdict) == 0) is (seen.word in ("PASS", "REHEARSAL"))
+
+
+def test_the_mail_and_the_nights_page(seen: Seen) -> None:
+    night = read_night(seen.bundle.path, warm=False)
+    entry = Entry(Job(night.candidate), outcome_of(night), conclude(night.verdict).reason, night)
+    lines = summary([entry], "today", "nightly/1").split("\n")
+    assert lines[0].startswith(f"{seen.word}: 1 run on 1 candidate (1 {seen.word})")
+    at = next(n for n, line in enumerate(lines) if line.startswith("["))
+    assert lines[at].endswith(f" {night.candidate}: {seen.word}")
+    assert lines[at + 1].strip() == seen.reason
+    versions = {"daq-bench": "1"}
+    made = document([entry], [entry.job], "finished", "1", ("2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"), versions)
+    paper = nightly.paper_of(made)
+    assert (paper.badge.word, paper.summary.rows[0][1].split(" ", 1)[1]) == (seen.word, seen.word)
+    assert seen.reason in paper.summary.rows[0][-1]
+
+
+def test_page_one_begins_with_it(seen: Seen) -> None:
+    """The stamp, the title, the head of every page, and the first sentence beside the stamp."""
+    bundle = load_for(seen.bundle.path)
+    page, html = document_of(bundle), to_html(bundle)
+    assert f": {seen.word} (" in page.title and f"<title>{page.title}</title>" in unescape(html)
+    assert page.running_right.split(" ", 1)[1] == seen.word
+    stamp = re.search(r'class="word">.*?</span><br>(.*?)</p>.*?class="meaning">(.*?)</p>', html, re.DOTALL)
+    assert stamp and stamp[1] == seen.word
+    sentence = unescape(re.sub("<.*?>", "", stamp[2]))
+    assert sentence[1:].rstrip(".") == seen.reason[1:].rstrip(".")
+    assert sentence[0].lower() == seen.reason[0].lower()
+
+
+def test_the_row_of_the_site(seen: Seen, tmp_path: Path) -> None:
+    site.build([seen.bundle.path.parent], tmp_path / "nights", tmp_path / "site")
+    html = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    row = re.search(
+        r'<tr data-candidate=.*?data-word="(.*?)".*?class="word .*?">. (.*?)</span>(.*?)</tr>', html, re.DOTALL
+    )
+    if not row:  # on another drive: the door keeps it out, and the site gives it no word
+        assert seen.word == "INADMISSIBLE" and f"<bdi>{seen.bundle.id}</bdi>" in html.split("Not counted")[1]
+        return
+    assert (row[1], row[2]) == (seen.word, seen.word)
+    if seen.word != "PASS":
+        assert seen.reason in unescape(re.sub("<.*?>", "", row[3]))
+
+
+def test_the_column_of_a_comparison_and_the_stamp_of_a_trend(seen: Seen) -> None:
+    source, night = read_source(seen.bundle.path), read_night(seen.bundle.path)
+    assert source.word == seen.word
+    if seen.word not in ("PASS", "FAIL"):
+        assert source.reason == seen.reason
+    if night.state == "finished":
+        paper = paper_of(trend_of(history_of([night], [], night.candidate)))
+        assert (paper.badge.word, paper.meaning) == (seen.word, f"The newest run, {night.id}, ended {seen.word}.")
+
+
+def test_the_dashboards_tile(seen: Seen) -> None:
+    """It shows the field `word`; `outcome` stays that of verdict.json."""
+    run, overall = run_point(seen.bundle), verdict_points(seen.bundle)[0]
+    assert run
+    stored = seen.bundle.read("verdict.json")
+    assert stored
+    for point in (run, overall):
+        line = point.to_line_protocol()
+        assert f'word="{seen.word}"' in line and f'outcome="{stored["outcome"]}"' in line
+
+
+def test_nobody_is_told_that_nothing_was_missed_where_something_was_not_measured_or_is_undecided(seen: Seen) -> None:
+    night = read_night(seen.bundle.path, warm=False)
+    entry = Entry(Job(night.candidate), outcome_of(night), conclude(night.verdict).reason, night)
+    told = [
+        closing_words(seen.bundle, night.verdict),
+        summary([entry], "today", "nightly/1"),
+        to_html(load_for(night.path)),
+    ]
+    open_ = [one for one in night.rows if one.severity == "mandatory" and state(one) in ("undecided", "not measured")]
+    for text in told:
+        assert not re.search(r"(missed|misses) nothing|nothing (mandatory )?(was |is )?missed", text, re.IGNORECASE)
+        assert not open_ or "Every mandatory requirement is met" not in text
