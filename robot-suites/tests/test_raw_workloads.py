@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import small_runs
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.checking.extraction import extract_again
 from daq_bench.rig.workloads.registry import WORKLOADS
 
 SIZE = 512 * 2**20
+# The purge's discard becomes a flush (BLKFLSBUF): a drive that takes it and keeps its data.
+KEEPS_DATA = """
+import os, sys
+argv = [word.replace("BLKGETSIZE64 = 0x1277", "BLKGETSIZE64 = 0x1261") for word in sys.argv[1:]]
+os.execvp(argv[0], argv)
+"""
 WITHOUT_TARGET = {"lan"}  # writes nothing: a drive would be emptied for nothing
 RAW = sorted(name for name in small_runs.SMALL if WORKLOADS[name].raw)
 OTHERS = sorted(small_runs.SMALL.keys() - set(RAW) - WITHOUT_TARGET)
@@ -78,3 +88,22 @@ def test_a_workload_that_needs_a_folder_writes_nothing_to_a_raw_drive(
     with pytest.raises(BenchError):
         small_runs.small_run(tmp_path, disk, workload, drive)
     assert sectors_written(drive) == before
+
+
+@pytest.mark.parametrize(("workload", "label"), [("saturation", "saturation-1"), ("steady_state", "steady-iops")])
+def test_a_purge_that_leaves_data_is_evidence_in_place_of_a_result(
+    drive: small_runs.RawDrive, disk: Path, tmp_path: Path, workload: str, label: str
+) -> None:
+    before = sectors_written(drive)
+    keeps_data = replace(drive, prefix=(*drive.prefix, sys.executable, "-c", KEEPS_DATA))
+    bundle = small_runs.small_run(tmp_path, disk, workload, keeps_data)
+    assert sectors_written(drive) - before <= 2**20 // 512, "no more than a mark in each sampled place"
+    told = json.loads((bundle / PURGE_FAILURE).read_text(encoding="utf-8"))
+    assert (told["workload"], told["label"], told["serial"], told["zero_share"]) == (workload, label, "L1", 0.0)
+    assert not (bundle / WORKLOADS[workload].result).exists()
+    found = extract_again(bundle)
+    assert (found.problems, found.again) == ([], [PURGE_FAILURE])
+    (bundle / PURGE_FAILURE).write_text(json.dumps({**told, "serial": "L2"}), encoding="utf-8")
+    assert any(text.startswith(f"{PURGE_FAILURE}: serial is ") for text in extract_again(bundle).problems)
+    (bundle / PURGE_FAILURE).unlink()
+    assert extract_again(bundle).problems == [f"{PURGE_FAILURE}: missing"]
