@@ -325,7 +325,7 @@ def test_a_drive_that_its_purge_left_with_data_is_no_evidence_and_told_first() -
         "saturation ended before saturation-1 was written to drive S1. After the purge (discard) 25% of"
     )
     assert verdict.reasons[0].endswith(
-        "Set workloads.saturation.purge: format in a copy of the scenario (NVMe Format with erasure)"
+        "purge: format in a copy of the scenario (NVMe Format with erasure), or choose a drive that reads zeros after a discard"
     )
     assert not [text for text in verdict.reasons if "did not finish" in text or "was not written, or" in text]
     other = unpurged({}, workload="steady_state", method="format").reasons[0]

@@ -323,9 +323,7 @@ def test_a_drive_that_its_purge_left_with_data_is_named_before_what_was_not_meas
     page = content(with_rows(bundle, open_, outcome="INADMISSIBLE", findings=[]))
     first = page["remarks"][0]
     assert (first.kind, "drive S1" in first.text) == ("Drive not emptied", True)
-    assert first.text.endswith(
-        "Set workloads.saturation.purge: format in a copy of the scenario (NVMe Format with erasure)."
-    )
+    assert first.text.endswith("(NVMe Format with erasure), or choose a drive that reads zeros after a discard.")
 
 
 def test_a_failure_that_no_bound_states_is_named_before_what_was_not_measured(bundle_with: Maker) -> None:

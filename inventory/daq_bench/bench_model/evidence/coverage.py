@@ -44,10 +44,9 @@ def gaps(run: Document, results: dict[str, Document]) -> Iterator[Gap]:
         if file in results:
             yield Gap(f"{name}: there is a result, and the scenario does not name it", INVALIDATES, file)
     for name in workloads:
-        if not (
-            unpurged and f"results/{name}.json" not in results
-        ):  # what the run lacks after that, it lacks because of it
-            yield from _of_workload(run, name, results)
+        if unpurged and f"results/{name}.json" not in results:
+            continue  # what the run lacks after that, it lacks because of it
+        yield from _of_workload(run, name, results)
 
 
 def nothing_counts(run: Document, results: dict[str, Document]) -> bool:

@@ -13,7 +13,8 @@ from daq_bench.bench_model.documents.struct import Closed
 
 PURGE_FAILURE = "results/purge_failure.json"
 REMEDIES = {
-    "discard": "Set workloads.{workload}.purge: format in a copy of the scenario (NVMe Format with erasure)",
+    "discard": "Set workloads.{workload}.purge: format in a copy of the scenario (NVMe Format with erasure), or choose a drive that reads "
+    "zeros after a discard",
     "format": "Set workloads.{workload}.purge: discard in a copy where the requirement profile takes it, ask the drive's maker for a "
     "firmware whose Format leaves zeros, or choose another drive",
 }
