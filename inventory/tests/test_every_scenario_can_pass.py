@@ -23,6 +23,7 @@ from daq_bench.bench_model.verdict.verdict import PASS, judge
 from daq_bench.rig.candidate.host import Node, Survey
 from daq_bench.rig.candidate.host import Target as FoundTarget
 from daq_bench.rig.run import preflight
+from daq_bench.rig.workloads.registry import workloads_of
 
 TB = 10**12
 CAPACITIES = ((480 * 10**9, 1), (1920 * 10**9, 1), (7680 * 10**9, 1), (30720 * 10**9, 1), (250 * TB, 32))
@@ -37,11 +38,10 @@ NETWORK = {
 }
 REFUSALS_KNOWN = (
     "is too small: ",
-    "needs a file system, but the target of",
     "write_budget",
-    "takes a whole drive, but the target of",
     "cannot show that",
 )
+OF_KINDS = ("needs a file system, but the target of", "takes a whole drive, but the target of")
 REMEDIES = ("Use a larger target", "Choose a ", "choose a ", "Raise ", "Give ", "raise ", "A higher write_budget")
 
 
@@ -83,6 +83,31 @@ def refused(case: Case) -> str:
     except RefusedError as error:
         return str(error)
     return ""
+
+
+def kind_refused(name: str, kind: str) -> str:
+    """A refusal of the target's kind by the workloads' own code; empty where there is none."""
+    case = case_of(name, kind=kind, capacity_bytes=7680 * 10**9)
+    candidate, found = candidate_of(case), survey_of(case)
+    for workload in workloads_of(case.scenario):
+        try:
+            preflight.check_workload(workload, case.scenario, candidate, found)
+        except RefusedError as error:
+            if any(one in str(error) for one in OF_KINDS):
+                return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("name", [file.stem for file in sorted((INVENTORY / "scenarios").glob("*.yml"))])
+def test_no_scenario_allows_a_kind_of_target_that_its_workloads_refuse(name: str) -> None:
+    """What a workload refuses for real is tried in robot-suites/tests/test_raw_workloads.py."""
+    kinds = case_of(name).profile.conditions.target_kinds
+    assert [why for kind in kinds if (why := kind_refused(name, kind))] == []
+
+
+def test_a_kind_that_a_workload_refuses_is_seen() -> None:
+    assert "needs a file system, but the target of" in kind_refused("interference", "raw-device")
+    assert "takes a whole drive, but the target of" in kind_refused("steady-state", "filesystem")
 
 
 @pytest.mark.parametrize("name", [*shipped()])

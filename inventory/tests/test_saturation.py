@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,6 +17,9 @@ from daq_bench.audit.good.case import case_of, evidence_of
 from numpy.typing import NDArray
 
 from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.verdict import Verdict
+from daq_bench.bench_model.evidence.coverage import nothing_counts
+from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE
 from daq_bench.bench_model.verdict.verdict import judge
 from daq_bench.bench_model.workloads.saturation import analysis as saturation
 from daq_bench.bench_model.workloads.saturation.passes import Trace, contradictions, holes, trace_of, unusable
@@ -305,3 +309,56 @@ def test_a_hole_is_named_with_its_length() -> None:
     one = one_pass(noisy(100, 6))
     _drop_many_and_forge_the_total(one)
     assert next(holes(one)).startswith("no sample was taken for 21 s")
+
+
+def unpurged(results: dict[str, Document], **changes: Any) -> Verdict:
+    case = case_of("saturation")
+    told = {"workload": "saturation", "label": "saturation-1", "serial": "S1", "method": "discard", "zero_share": 0.25}
+    found = {PURGE_FAILURE: {"schema_version": 1, **told, **changes}}
+    return judge(evidence_of(case, {**results, **found}), case.profile, case.metrics)
+
+
+def test_a_drive_that_its_purge_left_with_data_is_no_evidence_and_told_first() -> None:
+    verdict = unpurged({})
+    assert verdict.outcome == "INADMISSIBLE"
+    assert verdict.reasons[0].startswith(
+        "saturation ended before saturation-1 was written to drive S1. After the purge (discard) 25% of"
+    )
+    assert verdict.reasons[0].endswith(
+        "purge: format in a copy of the scenario (NVMe Format with erasure), or choose a drive that reads zeros after a discard"
+    )
+    assert not [text for text in verdict.reasons if "did not finish" in text or "was not written, or" in text]
+    other = unpurged({}, workload="steady_state", method="format").reasons[0]
+    assert "Set workloads.steady_state.purge: discard in a copy where the requirement profile takes it" in other
+
+
+def test_passes_before_a_purge_that_failed_still_miss() -> None:
+    good = deepcopy(_good())
+    assert unpurged(good).outcome == "INADMISSIBLE", "however good the passes are that it has"
+    slow = {**good, saturation.FILE: {**good[saturation.FILE], "repetitions": []}}
+    for one in good[saturation.FILE]["repetitions"]:
+        times = [10 * at for at in one["series"]["t_s"]]
+        series = {**one["series"], "interval_s": 10 * one["series"]["interval_s"], "t_s": times}
+        slow[saturation.FILE]["repetitions"].append({**one, "series": series, "write_s": 10 * one["write_s"]})
+    slow[saturation.NAME] = saturation.document(slow[saturation.FILE])
+    verdict = unpurged(slow, label="saturation-7")
+    assert verdict.outcome == "FAIL"
+    assert any("saturation ended before saturation-7" in text for text in verdict.reasons)
+
+
+@pytest.mark.parametrize(
+    "change", [{"zero_share": 1.0}, {"zero_share": None}, {"method": "wipe"}, {"serial": None}, {"more": 1}]
+)
+def test_a_purge_failure_that_the_bench_does_not_write_helps_nobody(change: Document) -> None:
+    assert unpurged(deepcopy(_good()), **change).outcome == "INADMISSIBLE"
+    assert unpurged({}, **change).outcome in ("INADMISSIBLE", "ERROR")
+
+
+def test_a_rehearsal_that_measured_nothing_is_none() -> None:
+    case = case_of("saturation")
+    evidence = evidence_of(case, {})
+    short = replace(evidence, run={**evidence.run, "scenario": {**evidence.run["scenario"], "scale": 0.1}})
+    told = {"workload": "saturation", "label": "saturation-1", "serial": "S1", "method": "discard", "zero_share": 0.25}
+    short.results[PURGE_FAILURE] = {"schema_version": 1, **told}
+    assert nothing_counts(short.run, short.results)
+    assert not judge(short, case.profile, case.metrics).declared_rehearsal

@@ -320,6 +320,19 @@ def test_a_target_that_failed_is_the_first_thing_that_is_read(bundle_with: Maker
         assert page["remarks"][0].text == f"{reason}."
 
 
+def test_a_drive_that_its_purge_left_with_data_is_named_before_what_was_not_measured(bundle_with: Maker) -> None:
+    root = bundle_with(telemetry=False)
+    told = {"workload": "saturation", "label": "saturation-1", "serial": "S1", "method": "discard", "zero_share": 0.25}
+    file = root / "results" / "purge_failure.json"
+    file.write_text(json.dumps({"schema_version": 1, **told}), encoding="utf-8")
+    bundle = load(root)
+    open_ = row(bundle, decision=None, measured=None, margin=None, margin_percent=None, reason="Not measured: nothing")
+    page = content(with_rows(bundle, open_, outcome="INADMISSIBLE", findings=[]))
+    first = page["remarks"][0]
+    assert (first.kind, "drive S1" in first.text) == ("Drive not emptied", True)
+    assert first.text.endswith("(NVMe Format with erasure), or choose a drive that reads zeros after a discard.")
+
+
 def test_a_failure_that_no_bound_states_is_named_before_what_was_not_measured(bundle_with: Maker) -> None:
     bundle = load(bundle_with(telemetry=False))
     open_ = row(bundle, decision=None, measured=None, margin=None, margin_percent=None, reason="Not measured: nothing")

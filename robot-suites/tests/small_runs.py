@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from daq_bench.rig.candidate.bmc import FanDuty
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.facilities import OpenTarget
 from daq_bench.rig.candidate.hazard_control import HazardControl
+from daq_bench.rig.candidate.host import Target as FoundTarget
 from daq_bench.rig.candidate.host import survey
 from daq_bench.rig.candidate.machine import LocalMachine, Machine, Places
 from daq_bench.rig.checking.extraction import measured
@@ -246,8 +248,32 @@ def programs_of(folder: Path) -> Path:
     return folder
 
 
-def small_run(folder: Path, disk: Path, workload: str) -> Path:
-    """The bundle of a run of `workload`, its journal and its result; no verdict and no seal."""
+@dataclass(frozen=True)
+class RawDrive:
+    """A loop device that counts as a drive with a serial where a command runs behind `prefix`."""
+
+    path: Path
+    serial: str
+    size_bytes: int
+    prefix: tuple[str, ...]
+
+    def target(self) -> FoundTarget:
+        described = msgspec.structs.replace(DRIVE, name=self.path.name, serial=self.serial, size_bytes=self.size_bytes)
+        return FoundTarget(None, self.size_bytes, described)
+
+    def inventory(self, folder: Path) -> Path:
+        """The shipped inventory whose this-machine has this drive as its target."""
+        document = YAML().load(INVENTORY / "lab.yml")
+        host = document["all"]["children"]["candidates"]["hosts"]["this-machine"]["bench_candidate"]
+        host["target"] = {"kind": "raw-device", "drive_serial": self.serial, "destroy": True}
+        made = folder / "lab.yml"
+        with made.open("w", encoding="utf-8") as stream:
+            YAML().dump(document, stream)
+        return made
+
+
+def small_run(folder: Path, disk: Path, workload: str, drive: RawDrive | None = None) -> Path:
+    """The bundle of a run of `workload`, its journal and its result; no verdict and no seal. `drive`: its target in place of a folder."""
     metrics = load_metrics(INVENTORY / "metrics.yml")
     scenario = load_scenario(small_scenario(folder, workload))
     requirement = (
@@ -255,19 +281,24 @@ def small_run(folder: Path, disk: Path, workload: str) -> Path:
         if ("requirement" in scenario.document)
         else load_requirements(INVENTORY / "requirements" / "dune-snb.yml", metrics)
     )
-    candidate = load_candidate(INVENTORY / "lab.yml", CANDIDATES.get(workload, "this-machine"))
-    profiles = Profiles(candidate, scenario, requirement, metrics, INVENTORY / "lab.yml", INVENTORY / "metrics.yml")
+    inventory = drive.inventory(folder) if drive else INVENTORY / "lab.yml"
+    candidate = load_candidate(inventory, CANDIDATES.get(workload, "this-machine"))
+    profiles = Profiles(candidate, scenario, requirement, metrics, inventory, INVENTORY / "metrics.yml")
     bundle = Bundle.create(folder / "runs", candidate.name, candidate.target.name, scenario.id)
     scratch = disk / "scratch"
     scratch.mkdir()
     found = survey(LocalMachine(), disk)
-    bundle.begin(first_run(bundle, profiles, found, scratch, disk))
+    if drive:
+        found, scratch = msgspec.structs.replace(found, target=drive.target()), drive.path
+    bundle.begin(first_run(bundle, profiles, found, scratch, scratch if drive else disk))
     if workload in ("endurance", "saturation"):
-        drive = msgspec.structs.replace(DRIVE, serial=f"trial-{uuid.uuid4().hex}")
-        bundle.save_run(target=msgspec.structs.replace(bundle.run.target, device=drive, drives=[drive]))
+        counted = msgspec.structs.replace(DRIVE, serial=f"trial-{uuid.uuid4().hex}")
+        bundle.save_run(target=msgspec.structs.replace(bundle.run.target, device=counted, drives=[counted]))
     copy_profiles(bundle, profiles)
     bundle.workload_file.touch()
-    measured(RunContext(bundle, Bench(programs_of(folder / "programs")), Here(disk)), WORKLOADS[workload])
+    bench = Bench(programs_of(folder / "programs"))
+    bench.prefix = drive.prefix if drive else bench.prefix
+    measured(RunContext(bundle, bench, Here(disk)), WORKLOADS[workload])
     bundle.save_run(state="finished")
     for account in (LAYOUT.state_directory(candidate.name) / "endurance").glob("trial-*.json"):
         account.unlink()

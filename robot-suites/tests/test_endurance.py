@@ -19,6 +19,7 @@ from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.shell import Completed
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.host import Target as FoundTarget
+from daq_bench.rig.candidate.load_target import FileTarget
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.on_candidate.reading import disk_counters, drive_wear
 from daq_bench.rig.workloads.endurance import step as endurance_step
@@ -190,7 +191,7 @@ def run(
     plan = endurance_step.Plan(
         scenario().workloads["endurance"],
         1,
-        tmp_path,
+        FileTarget(machine, tmp_path / endurance_step.FILE),
         JobFiles(machine, tmp_path, tmp_path),
         (DRIVE,),
         1,

@@ -32,6 +32,7 @@ from daq_bench.rig.workloads.shared.wear_ledger import Experiment
 from daq_bench.rig.workloads.shared.write_point import measure_write
 from daq_bench.rig.workloads.steady_state import tests as steady_tests
 from daq_bench.rig.workloads.steady_state.workload import SteadyPlan, _run_round
+from daq_bench.rig.workloads.thermal import load as thermal
 from daq_bench.rig.workloads.thermal.load import Load
 from daq_bench.rig.workloads.thermal.load import Plan as SoakPlan
 
@@ -119,7 +120,9 @@ def wear(number: int | None, **changes: Any) -> Callable[[Caught, Path], Any]:
     def run(machine: Caught, raw: Path) -> None:
         own = {**WEAR, **changes}
         experiment = Experiment("server", "endurance", "", ())
-        plan = endurance.Plan(own, 1000, DISK, JobFiles(machine, WORK, raw), (), 1, experiment)
+        plan = endurance.Plan(
+            own, 1000, FileTarget(machine, DISK / endurance.FILE), JobFiles(machine, WORK, raw), (), 1, experiment
+        )
         step = endurance.fill_step(own) if number is None else endurance.mix_step(own, number)
         endurance.write(plan, step, 0 if number is None else number + 1)
 
@@ -129,7 +132,8 @@ def wear(number: int | None, **changes: Any) -> Callable[[Caught, Path], Any]:
 def soak(**changes: Any) -> Callable[[Caught, Path], Any]:
     def run(machine: Caught, raw: Path) -> None:
         demand = Demand(1, 1, 1.0, 1.0, 1.0)
-        plan = SoakPlan({**SOAK, **changes}, demand, DISK, WORK, raw, [], {})
+        target = FileTarget(machine, DISK / thermal.FILE)
+        plan = SoakPlan({**SOAK, **changes}, demand, target, WORK, raw, [], {})
         machine.argv = Load(machine, plan, "fans at 50 %", 120).command()
 
     return run

@@ -222,6 +222,20 @@ def test_a_slow_server_fails_each_shipped_scenario(tmp_path: Path, scenario: str
     assert (found.right, found.outcome, found.named) == (["FAIL"], "FAIL", True), found.reason
 
 
+@pytest.mark.parametrize(("scenario", "seed"), SHIPPED[1:])
+@pytest.mark.parametrize("rate", [2 * DEMAND, 0.7 * DEMAND])
+def test_a_drive_that_its_purge_leaves_with_data_is_not_written_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scenario: str, seed: int, rate: float
+) -> None:
+    """A slow one, too: nothing was measured that it could miss."""
+    written: list[float] = []
+    second = Server.second
+    monkeypatch.setattr(Server, "second", lambda self, *more: (written.append(more[0]), second(self, *more))[1])
+    found = judged(replace(small(scenario, seed, cell_rate=rate), zero_share=0.25), tmp_path, scenario)
+    assert (found.right, found.outcome, found.named) == (["INADMISSIBLE"], "INADMISSIBLE", True), found.reason
+    assert sum(written) == 0
+
+
 @pytest.mark.parametrize("medium", [TLC, SAS])
 def test_a_good_server_passes_the_wear_experiment(tmp_path: Path, medium: str) -> None:
     """Neither wear nor errors of a SAS drive were read, so that no set of them could pass."""

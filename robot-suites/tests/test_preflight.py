@@ -1,6 +1,8 @@
 """Refusals before anything is written: space, O_DIRECT, memory."""
 
 import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +16,7 @@ from daq_bench.bench_model.base.errors import RefusedError
 from daq_bench.bench_model.documents.run import Drive, Host
 from daq_bench.bench_model.profiles.candidates import Candidate, Target, load_candidate
 from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.bench_model.workloads.preconditioning import Room
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.host import Node, Survey
 from daq_bench.rig.candidate.machine import LocalMachine
@@ -121,13 +124,75 @@ LEFT_BY_MKFS = [
     ("ext4", 7_680_000_000_000, (1_859_932_591 - 93_750_000) * 4096),
     ("ext4", 17_500_000_000_000, (4_238_507_973 - 213_623_046) * 4096),
     ("xfs", 960 * 2**30, 1_023_071_703_040),
+    ("xfs", 200_000_000_000, 48_455_748 * 4096),
+    ("xfs", 7_680_000_000_000, 1_861_400_877 * 4096),
+    ("xfs+rmapbt", 200_000_000_000, 47_861_526 * 4096),  # -m rmapbt=1
+    ("xfs+rmapbt", 1_000_000_000_000, 239_340_760 * 4096),
+    ("xfs+rmapbt", 7_680_000_000_000, 1_838_578_467 * 4096),
 ]
 
 
 @pytest.mark.parametrize(("filesystem", "capacity_bytes", "left_bytes"), LEFT_BY_MKFS)
 def test_the_room_foreseen_is_that_which_the_tools_leave(filesystem: str, capacity_bytes: int, left_bytes: int) -> None:
-    foreseen = preflight.room_once_built(filesystem, capacity_bytes)
+    kind, _, maps_back = filesystem.partition("+")
+    foreseen = preflight.room_once_built(kind, capacity_bytes, bool(maps_back))
     assert left_bytes <= foreseen <= 1.005 * left_bytes  # never refuses what fits
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mkfs.xfs"), reason="needs root, loop devices and mkfs.xfs")
+@pytest.mark.parametrize("maps_back", [0, 1])
+def test_the_room_of_a_real_xfs_is_foreseen_and_can_be_filled(disk: Path, maps_back: int) -> None:
+    """statvfs leaves out what XFS reserves, with the reverse map as without: all but the reserve can be written."""
+    image, folder, size = disk / "image", disk / "mounted", 20_000_000_000
+    folder.mkdir()
+    image.touch()
+    os.truncate(image, size)
+
+    def run(*words: str | Path) -> str:
+        return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+
+    run("mkfs.xfs", "-q", "-m", f"rmapbt={maps_back}", image)
+    device = run("losetup", "--find", "--show", image)
+    try:
+        run("mount", device, folder)
+        try:
+            left = os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize
+            assert left <= preflight.room_once_built("xfs", size, bool(maps_back)) <= 1.005 * left
+            assert (left <= preflight.room_once_built("xfs", size, True)) == bool(maps_back)
+            room = Room(size, left, dedicated=True)
+            run("fallocate", "--length", str(room.writable_bytes), folder / "full")
+        finally:
+            run("umount", folder)
+    finally:
+        run("losetup", "--detach", device)
+
+
+def test_the_defaults_of_mkfs_xfs_are_asked_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    if shutil.which("mkfs.xfs", path=f"{os.environ['PATH']}:/usr/sbin:/sbin"):
+        file = tmp_path / "none"
+        said = subprocess.run(
+            ["mkfs.xfs", "-N", "-d", f"file,name={file},size=1g"], check=True, capture_output=True, text=True
+        )
+        file.unlink()
+        assert preflight.xfs_maps_back(LocalMachine()) is ("rmapbt=1" in said.stdout)
+    for words, expected in (("echo rmapbt=1, reflink=1", True), ("echo rmapbt=0, reflink=1", False), ("exit 1", False)):
+        tool = tmp_path / "bin" / "mkfs.xfs"
+        tool.parent.mkdir(exist_ok=True)
+        tool.write_text(f"#!/bin/sh\n{words}\n", encoding="utf-8")
+        tool.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
+        assert preflight.xfs_maps_back(LocalMachine()) is expected
+    assert [*tmp_path.iterdir()] == [tmp_path / "bin"], "the dry run left a file"
+
+
+def test_drives_that_hold_a_record_only_without_the_reverse_map_are_refused_where_mkfs_makes_it() -> None:
+    candidate, found = to_build("xfs", None, 940 * 10**9)
+    preflight.check_capacity(FULL, candidate, found, Path("/mnt/t"))
+    with pytest.raises(
+        RefusedError, match=r"924\.3 GB .*Use a larger target.* xfs keeps 1[89]\.\d+ GB of 940 GB for itself"
+    ):
+        preflight.check_capacity(FULL, candidate, found, Path("/mnt/t"), maps_back=True)
 
 
 def test_of_a_file_system_that_it_does_not_know_it_foresees_all_of_the_drives() -> None:

@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,13 +18,21 @@ from unittest.mock import patch
 import pytest
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.documents.run import Drive
+from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE, failure_of, sentence
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.shell import Completed
 from daq_bench.rig.candidate.journal import Answers, DivergedError, Recording, Replay, read_journal, recorded
 from daq_bench.rig.candidate.load_target import CAUTION, RawDevice
 from daq_bench.rig.candidate.machine import LocalMachine
-from daq_bench.rig.workloads import block_scan, latency_under_load, minidaq_scan, read_scan, thread_scan
+from daq_bench.rig.workloads import block_scan, latency_under_load, minidaq_scan, read_scan, saturation, thread_scan
+from daq_bench.rig.workloads.shared.conditioning import PRECONDITIONED, Conditioner
+from daq_bench.rig.workloads.shared.fio_job import JobFiles
 from daq_bench.rig.workloads.shared.site import Site
+from daq_bench.rig.workloads.shared.target_failure import UnpurgedError, failure_behind
+from daq_bench.rig.workloads.shared.wear_account import Worn
+from daq_bench.rig.workloads.shared.wear_ledger import Experiment, WearLedger
+from daq_bench.rig.workloads.steady_state import workload as steady_state
 
 LAYOUT = Layout()
 SIZE, MIB = 16 * 2**20, 2**20
@@ -42,6 +50,33 @@ class InNamespace(LocalMachine):
         number = Path(f"/sys/class/block/{Path(loop).name}/dev").read_text(encoding="ascii").strip()
         show = f"mount -t tmpfs none /run && mkdir -p /run/udev/data && echo E:ID_SERIAL_SHORT=L1 > /run/udev/data/b{number}"
         self.prefix = ("unshare", "--mount", "--", "sh", "-c", f'{show} && exec "$@"', "sh")
+
+
+class WithCounts(InNamespace):
+    """A drive with a health log that counts what the kernel counts."""
+
+    def __init__(self, loop: str) -> None:
+        super().__init__(loop)
+        self.written_bytes = lambda: 512 * int(Path(f"/sys/block/{Path(loop).name}/stat").read_text().split()[6])
+
+    def call(self, program: str, *arguments: str | Path, timeout_s: float = 120.0) -> Any:
+        assert program == "drive_wear"
+        counts = {"counter": "nvme", "written_bytes": self.written_bytes(), "step_bytes": 512, "nand_bytes": None}
+        return {"boot_id": "boot-1", "drives": [{"name": "nvme0n1", **counts}]}
+
+
+class KeepsData(WithCounts):
+    """A drive that takes a discard and keeps its data: the purge's ioctl is a flush (BLKFLSBUF)."""
+
+    def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
+        words = [
+            str(word).replace(
+                "BLKDISCARD, BLKRRPART, BLKGETSIZE64 = 0x1277", "BLKDISCARD, BLKRRPART, BLKGETSIZE64 = 0x1261"
+            )
+            for word in argv
+        ]
+        assert ("purge" in words) == (words != [*map(str, argv)])
+        return super().run(words, timeout_s, env)
 
 
 @pytest.fixture
@@ -86,6 +121,14 @@ def test_a_drive_is_purged_and_given_back_without_a_signature(loop: str) -> None
     given = drive(loop).release()
     assert (given["path"], given["signatures_before"]) == (loop, ["ext4"])
     assert subprocess.run(["wipefs", "--noheadings", loop], check=True, capture_output=True).stdout == b""
+
+
+@with_loop
+def test_zeros_that_were_there_before_are_no_purge(loop: str) -> None:
+    """A new drive reads zeros whatever a discard does to it."""
+    subprocess.run(["blkdiscard", "--zeroout", loop], check=True)
+    assert replace(drive(loop), machine=KeepsData(loop)).purge("discard")["zero_share"] == 0.0
+    assert drive(loop).purge("discard")["zero_share"] == 1.0
 
 
 def test_what_daqwriter_could_not_see_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,3 +281,79 @@ def test_a_scan_of_another_drive_or_without_consent_writes_nothing(site: Site, t
     with pytest.raises(BenchError, match="another drive than"):
         latency_under_load.run_ladder(replace(site, drive=other), {**links, **writer}, 1.0, 1, announce)
     assert untouched_from(tmp_path, 0)
+
+
+Kind = Callable[[str], WithCounts]
+
+
+def saturation_of(site: Site, kind: Kind, tmp_path: Path) -> tuple[saturation.SaturationPlan, WearLedger]:
+    """Three passes of 32 MiB over the loop device."""
+    machine = kind(f"/dev/{site.device}")
+    raw = RawDevice(machine, "L1", Path(f"/dev/{site.device}"), True, LAYOUT.daqwriter)
+    own = {
+        "span_size": 32 * MIB,
+        "block_size": MIB,
+        "io_depth": 2,
+        "sample_s": 0.01,
+        "purge": "discard",
+        "cliff_free_size": MIB,
+    }
+    known = Drive("nvme0n1", "Drive", "L1", "1", 256 * MIB, 0, False, "nvme", None)
+    experiment = Experiment("raw-test", "saturation", "", ("L1",))
+    there = replace(site, machine=machine, drive=raw)
+    worn = Worn("saturation", (known,), 1, experiment)
+    return (
+        saturation.SaturationPlan({**own, "write_budget": 10**9}, 3, 1, raw, there, worn, True, tmp_path / "raw/workload.lp", {"run": "r"}),
+        WearLedger(tmp_path / "account.json", experiment, 10**9, "run-1", []),
+    )  # fmt: skip
+
+
+@with_loop
+def test_a_drive_that_reads_zeros_after_its_purge_is_written_full(site: Site, tmp_path: Path) -> None:
+    plan, ledger = saturation_of(site, WithCounts, tmp_path)
+    found = saturation.run_saturation(plan.site.machine, plan, ledger, announce, lambda document: None)
+    assert [(one["written_bytes"], one["conditioning"]["purge"]["zero_share"]) for one in found["repetitions"]] == [
+        (32 * MIB, 1.0)
+    ] * 3
+    assert [one["reason"] for one in found["repetitions"]] == [None] * 3
+
+
+@with_loop
+def test_a_drive_that_keeps_its_data_ends_the_saturation_behind_its_first_purge(site: Site, tmp_path: Path) -> None:
+    plan, ledger = saturation_of(site, KeepsData, tmp_path)
+    machine = plan.site.machine
+    assert isinstance(machine, KeepsData)
+    before = machine.written_bytes()
+    with pytest.raises(
+        UnpurgedError, match=r"^saturation-1: After the purge \(discard\) 0% of the sampled places"
+    ) as caught:
+        saturation.run_saturation(machine, plan, ledger, announce, lambda document: None)
+    assert machine.written_bytes() - before <= MIB, "a mark in each sampled place"
+    assert ledger.entries == [], "nothing is charged to the write budget"
+    failure = failure_of({PURGE_FAILURE: caught.value.document("saturation")})
+    assert failure is not None
+    for part in ("drive L1", "0% of the sampled places read as zeros", "Set workloads.saturation.purge: format"):
+        assert part in sentence(failure)
+    assert failure_behind(caught.value) is caught.value
+
+
+@with_loop
+def test_a_drive_that_keeps_its_data_is_not_preconditioned_for_the_steady_state(site: Site, tmp_path: Path) -> None:
+    plan, _ = saturation_of(site, KeepsData, tmp_path)
+    machine = plan.site.machine
+    assert isinstance(machine, KeepsData)
+    jobs = JobFiles(machine, tmp_path / "work", tmp_path / "raw")
+    own = {"span_size": 32 * MIB, "purge": "discard", "rounds_max": 5, "seconds_per_point": 1}
+    own |= {"iops": {"transfer_sizes": [4096], "read_percents": [0], "io_depth": 1, "threads": 1}}
+    steady = steady_state.SteadyPlan(own, 1, plan.target, site.device, 256 * MIB, jobs)
+    before = machine.written_bytes()
+    with pytest.raises(UnpurgedError, match=r"^steady-iops: After the purge"):
+        steady_state.run_steady_state(machine, steady, announce)
+    assert machine.written_bytes() - before <= MIB
+    # The record takes the worse of two conditions: there a purge that failed is a remark.
+    conditioner = Conditioner(
+        plan.target, 16 * MIB, 256 * MIB, "discard", jobs, lambda text, seconds: None, judged=True
+    )
+    conditioning = conditioner.bring_to(PRECONDITIONED, "record-1")
+    assert (conditioning["purge"]["zero_share"], conditioning["limits"]) == (0.0, [])
+    assert conditioning["preconditioning"]["bytes_written"] == 32 * MIB

@@ -23,6 +23,7 @@ from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.shell import Completed
 from daq_bench.rig.candidate.bmc import FanDuty, fan_duty
 from daq_bench.rig.candidate.hazard_control import HazardControl
+from daq_bench.rig.candidate.load_target import FileTarget
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.workloads.thermal.hazard_schedule import HazardSchedule
 from daq_bench.rig.workloads.thermal.load import Load, Plan
@@ -318,7 +319,8 @@ def test_commanded_faults_are_said_whatever_is_demanded() -> None:
 def test_fio_ends_when_it_is_asked_to_and_leaves_its_account(disk: Path) -> None:
     scenario = load_scenario(LAYOUT.inventory / "scenarios" / "thermal-rehearsal.yml")
     parameters = {**scenario.workloads["thermal"], "file_size": 2**25, "block_size": 2**20, "rate_size": 20_000_000}
-    plan = Plan(parameters, demand_of(scenario), disk, disk, disk, [disk / "points.lp"], scenery().run)
+    target = FileTarget(LocalMachine(), disk / "thermal.bin")
+    plan = Plan(parameters, demand_of(scenario), target, disk, disk, [disk / "points.lp"], scenery().run)
     load = Load(LocalMachine(), plan, "fans at 50 %", 120)
     begin = time.monotonic()
     load.start()
@@ -335,7 +337,8 @@ def test_fio_ends_when_it_is_asked_to_and_leaves_its_account(disk: Path) -> None
 def test_fio_that_cannot_write_is_an_error_in_its_own_words(disk: Path) -> None:
     scenario = load_scenario(LAYOUT.inventory / "scenarios" / "thermal-rehearsal.yml")
     (disk / "nowhere").touch()  # a file, where a folder should be
-    plan = Plan(scenario.workloads["thermal"], demand_of(scenario), disk / "nowhere", disk, disk, disk, scenery().run)
+    target = FileTarget(LocalMachine(), disk / "nowhere" / "thermal.bin")
+    plan = Plan(scenario.workloads["thermal"], demand_of(scenario), target, disk, disk, [disk], scenery().run)
     load = Load(LocalMachine(), plan, "soak", 30)
     load.start()
     time.sleep(2)

@@ -29,8 +29,8 @@ THERMAL = Told(
     title="thermal",
     good="""\
 The soak is at a readout unit's rate, for half an hour to an hour, until the drives throttle or settle. The servers are those of the
-catalogue, drawn anew: single drives and md RAID 0, 5, 6 and 10 with XFS or ext4. The soak needs a file: raw drives are refused before
-anything is changed, and are not drawn. Three of four buyers took only what by its data sheet is 5 % above the demand. Four of ten runs
+catalogue, drawn anew: single drives and md RAID 0, 5, 6 and 10 with XFS or ext4. Raw drives are not drawn: the bench refused
+them when these runs were counted. Three of four buyers took only what by its data sheet is 5 % above the demand. Four of ten runs
 have hidden faults, of those that can befall a soak.
 
 A server is *good* where it lies 5 % inside every mandatory bound of `thermal`: no drive slowed itself down for heat while it was watched

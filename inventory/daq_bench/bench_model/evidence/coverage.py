@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE, failure_of, sentence
 from daq_bench.bench_model.workloads.plan import (
     EMPTY,
     INVALIDATES,
@@ -31,6 +32,8 @@ def gaps(run: Document, results: dict[str, Document]) -> Iterator[Gap]:
     if not isinstance(workloads, dict) or not workloads:
         yield Gap("The scenario in run.json names no workload, so that nothing was planned", INVALIDATES, "run.json")
         return
+    if unpurged := failure_of(results):
+        yield Gap(sentence(unpurged), EMPTY, PURGE_FAILURE)
     for key in ("scale", "seed", "repetitions", "repetitions_max"):
         told = scenario["parameters"].get(key, scenario[key])
         if told != scenario[key] or isinstance(told, bool):
@@ -41,6 +44,8 @@ def gaps(run: Document, results: dict[str, Document]) -> Iterator[Gap]:
         if file in results:
             yield Gap(f"{name}: there is a result, and the scenario does not name it", INVALIDATES, file)
     for name in workloads:
+        if unpurged and f"results/{name}.json" not in results:
+            continue  # what the run lacks after that, it lacks because of it
         yield from _of_workload(run, name, results)
 
 

@@ -28,6 +28,7 @@ from daq_bench.bench_model.documents.tools.streams import Streams, VerifyStreams
 from daq_bench.bench_model.documents.tools.synthetic import Read, Write
 from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.evidence.target_failures import TARGET_FAILURE, TargetFailure
+from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE, PurgeFailure
 from daq_bench.bench_model.workloads.concurrent_analysis.reader import (
     AnalysisFarm,
     AnalysisPoints,
@@ -67,6 +68,7 @@ TYPES: dict[str, type[Struct]] = {
     "results/record_power.json": RecordPower,
     "results/others.json": Others,
     TARGET_FAILURE: TargetFailure,
+    PURGE_FAILURE: PurgeFailure,
     "results/dips.json": Dips,
     "results/throttling.json": Throttling,
     **{f"results/{name}.json": model.result for name, model in MODELS.items()},

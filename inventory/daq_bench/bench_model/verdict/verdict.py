@@ -23,6 +23,7 @@ from daq_bench.bench_model.evidence.coverage import nothing_counts
 from daq_bench.bench_model.evidence.measured import Measured, measure
 from daq_bench.bench_model.evidence.soundness import RUN, Sound
 from daq_bench.bench_model.evidence.target_failures import failures_of
+from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE
 from daq_bench.bench_model.profiles.candidates import CANDIDATE_BOUNDS
 from daq_bench.bench_model.profiles.metrics import ResultMetric
 from daq_bench.bench_model.profiles.requirements import Requirement, RequirementProfile
@@ -35,6 +36,7 @@ ERROR: Final = "ERROR"
 INADMISSIBLE: Final = "INADMISSIBLE"
 SAID_FROM = 0.01  # a smaller share of others is that of any system's own services
 NOT_ASKED = "Not measured: the own suite did not load for it"
+NOT_EMPTIED = "Not measured: the drive was not empty after its purge"
 NOTHING_MANDATORY = "The requirement profile has no mandatory requirement: it can refuse a candidate and never pass one"
 BROKEN = ("interrupted", "error")  # states of a run that has a `state_reason`
 
@@ -97,6 +99,8 @@ def _judge_one(
         measured = Measured((), problem=f"Not measured: {sound.malformed[metric.file]}")
     elif sound.run.own_suite and metric.file not in sound.results:
         measured = Measured((), problem=NOT_ASKED)
+    elif PURGE_FAILURE in sound.results and metric.file not in sound.results:
+        measured = Measured((), problem=NOT_EMPTIED)
     else:
         measured = measure(requirement, metric, sound.results)
     known = estimate(requirement, metric, measured, sound.run.scenario.seed) if measured.values else None

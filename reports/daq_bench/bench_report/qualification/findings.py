@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from daq_bench.bench_model.documents.derived import HardwareEvents
 from daq_bench.bench_model.documents.dips import Dips
 from daq_bench.bench_model.documents.verdict import Judgement
+from daq_bench.bench_model.evidence.unpurged import PurgeFailure, sentence
 from daq_bench.bench_model.verdict.conclusion import state, weight
 from daq_bench.bench_report.base.marks import see_section, see_table
 from daq_bench.bench_report.base.units import duration
@@ -99,6 +100,8 @@ def _failed(bundle: Bundle) -> Iterator[Remark]:
 
 
 def _invalid(bundle: Bundle) -> Iterator[Remark]:
+    if unpurged := bundle.result("purge_failure", PurgeFailure):
+        yield Remark("Drive not emptied", f"{sentence(unpurged)}.")
     for found in bundle.verdict.findings if bundle.verdict else ():
         if found.invalidates:
             yield Remark("Evidence does not count", f"{found.text.rstrip('.')}.")

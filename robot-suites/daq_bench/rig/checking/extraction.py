@@ -18,6 +18,7 @@ from daq_bench.bench_model.bundle.files import read_json
 from daq_bench.bench_model.bundle.provenance import digest_in
 from daq_bench.bench_model.evidence.soundness import fault_of
 from daq_bench.bench_model.evidence.target_failures import RECORD, TARGET_FAILURE, failures_of
+from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE, failure_of, sentence
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.journal import PLAIN, SUFFIX, Answers, DivergedError, Line, Replay, read_journal, recorded
@@ -31,8 +32,8 @@ REMEDY = "If nothing was altered, another version of the bench made this bundle:
 
 
 def measured(context: RunContext, workload: Workload) -> dict[str, Any] | None:
-    """Runs a workload with a journal, writes its result and notes its events; None where the target failed, which is written in the
-    result's place. Raises BenchError."""
+    """Runs a workload with a journal, writes its result and notes its events; None where the target failed, or its purge did, which
+    is written in the result's place. Raises BenchError."""
 
     def report(text: str, step: int, steps: int, seconds: float) -> None:
         context.phase(workload.name, text, step, steps, seconds)
@@ -50,9 +51,10 @@ def measured(context: RunContext, workload: Workload) -> dict[str, Any] | None:
 
 
 def failed_target(bundle: Bundle) -> str:
-    """The first sentence on a target that has failed in this run; empty: none has."""
-    found = {file: document for file in (RECORD, TARGET_FAILURE) if (document := bundle.read(file))}
-    return next(failures_of(found), "")
+    """The first sentence on a target that has failed in this run, or that its purge left with data; empty: there is none."""
+    found = {file: document for file in (RECORD, TARGET_FAILURE, PURGE_FAILURE) if (document := bundle.read(file))}
+    unpurged = failure_of(found)
+    return next(failures_of(found), sentence(unpurged) if unpurged else "")
 
 
 def _left_by(workload: Workload, context: RunContext, report: Report) -> tuple[str, Document]:
@@ -61,7 +63,7 @@ def _left_by(workload: Workload, context: RunContext, report: Report) -> tuple[s
         return workload.result, workload.run(context, report)
     except BenchError as error:
         if failure := failure_behind(error):
-            return TARGET_FAILURE, failure.document(workload.name)
+            return failure.file, failure.document(workload.name)
         raise
 
 
@@ -98,8 +100,9 @@ def extract_again(path: Path) -> Extraction:
             _extract(found, bundle, one, lines)
         else:
             _say_without(found, bundle, one, bool(kept))
-    if (bundle.path / TARGET_FAILURE).exists() and TARGET_FAILURE not in found.again:
-        found.problems.append(f"{TARGET_FAILURE}: follows from nothing that a workload's tools said. {REMEDY}")
+    for file in (TARGET_FAILURE, PURGE_FAILURE):
+        if (bundle.path / file).exists() and file not in found.again:
+            found.problems.append(f"{file}: follows from nothing that a workload's tools said. {REMEDY}")
     return found
 
 

@@ -21,6 +21,7 @@ BLKDISCARD, BLKRRPART, BLKGETSIZE64 = 0x1277, 0x125F, 0x80081272  # linux/fs.h
 DISCARD_STEP_BYTES = 2**36
 END_BYTES = 2**20  # bytes at a drive's start and end: every signature that libblkid knows lies in there
 SAMPLES, SAMPLE_BYTES = 64, 4096
+MARK = b"daq-bench purge " * (SAMPLE_BYTES // 16)
 
 
 class RefusalError(Exception):
@@ -53,7 +54,12 @@ class Drive:
         self.size_bytes = int(struct.unpack("Q", fcntl.ioctl(self.fd, BLKGETSIZE64, b"\0" * 8))[0])
 
     def purge(self, method: str) -> dict[str, Any]:
-        """Gives every block back to the drive; returns the method, the size and the share that then reads as zeros."""
+        """Gives every block back to the drive; returns the method, the size and the share that then reads as zeros.
+
+        The sampled places are written to before: on a drive that nobody has used yet, zeros would not show that the purge leaves them."""
+        for offset in self._places():
+            os.pwrite(self.fd, MARK, offset)
+        os.fsync(self.fd)
         if method == "discard":
             self._discard()
             tool = "BLKDISCARD"
@@ -92,14 +98,18 @@ class Drive:
             )
         return " ".join(argv)
 
+    def _places(self) -> list[int]:
+        """Returns the offsets of the sampled places, evenly spread."""
+        room = self.size_bytes - SAMPLE_BYTES
+        return [room * number // (SAMPLES - 1) // SAMPLE_BYTES * SAMPLE_BYTES for number in range(SAMPLES)]
+
     def _zero_share(self) -> float:
-        """Returns the share of evenly spread places that read back as zeros, past the page cache."""
+        """Returns the share of the sampled places that read back as zeros, past the page cache."""
         fd = os.open(self.path, os.O_RDONLY | os.O_DIRECT)
         try:
             with mmap.mmap(-1, SAMPLE_BYTES) as page:
                 zeros = 0
-                for number in range(SAMPLES):
-                    offset = (self.size_bytes - SAMPLE_BYTES) * number // (SAMPLES - 1) // SAMPLE_BYTES * SAMPLE_BYTES
+                for offset in self._places():
                     page[:] = b"\xff" * SAMPLE_BYTES
                     os.preadv(fd, [page], offset)
                     zeros += page[:] == b"\0" * SAMPLE_BYTES

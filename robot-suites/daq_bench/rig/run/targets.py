@@ -86,7 +86,7 @@ class Targets:
                 preflight.check_direct_io(session.directory, target.filesystem, machine, layout.daqwriter)
             preflight.check_space(scenario, session.directory, target.free_bytes)
         else:
-            preflight.check_capacity(scenario, candidate, found, session.directory)
+            preflight.check_capacity(scenario, candidate, found, session.directory, preflight.xfs_maps_back(machine))
         return found
 
     def will_have_scratch(self, bundle: Bundle, clean_up: CleanUp) -> None:

@@ -1,14 +1,13 @@
-"""One step of the wear experiment: an exact amount of writing with fio, in one file."""
+"""One step of the wear experiment: an exact amount of writing with fio, in one file or at the begin of a raw drive."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.run import Drive
-from daq_bench.rig.candidate.load_target import FileTarget
+from daq_bench.rig.candidate.load_target import LoadTarget
 from daq_bench.rig.workloads.shared import fio
 from daq_bench.rig.workloads.shared.fio_job import JobFiles, Value
 from daq_bench.rig.workloads.shared.wear_ledger import Experiment
@@ -37,7 +36,7 @@ class Plan:
 
     parameters: dict[str, Any]
     seed: int
-    scratch: Path
+    target: LoadTarget
     jobs: JobFiles
     drives: tuple[Drive, ...]
     copies: int
@@ -85,9 +84,8 @@ def write(plan: Plan, step: Step, number: int) -> dict[str, Any]:
     for own in found.values():
         values |= own
     what, name = f"fio in step {number} of the endurance experiment", f"endurance-{number}"
-    target = FileTarget(plan.jobs.machine, plan.scratch / FILE)
     timeout_s = 300 + step.asked_bytes / SLOWEST_BYTES_PER_S
-    completed = fio.ended_well(plan.jobs.run("endurance", name, target, values, timeout_s, list(found)), what)
+    completed = fio.ended_well(plan.jobs.run("endurance", name, plan.target, values, timeout_s, list(found)), what)
     (plan.jobs.raw / f"{name}.json").write_text(completed.stdout, encoding="utf-8")
     return parse_step(completed.stdout, what)
 

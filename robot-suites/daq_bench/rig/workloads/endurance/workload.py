@@ -19,7 +19,7 @@ from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.machine import Machine
-from daq_bench.rig.workloads.endurance.step import Plan, Step, fill_step, mix_step, write
+from daq_bench.rig.workloads.endurance.step import FILE, Plan, Step, fill_step, mix_step, write
 from daq_bench.rig.workloads.shared.base import Report, Workload
 from daq_bench.rig.workloads.shared.fio_job import JobFiles
 from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground
@@ -121,7 +121,7 @@ def _plan_of(context: RunContext, worn: Worn) -> Plan:
     return Plan(
         parameters=context.scenario.workloads[NAME],
         seed=context.scenario.seed,
-        scratch=context.scratch,
+        target=context.load_target(FILE),
         jobs=JobFiles.of(context),
         drives=worn.drives,
         copies=worn.copies,
@@ -152,6 +152,7 @@ WORKLOAD = Workload(
     run,
     action="wear_drives_within_write_budget",
     check=check,
+    raw=True,
     checks=(the_budget_should_be_used_up_to_less_than_a_step, every_reserved_byte_should_be_accounted_for),
 )
 

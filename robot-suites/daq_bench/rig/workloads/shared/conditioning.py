@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from daq_bench.bench_model.base.units import decimal_label
+from daq_bench.bench_model.evidence.unpurged import in_words
 from daq_bench.bench_model.workloads.preconditioning import FRESH, PRECONDITIONED, bytes_due
 from daq_bench.rig.candidate.load_target import FileTarget, LoadTarget, RawDevice
 from daq_bench.rig.candidate.machine import Machine
@@ -21,6 +22,7 @@ from daq_bench.rig.workloads.shared.fio import direction, ended_well, jobs_of
 from daq_bench.rig.workloads.shared.fio_job import JobFiles, Value
 from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Step
 from daq_bench.rig.workloads.shared.site import DISCARDED_SECTORS, WRITTEN_SECTORS, counted_bytes
+from daq_bench.rig.workloads.shared.target_failure import UnpurgedError
 
 PASSES = 2  # of the standard
 SPAN_SHARE_MIN = 0.9  # [P] what a file can take of a drive: the file system keeps something for itself
@@ -57,10 +59,12 @@ class Conditioner:
 
     def bring_to(self, condition: str, label: str, filled: Callable[[], None] = lambda: None) -> dict[str, Any]:
         """One document of evidence. `label` names fio's output; `filled` is called when all is written and nothing removed. Raises
-        BenchError when the condition cannot be reached."""
+        BenchError when the condition cannot be reached, UnpurgedError for a raw drive that its purge left with data, unless `judged`."""
         started = self._observed("the time", lambda: datetime.now(UTC).isoformat(timespec="seconds"))
         started = str(started).replace("+00:00", "Z")
         purge = self._purge()
+        if isinstance(self.target, RawDevice) and purge["zero_share"] < 1 and not self.judged:
+            raise UnpurgedError(label, self.target.serial, self.purge, purge["zero_share"])
         written = self._precondition(label, filled) if condition == PRECONDITIONED else None
         return {
             "condition": condition,
@@ -167,12 +171,7 @@ class Conditioner:
 
     def _of_purge(self, condition: str, purge: dict[str, Any]) -> list[str]:
         if isinstance(self.target, RawDevice):
-            if purge["zero_share"] >= 1:
-                return []
-            return [
-                f"After the purge ({self.purge}) {purge['zero_share']:.0%} of the sampled places read as zeros: "
-                "whether the drive gave all of its blocks back is not known"
-            ]
+            return [in_words(self.purge, purge["zero_share"])] if purge["zero_share"] < 1 else []
         if self.dedicated and purge["done"]:
             return []
         trimmed = "its file system was trimmed" if purge["done"] else f"no trim ({purge['text']})"

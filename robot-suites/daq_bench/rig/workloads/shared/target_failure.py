@@ -1,4 +1,4 @@
-"""The one way in which a workload says that its target failed: evidence about the candidate, not a broken bench."""
+"""The ways in which a workload says what its target did or did not do: evidence about the candidate, not a broken bench."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from msgspec import convert
 
 from daq_bench.bench_model.base.errors import BenchError, InterruptedRunError
 from daq_bench.bench_model.documents.struct import Document, as_document
-from daq_bench.bench_model.evidence.target_failures import TargetFailure
+from daq_bench.bench_model.evidence.target_failures import TARGET_FAILURE, TargetFailure
+from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE, PurgeFailure, in_words
 
 
 class TargetFailedError(BenchError):
     """The target answered a tool's request with an errno by which a failed drive is known (bench_model.evidence.target_failures)."""
+
+    file = TARGET_FAILURE
 
     def __init__(self, tool: str, during: str, errno: str, raw_drive: bool, said: str) -> None:
         super().__init__(f"{during}: the target failed ({errno}): {said}")
@@ -20,12 +23,25 @@ class TargetFailedError(BenchError):
         return as_document(convert({"schema_version": 1, "workload": workload, **self.told}, TargetFailure))
 
 
-def failure_behind(error: BenchError) -> TargetFailedError | None:
+class UnpurgedError(BenchError):
+    """A purge left data on the raw drive that a workload needs empty (bench_model.evidence.unpurged)."""
+
+    file = PURGE_FAILURE
+
+    def __init__(self, label: str, serial: str, method: str, zero_share: float) -> None:
+        super().__init__(f"{label}: {in_words(method, zero_share)}")
+        self.told = {"label": label, "serial": serial, "method": method, "zero_share": zero_share}
+
+    def document(self, workload: str) -> Document:
+        return as_document(convert({"schema_version": 1, "workload": workload, **self.told}, PurgeFailure))
+
+
+def failure_behind(error: BenchError) -> TargetFailedError | UnpurgedError | None:
     """The target's failure that `error` is, or that came before it: a clean-up that the failed target refused hides it. An interruption
     stays one."""
     behind: BaseException | None = error
     while behind is not None and not isinstance(behind, InterruptedRunError):
-        if isinstance(behind, TargetFailedError):
+        if isinstance(behind, TargetFailedError | UnpurgedError):
             return behind
         behind = behind.__context__
     return None

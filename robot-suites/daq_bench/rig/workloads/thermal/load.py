@@ -1,4 +1,4 @@
-"""The load of the thermal soak: fio, overwriting one file for as long as the caller lets it."""
+"""The load of the thermal soak: fio, overwriting one file, or the begin of a raw drive, for as long as the caller lets it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.load import Demand
 from daq_bench.rig.base.shell import Completed
-from daq_bench.rig.candidate.load_target import FileTarget
+from daq_bench.rig.candidate.load_target import LoadTarget
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared import fio
 from daq_bench.rig.workloads.shared.fio_job import JobFiles, Value
@@ -27,14 +27,11 @@ class Plan:
 
     parameters: dict[str, Any]
     demand: Demand
-    scratch: Path
+    target: LoadTarget
     work: Path
     raw: Path
     points: Sequence[Path]
     run: dict[str, Any]
-
-    def target(self, machine: Machine) -> FileTarget:
-        return FileTarget(machine, self.scratch / FILE)
 
     @property
     def drives(self) -> list[str]:
@@ -71,12 +68,12 @@ class Load:
         }
         # The trigger leaves a state in aux-path, which nobody wants.
         ending = [f"--trigger-file={self._trigger}", f"--aux-path={self._plan.work}"]
-        jobs, target = JobFiles(self._machine, self._plan.work, self._plan.raw), self._plan.target(self._machine)
-        return jobs.command("thermal-soak", self._stem, target, values, options=ending)
+        jobs = JobFiles(self._machine, self._plan.work, self._plan.raw)
+        return jobs.command("thermal-soak", self._stem, self._plan.target, values, options=ending)
 
     def _run(self, argv: list[str]) -> None:
         try:
-            self._done = self._machine.run(argv, timeout_s=self._max_s + 300)
+            self._done = self._plan.target.run(argv, timeout_s=self._max_s + 300)
         except BaseException as error:  # handed to whoever waits in `stop`
             self._done = error
 

@@ -1,8 +1,8 @@
 """The thermal soak: sequential O_DIRECT writes until the drives throttle, their temperature settles, or time is up.
 
-The load is fio overwriting one file, and not daqwriter: it goes on for as long as it must without laying its file out anew, ends
-cleanly when its trigger file appears, and keeps no memory of what it wrote. The end of a soak is decided from the telemetry while it
-runs, by the functions that the analysis uses afterwards (bench_model.workloads.thermal)."""
+The load is fio overwriting one file, or the begin of a raw drive, and not daqwriter: it goes on for as long as it must without laying its
+file out anew, ends cleanly when its trigger file appears, and keeps no memory of what it wrote. The end of a soak is decided from the
+telemetry while it runs, by the functions that the analysis uses afterwards (bench_model.workloads.thermal)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from daq_bench.rig.workloads.shared.base import Report, Workload
 from daq_bench.rig.workloads.shared.fio_job import JobFiles
 from daq_bench.rig.workloads.shared.plan import Ground, Step
 from daq_bench.rig.workloads.thermal.hazard_schedule import HazardSchedule
-from daq_bench.rig.workloads.thermal.load import Load, Plan
+from daq_bench.rig.workloads.thermal.load import FILE, Load, Plan
 from daq_bench.rig.workloads.thermal.watch import DANGER_K, Rule, Watch, decide
 
 NAME = "thermal"
@@ -90,7 +90,7 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
     plan = Plan(
         parameters=parameters,
         demand=demand_of(context.scenario),
-        scratch=context.scratch,
+        target=context.load_target(FILE),
         work=context.places.raw,
         raw=context.raw,
         points=[context.bundle.path / spool / POINTS_FILE for spool in SPOOLS],
@@ -132,6 +132,7 @@ WORKLOAD = Workload(
     action="write_until_drives_throttle_or_settle",
     check=_check,
     limits=_limits,
+    raw=True,
     checks=(soak_should_have_lasted, fan_sweep_should_be_accounted_for),
 )
 
@@ -155,7 +156,7 @@ class Soak:
         try:
             self._report("laying out the soak's file", 0, 4, parameters["file_size"] / 2e9)
             jobs = JobFiles(self._machine, self._plan.work, self._plan.raw)
-            fio.lay_out(jobs, "thermal", self._plan.target(self._machine), self._plan.parameters["file_size"])
+            fio.lay_out(jobs, "thermal", self._plan.target, self._plan.parameters["file_size"])
             self._report("soak", 1, 4, limits["max_s"])
             loads = [self._load(SOAK, rule, self._hazards.play)]
             self._hazards.release()
@@ -167,7 +168,7 @@ class Soak:
                 loads.append({**self._load(PROBE, short), "stopped_by": "time limit"})
             sweep = self._sweep()
         finally:
-            self._plan.target(self._machine).remove()
+            self._plan.target.remove()
         cap = parameters.get("rate_size")
         return {
             "schema_version": 1,
