@@ -145,7 +145,7 @@ def test_outside_of_a_checkout_a_wheel_judges_and_reports_on_a_stored_run(
     installed: Path, stored: Path, tmp_path: Path
 ) -> None:
     done = run(installed, "judge", str(stored), "--json", where=tmp_path)
-    assert done.returncode == 0, done.stderr  # a declared rehearsal that missed nothing mandatory
+    assert done.returncode == 0, done.stderr  # a declared rehearsal: it missed no mandatory requirement
     assert json.loads(done.stdout)["outcome"] == "INADMISSIBLE"
     done = run(installed, "report", str(stored), "--json", where=tmp_path)
     assert done.returncode == 0, done.stderr
