@@ -52,7 +52,7 @@ def main(asked: dict[str, Any]) -> dict[str, Any]:
                 return {"error": said}
             threading.Thread(target=answer, args=(server,), daemon=True).start()
         doors = [(address, port) for address in asked["others"] for port in asked["ports"]]
-        with ThreadPoolExecutor(THREADS) as pool:  # a firewall that drops answers none of them
+        with ThreadPoolExecutor(THREADS) as pool:  # a firewall that drops answers not one of them
             whys = list(pool.map(lambda door: reach(door[0], door[1], begin + asked["try_s"]), doors))
         time.sleep(max(0.0, begin + asked["listen_s"] - time.monotonic()))  # the others may have begun later
     return {"result": [{"address": at, "port": port, "why": why} for (at, port), why in zip(doors, whys) if why]}
