@@ -86,6 +86,8 @@ def _visit(own: Document, where: str, write: Document, paced: Document) -> Itera
     elapsed = write["end_s"] - write["begin_s"]
     stated = write["throughput_bytes_per_s"] * elapsed
     lasted = paced["end_s"] - paced["begin_s"]
+    stored = paced["offered_superchunks"] - paced["lost_superchunks"]
+    given = {name: analysis.is_given(name, stored) for name in analysis.BELOW}
     said = {
         "the write is not of the size that was asked for": not write["admissible"]
         or write["bytes_written"] == own["write_size"],
@@ -95,6 +97,8 @@ def _visit(own: Document, where: str, write: Document, paced: Document) -> Itera
         or math.isclose(paced["offered_bytes_per_s"], _pace(own), rel_tol=NEAR_PACE),
         "the paced record ended early": not paced["admissible"] or lasted >= own["paced"]["seconds"] * (1 - NEAR_RATE),
         "superchunks were lost and the record counts": not (paced["lost_superchunks"] and paced["admissible"]),
+        "its latency lacks a percentile, or has one more than its superchunks give": not paced["admissible"]
+        or {name: paced["latency_us"][name] is not None for name in given} == given,
         "it offered nothing": not paced["admissible"] or paced["offered_superchunks"] > 0,
         "it failed and counts": not any(part["failed"] and part["admissible"] for part in (write, paced)),
     }
