@@ -163,6 +163,11 @@ def round_of(run: Results) -> Document:
             lambda run: run[LAN]["transfers"][0]["window"]["begin"]["cpu"].pop("cpu0"),
             "cpu0 was not read at both ends of its window",
         ),
+        (
+            "lan-100g",
+            lambda run: run[LAN]["transfers"][-1].update(window=None),
+            "nobody read the counters and the CPUs",
+        ),
         ("raid-vs-3dxp", lambda run: first_visit(run)["write"].update(latency_us={}), "is not what the bench writes"),
         ("raid-vs-3dxp", lambda run: first_visit(run)["paced"].update(latency_us={}), "is not what the bench writes"),
         (
@@ -227,6 +232,11 @@ def round_of(run: Results) -> Document:
             "endurance",
             lambda run: run[WEAR]["steps"][1]["health"][0].update(media_errors=None),
             "media_errors of drive IMG1 is 0 at the start and None after step 1",
+        ),
+        (
+            "hot-store",
+            lambda run: next(one for one in run[RUNS]["losses"] if one["heirs"])["heirs"].pop(),
+            "the run of kill consumer-killed of lmdb has the heirs",
         ),
         ("thermal", lambda run: run[SOAK]["fan_sweep"].update(reason="failed"), "the fan sweep contradicts itself"),
         ("thermal", lambda run: run[SOAK].update(cool_down=None), "the rest after the soak is missing"),

@@ -118,6 +118,14 @@ NOTHING_RESTS_ON: tuple[str, ...] = (
     "results/steady_state.json:intervals*",  # of the window's means, for the report: the range of its rounds decides
     "results/steady_state.json:*latency_us.p*",  # the judged ones stand in the summary
     "results/lan.json:ports[].pcie*",
+    # What a port says of itself, printed: an emulated one has no speed, driver or firmware. The transfers and what was read back decide.
+    "results/lan.json:ports[].speed",
+    "results/lan.json:ports[].mtu_bytes",
+    "results/lan.json:ports[].txqueuelen",
+    "results/lan.json:ports[].driver",
+    "results/lan.json:ports[].firmware",
+    "results/lan.json:ports[].numa_node",
+    "results/lan.json:transfers[].attempts",  # a remark of the report; the last attempt is what was measured
     "results/block_scan.json:*points[].throughput_bytes_per_s_samples[]",  # drawn; the plateau follows from the points' own rates
     "results/endurance.json:*.nand_bytes",  # of the write amplification, which is bounded as advice only
     "results/endurance.json:drives[].model",  # printed; the id tells a drive

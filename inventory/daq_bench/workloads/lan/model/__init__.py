@@ -92,6 +92,8 @@ def _windows(one: Transfer) -> Iterator[Problem]:
     if one.peers is UNSET:
         yield f"{one.id}: the windows of its peers are missing", INVALIDATES
     for window in (one.window, *(one.peers or {}).values()):
+        if window is None:
+            yield f"{one.id}: nobody read the counters and the CPUs of a host. Measure again", INVALIDATES
         read = (
             [{node: port.keys() for node, port in end.ports.items()} for end in (window.begin, window.end)]
             if window
