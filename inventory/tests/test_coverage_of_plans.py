@@ -60,6 +60,7 @@ STREAMS = "results/streams_checksum.json"
 ANALYSIS, RATES = "results/concurrent_analysis.json", "results/concurrent_analysis_rates.json"
 SETS, COMPARISON = "results/raid_vs_3dxp.json", "results/raid_comparison.json"
 STEADY, PASSES, SOAK, WEAR = (f"results/{name}.json" for name in ("steady_state", "saturation", "thermal", "endurance"))
+BESIDE, THREADS = "results/interference.json", "results/thread_scan.json"
 
 
 def last_tuned(run: Results) -> Document:
@@ -232,6 +233,21 @@ def round_of(run: Results) -> Document:
             "endurance",
             lambda run: run[WEAR]["steps"][1]["health"][0].update(media_errors=None),
             "media_errors of drive IMG1 is 0 at the start and None after step 1",
+        ),
+        (
+            "interference",
+            lambda run: run[BESIDE]["cells"][0]["pairs"][0]["solo"].update(value=None),
+            "the solo run has the value None and the reason None",
+        ),
+        (
+            "interference",
+            lambda run: run[BESIDE]["cells"][0]["pairs"][0]["disturbed"].update(value=1e-9),
+            "its slowdown does not follow",
+        ),
+        (
+            "thread-scan",
+            lambda run: run[THREADS]["scans"][0]["points"][0].update(device_bytes_written=None),
+            "no counter of the device confirms its bytes",
         ),
         (
             "hot-store",

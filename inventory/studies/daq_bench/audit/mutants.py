@@ -129,6 +129,8 @@ NOTHING_RESTS_ON: tuple[str, ...] = (
     "results/block_scan.json:*points[].throughput_bytes_per_s_samples[]",  # drawn; the plateau follows from the points' own rates
     "results/endurance.json:*.nand_bytes",  # of the write amplification, which is bounded as advice only
     "results/endurance.json:drives[].model",  # printed; the id tells a drive
+    "results/streams_checksum.json:cpus.packages",  # a machine may not tell; the threads follow from the CPUs
+    "results/streams_checksum.json:identity.combine_ns",  # printed; null where it was not measured
     "results/concurrent_analysis.json:versions*",  # of the libraries, printed
     "results/concurrent_analysis.json:farm.rounds[].runs[].result.fit",  # of one node alone; that of all nodes follows in the rates
     "results/raid_vs_3dxp.json:*.write.throughput_bytes_per_s_samples[]",  # drawn of the sets that do not decide; the judged one's follow
