@@ -158,7 +158,7 @@ def round_of(run: Results) -> Document:
         ("raid-vs-3dxp", lambda run: run[SETS]["rounds"][0]["visits"].pop(0), "the reference was not visited once"),
         ("raid-vs-3dxp", lambda run: run[COMPARISON]["judged"].update(lost_superchunks=[0] * 5), "what is judged"),
         ("raid-vs-3dxp", lambda run: run[SETS]["write"].update(write_size=1), "the write: write_size does not follow"),
-        # Of each kind that `make audit` found: a CPU that was read once, a latency without percentiles, a missing counter or capacity.
+        # The kinds that `make audit` found: a CPU that was read once, a latency without percentiles, a missing counter or capacity.
         (
             "lan-100g",
             lambda run: run[LAN]["transfers"][0]["window"]["begin"]["cpu"].pop("cpu0"),
