@@ -32,7 +32,7 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
     asked, sweep = parameters.get("fan_sweep"), document["fan_sweep"]
     if asked and sweep["status"] not in ("done", "stopped"):
         yield f"the fan sweep is {sweep['status']!r}: {sweep['reason']}"
-    if (sweep["status"] in ("unsupported", "stopped")) is not bool(sweep["reason"]):
+    if (sweep["status"] in ("unsupported", "stopped")) is not (sweep["reason"] is not None):
         yield (
             f"the fan sweep contradicts itself: it is {sweep['status']!r}, and its reason {sweep['reason']!r}",
             INVALIDATES,
