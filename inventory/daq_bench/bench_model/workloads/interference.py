@@ -189,7 +189,7 @@ def _slowdown(what: str, pair: Document, larger_is_better: bool) -> Iterator[Pro
     for kind, value in zip(("solo", "disturbed"), values, strict=True):
         if (value is None) is (pair[kind]["reason"] is None):
             yield f"{what}: the {kind} run has the value {value} and the reason {pair[kind]['reason']!r}", INVALIDATES
-    made = None if None in values else ratio(*values, larger_is_better)
+    made = None if None in values else ratio(values[0], values[1], larger_is_better)
     yield from follows(f"{what}: its slowdown", pair["slowdown"], made)
 
 
