@@ -100,6 +100,7 @@ NOTHING_RESTS_ON: tuple[str, ...] = (
     "results/raid_comparison.json:judged.added_*",
     "results/raid_comparison.json:judged.throughput_gb_per_s_per_u*",
     "results/raid_comparison.json:judged.endurance_bytes",
+    "results/raid_vs_3dxp.json:*latency_us.p99_99",  # shown; p99_9 decides
     "results/steady_state.json:tests[].notes*",  # remarks for the report
     "results/raid_vs_3dxp.json:targets.*.device*",
     "results/raid_vs_3dxp.json:targets.*.layout*",
