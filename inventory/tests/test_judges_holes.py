@@ -87,3 +87,10 @@ def test_repetitions_that_are_each_good_or_bad_decide_nothing() -> None:
     assert has_two_modes([9.9, 10.0, 10.1, 10.0, 7.0]) and not has_two_modes(list(GOOD))
     assert verdict_of((*fast[:5], 11.0), GOOD) == "undecided"
     assert not has_two_modes([1.0, 2.0, 3.0, 4.0]) and not has_two_modes([1.0] * 6)
+
+
+def test_drives_without_the_device_that_they_make_up_are_no_target() -> None:
+    run = evidence(3)
+    del run.run["target"]["device"]
+    (found,) = [one for one in findings(Sound.of(run), CONDITIONS) if "make up" in one.text]
+    assert found.invalidates and found.evidence == ("run.json",)

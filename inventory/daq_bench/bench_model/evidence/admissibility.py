@@ -123,6 +123,9 @@ def _scaled_down(run: Run, conditions: Conditions) -> Iterator[Finding]:
         yield Finding(one.text, one.invalidates, ("run.json",))
     if run.target.kind == RAW_DEVICE and run.target.device is None:
         yield Finding("The raw drive that was loaded is not described", True, ("run.json",))
+    elif run.target.drives and run.target.device is None:  # the bench knows the drives of a device alone
+        text = "The target's drives are named, and the drive or set that they make up is not described"
+        yield Finding(text, True, ("run.json",))
     if run.target.device is not None and run.target.device.size_bytes is None:
         yield Finding("The capacity of the drive or set beneath the target is not known", True, ("run.json",))
 

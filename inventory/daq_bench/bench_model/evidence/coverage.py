@@ -86,8 +86,9 @@ def _problems(plan: Plan, document: Document, covered: Coverage) -> Iterator[Pro
 def _counted(name: str, file: str, count: Callable[[], Iterable[Problem]]) -> Iterator[Gap]:
     try:
         problems = list(count())
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, StopIteration) as error:
-        # The document or the plan has another form than the workload gives it: nothing can be counted.
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RuntimeError) as error:
+        # The document or the plan has another form than the workload gives it: nothing can be counted. RuntimeError: a StopIteration in a
+        # generator.
         text = f"{name}: its plan cannot be held against its result ({type(error).__name__}: {error})"
         yield Gap(text, INVALIDATES, file)
         return

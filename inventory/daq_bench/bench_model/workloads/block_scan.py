@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
@@ -14,7 +14,17 @@ from daq_bench.bench_model.documents.struct import Amount, Closed, Ordinal, Posi
 from daq_bench.bench_model.documents.struct import Count as Whole
 from daq_bench.bench_model.statistics.plateau import find_plateau, is_large
 from daq_bench.bench_model.workloads.model import RUNTIME_MIN, Count, Model, stated
-from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows, sampled
+from daq_bench.bench_model.workloads.plan import (
+    INVALIDATES,
+    Plan,
+    Problem,
+    column,
+    counting,
+    follows,
+    rows,
+    sampled,
+    with_counter,
+)
 
 
 class LargeRepetition(Closed, frozen=True):
@@ -101,7 +111,7 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
         named = [(binary_label(one["block_bytes"]), one) for one in points]
         yield from counting(f"{scan['tool']}: block size", named)
         yield from sampled(f"{scan['tool']}: block size", scan["sample_s"], named)
-        yield from _confirmed(plan, f"{scan['tool']}: block size", points)
+        yield from with_counter(f"{scan['tool']}: block size", plan, named)
         plateau = find_plateau(
             [(one["block_bytes"], one["throughput_bytes_per_s"]) for one in points if one["admissible"]]
         )
@@ -127,14 +137,7 @@ def _large_blocks(plan: Plan, scan: Document) -> Iterator[Problem]:
         yield from (f"{what} {name} lasted too short" for name in short)
     yield from counting(what, entries)
     yield from sampled(what, scan["sample_s"], entries)
-    yield from _confirmed(plan, what, found)
-
-
-def _confirmed(plan: Plan, what: str, points: Iterable[Document]) -> Iterator[Problem]:
-    """Where a device is beneath, its own counter stands beside each point that counts."""
-    for one in points:
-        if plan.capacity_bytes is not None and one["admissible"] and one["device_bytes_written"] is None:
-            yield f"{what} {binary_label(one['block_bytes'])}: no counter of the device confirms its bytes"
+    yield from with_counter(what, plan, entries)
 
 
 def _times(plan: Plan, metric: str) -> int:

@@ -164,6 +164,7 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
     parameters, cells = plan.parameters, document["cells"]
     planned = [(one, other) for one in parameters["victims"] for other in disturbers_of(one, parameters["disturbers"])]
     yield from rows("cell", planned, [(one["victim"], one["disturber"]) for one in cells], " beside ".join)
+    better = {one["name"]: one["larger_is_better"] for one in document["activities"]}
     for cell in cells:
         what, pairs = f"{cell['victim']} beside {cell['disturber']}: pair", cell["pairs"]
         yield from rows(what, range(1, plan.repetitions + 1), column(pairs, "round"))
@@ -173,12 +174,23 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
                 f"{kind}: {pair[kind]['reason']}" for kind in ("solo", "disturbed") if pair[kind]["reason"] is not None
             )
             yield from follows(f"{what} {pair['round']}: the reason", pair["reason"] or "", whole)
+            yield from _slowdown(f"{what} {pair['round']}", pair, better[cell["victim"]])
         found = slowdown_of([pair["slowdown"] for pair in pairs if pair["slowdown"] is not None])
         yield from follows(f"{what}: the slowdown", cell["slowdown"], as_document(found) if found else None)
         if (cell["reason"] is None) is not (cell["slowdown"] is not None):
             yield f"{what}: a slowdown and a reason why there is none contradict each other", INVALIDATES
     if BURST in parameters["victims"]:
         yield from _bursts(plan, document)
+
+
+def _slowdown(what: str, pair: Document, larger_is_better: bool) -> Iterator[Problem]:
+    """A run that counts has a value, and the slowdown is that of the two."""
+    values = [pair[kind]["value"] for kind in ("solo", "disturbed")]
+    for kind, value in zip(("solo", "disturbed"), values, strict=True):
+        if (value is None) is (pair[kind]["reason"] is None):
+            yield f"{what}: the {kind} run has the value {value} and the reason {pair[kind]['reason']!r}", INVALIDATES
+    made = None if None in values else ratio(values[0], values[1], larger_is_better)
+    yield from follows(f"{what}: its slowdown", pair["slowdown"], made)
 
 
 def _bursts(plan: Plan, document: Document) -> Iterator[Problem]:

@@ -192,6 +192,31 @@ def confirmed(what: str, entries: Iterable[tuple[str, Document]]) -> Iterator[Pr
                 yield f"{what} {name} counts, although the device counted {counted} B of {said} B", INVALIDATES
 
 
+def with_counter(what: str, plan: Plan, entries: Iterable[tuple[str, Document]]) -> Iterator[Problem]:
+    """Where a device is beneath, its own counter stands beside each row that counts."""
+    for name, row in entries:
+        if plan.capacity_bytes is not None and row["reason"] is None and row["device_bytes_written"] is None:
+            yield f"{what} {name}: no counter of the device confirms its bytes"
+
+
+def by_the_drives(entry: Document) -> int | None:
+    """B that an account's drives took between two readings of their own; None where these do not compare."""
+    before, after = entry["before"], entry["after"]
+    if not before or not after or before["epoch"] != after["epoch"]:
+        return None
+    first, last = before["written_bytes"], after["written_bytes"]
+    grown = [last[drive] - count for drive, count in first.items()] if first.keys() == last.keys() else []
+    return sum(grown) if grown and min(grown) >= 0 else None
+
+
+def accounted(ledger: Iterable[Document]) -> Iterator[Problem]:
+    """The drives' count of each entry of an account follows from its two readings."""
+    for one in ledger:
+        yield from follows(
+            f"entry {one['number']} of the account: the drives' count", one["counted_bytes"], by_the_drives(one)
+        )
+
+
 def follows(what: str, said: Any, made: Any) -> Iterator[Problem]:
     """A figure that was made from rows is what those rows give again; the first place where a document is not is named."""
     for at, one, other in islice(differences(said, made), 1):

@@ -15,7 +15,9 @@ from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.documents.struct import moment
 from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, follows, rows
 
+PASSES = 2  # of the standard
 FRESH, PRECONDITIONED = "fresh", "preconditioned"
+TRIM = "fstrim"  # the purge of a file system, of which nobody can read what is empty
 WRITTEN_SHARE = 1.25  # [P] of the span: 1.92 TB sold of 2048 GiB of cells leave 15 % spare; a record or two use up the 37 % of 1.6 TB
 FULL_SHARE_MIN = 0.9  # [P] of the user capacity: what a file system keeps for itself and for root is never written
 RESERVE_SHARE = (
@@ -118,15 +120,33 @@ def coverage(plan: Plan, conditioning: list[Document], repetitions: list[Documen
             yield from _of_one(plan, one, repetitions[place], repetitions[place - 1] if place else None)
 
 
-def _of_one(plan: Plan, one: Document, record: Document, before: Document | None) -> Iterator[Problem]:
-    name, written, purge = one["label"], one["preconditioning"], one["purge"]
-    if one["condition"] != record["condition"] or (written is not None) != (one["condition"] == PRECONDITIONED):
+def on_target(one: Document, capacity_bytes: int | None) -> Iterator[Problem]:
+    """A conditioning brought about what it says, on a target of this capacity: the share follows from the span, and a raw drive's purge
+    says which share of it was empty afterwards."""
+    name, purge = one["label"], one["purge"]
+    if (one["preconditioning"] is not None) != (one["condition"] == PRECONDITIONED):
         yield f"{name}: the condition {one['condition']!r} is not what was brought about", INVALIDATES
-    if one["capacity_bytes"] != plan.capacity_bytes:
+    if one["capacity_bytes"] != capacity_bytes:
+        yield f"{name} is of a target of {one['capacity_bytes']} B, and the run's has {capacity_bytes} B", INVALIDATES
+        return
+    told = one["span_bytes"] / capacity_bytes if capacity_bytes else None
+    yield from follows(f"{name}: its share of the capacity", one["share_of_capacity"], told)
+    if capacity_bytes is not None and one["span_bytes"] > capacity_bytes:
+        yield f"{name}: {one['span_bytes']} B are more than the target holds", INVALIDATES
+    if (purge["zero_share"] is None) is not (purge["method"] == TRIM):
         yield (
-            f"{name} is of a target of {one['capacity_bytes']} B, and the run's has {plan.capacity_bytes} B",
+            f"{name}: which share of the target read as zeros after the purge by {purge['method']} is {purge['zero_share']}",
             INVALIDATES,
         )
+
+
+def _of_one(plan: Plan, one: Document, record: Document, before: Document | None) -> Iterator[Problem]:
+    name, written, purge = one["label"], one["preconditioning"], one["purge"]
+    if one["condition"] != record["condition"]:
+        yield f"{name}: the condition {one['condition']!r} is not what was brought about", INVALIDATES
+    wrong = list(on_target(one, plan.capacity_bytes))
+    yield from wrong
+    if wrong:
         return
     began = moment(one["started_utc"]).timestamp()
     took = purge["seconds"] + (written["seconds"] if written else 0.0)
@@ -134,13 +154,14 @@ def _of_one(plan: Plan, one: Document, record: Document, before: Document | None
         yield f"{name} ended after its record had begun", INVALIDATES
     if before is not None and not began >= _started(before) + before["minidaq"]["time"]["record_s"] - LATE_S_MAX:
         yield f"{name} began before the record before it had ended", INVALIDATES
-    told = one["span_bytes"] / plan.capacity_bytes if plan.capacity_bytes else None
-    yield from follows(f"{name}: its share of the capacity", one["share_of_capacity"], told)
-    if plan.capacity_bytes is not None and one["span_bytes"] > plan.capacity_bytes:
-        yield f"{name}: {one['span_bytes']} B are more than the target holds", INVALIDATES
     if written is None:
         return
-    yield from _written(name, one, written)
+    yield from written_in_full(one, WRITTEN_SHARE)
+    counted = written.get("device_bytes_written")
+    if counted is None:
+        yield f"{name}: no counter of the device confirms its bytes"
+    elif not counted >= COUNTED_MIN * written["bytes_written"]:
+        yield f"{name}: the device counted {counted} B of the {written['bytes_written']} B that fio says it wrote"
     gone = one.get("discarded_bytes")
     if gone is None:
         yield f"{name}: no counter of the device shows that nothing of it was discarded again (Linux before 4.18 has none)"
@@ -153,20 +174,17 @@ def _started(record: Document) -> float:
     return moment(record["minidaq"]["started_utc"]).timestamp()
 
 
-def _written(name: str, one: Document, written: Document) -> Iterator[Problem]:
+def written_in_full(one: Document, share: float) -> Iterator[Problem]:
+    """The span was written over `share` times, in the time that this takes."""
+    name, written = one["label"], one["preconditioning"]
     if not 1 <= written["block_bytes"] <= BLOCK_BYTES_MAX:  # else hardly anything would be due
         yield (
             f"{name}: its blocks have {written['block_bytes']} B: at least 1 and at most {BLOCK_BYTES_MAX}",
             INVALIDATES,
         )
         return
-    _, due = bytes_due(one["span_bytes"], written["block_bytes"], WRITTEN_SHARE)
+    _, due = bytes_due(one["span_bytes"], written["block_bytes"], share)
     if not written["bytes_written"] >= due:
         yield f"{name}: {written['bytes_written']} B were written where {due} B were due"
     if not written["seconds"] * written["bytes_per_s"] >= TIME_SHARE_MIN * written["bytes_written"]:
         yield f"{name} contradicts itself: so many bytes take longer at that rate", INVALIDATES
-    counted = written.get("device_bytes_written")
-    if counted is None:
-        yield f"{name}: no counter of the device confirms its bytes"
-    elif not counted >= COUNTED_MIN * written["bytes_written"]:
-        yield f"{name}: the device counted {counted} B of the {written['bytes_written']} B that fio says it wrote"

@@ -13,7 +13,17 @@ from daq_bench.bench_model.documents.results import WritePoint
 from daq_bench.bench_model.documents.struct import Amount, Closed, Ordinal, Positive, as_document
 from daq_bench.bench_model.statistics.plateau import PLATEAU_SHARE, find_plateau
 from daq_bench.bench_model.workloads.model import Count, Model, once, stated
-from daq_bench.bench_model.workloads.plan import Plan, Problem, column, counting, follows, rows, sampled, typed
+from daq_bench.bench_model.workloads.plan import (
+    Plan,
+    Problem,
+    column,
+    counting,
+    follows,
+    rows,
+    sampled,
+    typed,
+    with_counter,
+)
 from daq_bench.bench_model.workloads.scan import Tool
 
 RATIO_BLOCK_BYTES, FEW_THREADS, MANY_THREADS = 32 * KIB, 1, 10
@@ -186,6 +196,7 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
         named = [(_thread_point((one.threads, one.block_bytes)), as_document(one)) for one in scan.points]
         yield from counting(what, named)
         yield from sampled(what, document["sample_s"], named)
+        yield from with_counter(what, plan, named)
         made = structs.replace(scan_of(scan.tool, scan.tool_version, scan.condition, scan.points), reasons=scan.reasons)
         yield from follows(f"{scan.tool}: the summary", as_document(scan), as_document(made))
 

@@ -13,6 +13,10 @@ Layout = Literal["ttree", "rntuple"]
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
+BINS = 120  # of 0.5 GeV, from 60 to 120 GeV
+Histogram = Annotated[list[Count], Meta(min_length=BINS, max_length=BINS)]
+
+
 class Limits(Closed, frozen=True):
     """Describes a disk that is held back."""
 
@@ -63,7 +67,7 @@ class SetTruth(Closed, frozen=True):
     digest: Sha256
     opposite: Count
     signal: Count
-    mass: list[Count]
+    mass: Histogram
 
 
 class Set(Closed, frozen=True):
@@ -132,7 +136,7 @@ class Result(Closed, frozen=True):
     digest: Sha256
     selected: Count
     balanced: Count
-    mass: list[Count]
+    mass: Histogram
     fit: Fit | None
 
 

@@ -30,6 +30,18 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
     said = [f"{one['name']}: {one['reason']}" for one in storages if one["reason"] is not None]
     yield from (f"not measured: {text}" for text in said if text not in document["limits"])
     held = [one for one in storages if one["reason"] is None]
+    for one in storages:
+        yield from _held_back(own, one)
+    for one in held:
+        counted = {
+            device["name"]
+            for point in document["points"]
+            if point["storage"] == one["name"]
+            for device in point["devices"]
+        }
+        yield from follows(
+            f"{one['name']}: the devices whose counters were read", sorted(one["devices"]), sorted(counted)
+        )
     sets = [(one["name"], kind, layout) for one in held for kind in (SPARSE, FULL) for layout in _layouts(own, one)]
     yield from rows("set", sets, [_series(one) for one in document["sets"]], _shown)
     for one in document["sets"]:
@@ -56,6 +68,13 @@ def _storages(plan: Plan, found: list[Document]) -> list[Key]:
     names = plan.parameters.get("storages") or [found[0]["name"]]
     slow = [(SLOW_DISK, SLOW_DISK)] if plan.parameters.get("slow_disk") else []
     return [*((TARGET, name) for name in names), *slow]
+
+
+def _held_back(own: Document, storage: Document) -> Iterator[Problem]:
+    """A slow disk is held to what was asked for; nothing else is held back."""
+    slow = own.get("slow_disk") if storage["kind"] == SLOW_DISK else None
+    asked = {"read_iops": slow["read_iops"], "read_bytes_per_s": slow["read_bandwidth_size"]} if slow else None
+    yield from follows(f"{storage['name']}: what it is held to", storage["limits"], asked)
 
 
 def _layouts(own: Document, storage: Document) -> list[str]:

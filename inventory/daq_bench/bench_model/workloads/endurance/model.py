@@ -8,7 +8,7 @@ from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.workloads.endurance import projection
 from daq_bench.bench_model.workloads.endurance.document import Endurance, EnduranceProjection
 from daq_bench.bench_model.workloads.model import Beside, Count, Model, stated
-from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows
+from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, accounted, column, counting, follows, rows
 
 
 def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
@@ -41,12 +41,14 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
         yield from rows(f"after step {step['number']}, drive", drives, column(step["health"], "id"))
     if steps:
         yield from follows("the drives' state at the end", document["at_end"], steps[-1]["health"])
+    yield from _unread(document)
     before, after = ({one["id"]: one for one in document[key]} for key in ("at_start", "at_end"))
     for drive in before.keys() & after.keys():
         for key in ("written_bytes", "media_errors", "percentage_used", "power_cycles", "unsafe_shutdowns"):
             first, last = before[drive][key], after[drive][key]
             if (first is None) != (last is None) or (first is not None and last < first):
                 yield f"{key} of drive {drive} went from {first} to {last}", INVALIDATES
+    yield from accounted(document["ledger"])
     spent = sum(
         one["reserved_bytes"] if one["charged_bytes"] is None else one["charged_bytes"] for one in document["ledger"]
     )
@@ -59,6 +61,30 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
             yield from follows(f"entry {entry['number']} of the account: what was charged", charged, right)
     overrun = max(0, spent - document["write_budget_bytes"])
     yield from follows("the overrun", document["overrun_bytes"], overrun)
+
+
+TOLD = (
+    "media_errors",
+    "percentage_used",
+    "power_cycles",
+    "unsafe_shutdowns",
+    "available_spare",
+    "available_spare_threshold",
+)
+
+
+def _unread(document: Document) -> Iterator[Problem]:
+    """A drive told the same of its health each time: where its log could not be read once, nobody knows what it would have said."""
+    opening, start = document["opening"], {one["id"]: one for one in document["at_start"]}
+    readings = [(f"after step {step['number']}", step["health"]) for step in document["steps"]]
+    if opening["epoch"] == document["epoch"]:  # else nothing is counted from it
+        readings.insert(0, ("at the opening", opening["drives"]))
+    for when, health in readings:
+        for one in health:
+            first = start.get(one["id"], one)
+            for key in TOLD:
+                if (first[key] is None) is not (one[key] is None):
+                    yield f"{key} of drive {one['id']} is {first[key]} at the start and {one[key]} {when}"
 
 
 MODEL = Model(

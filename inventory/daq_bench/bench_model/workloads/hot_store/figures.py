@@ -25,6 +25,7 @@ SEMANTICS = (
     "lease-returns", "late-fenced", "locked-attribute", "getany-level", "reopening", "schema",
 )  # fmt: skip
 RESTART, CONSUMER, NODE = "restart-after-kill", "consumer-killed", "node-lost"
+HEIRS = 2  # consumers that a killed one's events come back to
 KILLS = {"lmdb": (CONSUMER, RESTART), "redis": (CONSUMER, RESTART), "redis-cluster": (CONSUMER, NODE)}
 SIDES = {"put": "set", "consume": "get"}  # of the embedded store, and what of Redis it is held against
 BACKLOG_PARTS = 4  # put threads wait while one of so many parts of the capacity is put and not yet removed

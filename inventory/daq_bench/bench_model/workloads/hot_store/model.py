@@ -138,7 +138,7 @@ def _runs(plan: Plan, document: Document, runs: Document) -> Iterator[Problem]:
     kills = [(name, engine) for engine, names in store.KILLS.items() for name in names]
     yield from rows("the run of kill", kills, [(one["id"], one["engine"]) for one in losses], " of ".join)
     for one in losses:
-        if bool(one["heirs"]) is not (one["id"] == store.CONSUMER):
+        if len(set(one["heirs"])) != (store.HEIRS if one["id"] == store.CONSUMER else 0):
             yield f"the run of kill {one['id']} of {one['engine']} has the heirs {one['heirs']}", INVALIDATES
     yield from follows(
         "what must be acknowledged before a kill",

@@ -31,6 +31,8 @@ from daq_bench.bench_model.workloads.raid_vs_3dxp.facts import (
 RESULTS = "raid_vs_3dxp.json"
 METRICS = "raid_vs_3dxp"
 UNKNOWN = "unknown: no event of the run explains it"
+BEYOND_MIN = 10  # [P] values that must lie beyond a percentile
+BELOW = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}  # share of the values below
 # name, unit, and where a visit has it
 QUANTITIES = (
     ("throughput", "B/s", ("write", "throughput_bytes_per_s")),
@@ -48,6 +50,11 @@ def of_bundle(bundle: Path, run: Document) -> Document | None:
     candidate = load_candidate(bundle / "profiles" / "lab.yml", run["candidate"]["name"])
     published = load_published(bundle / "profiles" / FOLDER)
     return document(found, candidate, published, power_readings(bundle), hazard_events(bundle))
+
+
+def is_given(percentile: str, count: int) -> bool:
+    """Says whether so many values have this percentile."""
+    return count * (1 - BELOW[percentile]) >= BEYOND_MIN
 
 
 def hazard_events(bundle: Path) -> list[dict[str, Any]]:

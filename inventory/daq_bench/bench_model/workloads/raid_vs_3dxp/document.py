@@ -49,6 +49,25 @@ class Window(Closed, frozen=True):
     end_s: float
 
 
+class WriteLatency(Closed, frozen=True):
+    """us, submission to completion."""
+
+    p50: Amount
+    p99: Amount
+    max: Amount
+
+
+class PacedLatency(Closed, frozen=True):
+    """us, from a superchunk's intended arrival to the completion of its write. Null: too few values lie beyond the percentile."""
+
+    p50: Amount | None
+    p90: Amount | None
+    p99: Amount | None
+    p99_9: Amount | None
+    p99_99: Amount | None
+    max: Amount
+
+
 class Write(Closed, frozen=True):
     """`throughput_bytes_per_s`: B/s, the final flush included; `throughput_bytes_per_s_samples`: B/s of each whole interval, in time
     order; `process_cpu_s`: user and system CPU s of daqwriter; `machine_kernel_cpu_s`: system, interrupt and deferred interrupt CPU s
@@ -61,7 +80,7 @@ class Write(Closed, frozen=True):
     bytes_written: Count
     throughput_bytes_per_s: Amount
     throughput_bytes_per_s_samples: list[Amount]
-    latency_us: dict[str, Amount | None]
+    latency_us: WriteLatency
     process_cpu_s: Amount
     machine_kernel_cpu_s: float
     machine_cpu_s: float
@@ -81,7 +100,7 @@ class Paced(Closed, frozen=True):
     offered_superchunks: Count
     lost_superchunks: Count
     busy_episodes: Count
-    latency_us: dict[str, Amount | None]
+    latency_us: PacedLatency
     failed: bool
     admissible: bool
     reason: str | None

@@ -86,6 +86,10 @@ def _visit(own: Document, where: str, write: Document, paced: Document) -> Itera
     elapsed = write["end_s"] - write["begin_s"]
     stated = write["throughput_bytes_per_s"] * elapsed
     lasted = paced["end_s"] - paced["begin_s"]
+    stored = paced["offered_superchunks"] - paced["lost_superchunks"]
+    given = [
+        name for name in analysis.BELOW if name != "p99_99" and analysis.is_given(name, stored)
+    ]  # that one is only drawn
     said = {
         "the write is not of the size that was asked for": not write["admissible"]
         or write["bytes_written"] == own["write_size"],
@@ -95,6 +99,8 @@ def _visit(own: Document, where: str, write: Document, paced: Document) -> Itera
         or math.isclose(paced["offered_bytes_per_s"], _pace(own), rel_tol=NEAR_PACE),
         "the paced record ended early": not paced["admissible"] or lasted >= own["paced"]["seconds"] * (1 - NEAR_RATE),
         "superchunks were lost and the record counts": not (paced["lost_superchunks"] and paced["admissible"]),
+        "its latency lacks a percentile that its superchunks give": not paced["admissible"]
+        or None not in [paced["latency_us"][name] for name in given],
         "it offered nothing": not paced["admissible"] or paced["offered_superchunks"] > 0,
         "it failed and counts": not any(part["failed"] and part["admissible"] for part in (write, paced)),
     }

@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.workloads import preconditioning
 from daq_bench.bench_model.workloads.model import Asked, Beside, Count, Model, stated
-from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows, tool
+from daq_bench.bench_model.workloads.plan import (
+    INVALIDATES,
+    Plan,
+    Problem,
+    accounted,
+    by_the_drives,
+    column,
+    counting,
+    follows,
+    rows,
+    tool,
+)
 from daq_bench.bench_model.workloads.saturation import analysis, passes
 from daq_bench.bench_model.workloads.saturation.document import Saturation, SaturationAnalysis
 
@@ -21,6 +33,7 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
         yield from ((f"{what}: {text}", INVALIDATES) for text in passes.contradictions(one))
         if not any(passes.contradictions(one)):
             yield from (f"{what}: {text}" for text in passes.holes(one))
+        yield from preconditioning.on_target(one["conditioning"], one["capacity_bytes"])
         yield from follows(f"{what}: what was asked for", one["asked_bytes"], _asked_of_pass(plan.parameters, one))
         if one["written_bytes"] < one["asked_bytes"]:
             yield f"{what} wrote {one['written_bytes']} B of {one['asked_bytes']} B"
@@ -34,23 +47,16 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
         yield "the samples of one pass stand for another one, too", INVALIDATES
     ledger = document["ledger"]
     yield from rows("the account's entry", range(1, len(ledger) + 1), column(ledger, "number"))
+    yield from accounted(ledger)
     spent = sum(one["reserved_bytes"] if one["charged_bytes"] is None else one["charged_bytes"] for one in ledger)
     yield from follows("what was spent", document["spent_bytes"], spent)
     for entry, one in zip(ledger[-len(found) :], found, strict=True):
         what = f"the account of pass {one['number']}"
-        yield from follows(f"{what}: the drives' count", one["device_bytes_written"], _counted(entry))
+        if entry["kind"] != "pass":
+            yield f"{what} is one of a {entry['kind']}", INVALIDATES
+        yield from follows(f"{what}: the drives' count", one["device_bytes_written"], by_the_drives(entry))
         serials = sorted(entry["before"]["written_bytes"])
         yield from follows(f"{what}: its drives", sorted(document["experiment"]["serials"]), serials)
-
-
-def _counted(entry: Document) -> int | None:
-    """Bytes that the drives took between two readings of their own; None where these do not compare."""
-    before, after = entry["before"], entry["after"]
-    if entry["kind"] != "pass" or not after or before["epoch"] != after["epoch"]:
-        return None
-    if before["written_bytes"].keys() != after["written_bytes"].keys():
-        return None
-    return int(sum(after["written_bytes"][drive] - count for drive, count in before["written_bytes"].items()))
 
 
 def _asked_of_pass(parameters: Document, one: Document) -> int:

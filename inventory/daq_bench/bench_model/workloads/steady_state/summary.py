@@ -71,6 +71,18 @@ WANTED = (
 )
 
 
+def figures_of(sides: list[dict[str, Any]]) -> dict[str, float | None]:
+    """A point's figures, of its reads and writes together. `latency_us`: each weighs by how often it happened; None without operations."""
+    operations = sum(side["iops"] for side in sides)
+    weighed = sum(side["latency_us"]["mean"] * side["iops"] for side in sides)
+    return {
+        "runtime_s": max((side["runtime_s"] for side in sides), default=0.0),
+        "iops": operations,
+        "bytes_per_s": sum(side["bytes_per_s"] for side in sides),
+        "latency_us": weighed / operations if operations else None,
+    }
+
+
 def summary_of(tests: list[dict[str, Any]], rounds_max: int) -> Summary:
     """Returns the summary of `tests`. `rounds_max`: how many rounds the scenario allowed."""
     by_name = {test["name"]: test for test in tests}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from daq_bench.bench_model.behaviour.service_curve import worst_record
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.workloads.model import RUNTIME_MIN, Asked, Beside, Count, Model, once, stated
-from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, rows
+from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, follows, rows
 from daq_bench.bench_model.workloads.thermal.document import Thermal, ThermalSoak
 from daq_bench.bench_model.workloads.thermal.soak import SOAK, of_bundle
 
@@ -19,9 +19,24 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
     length_s = soak["end_utc_s"] - soak["start_utc_s"]
     if length_s < RUNTIME_MIN * parameters["soak"]["min_s"] and soak["stopped_by"] != "throttling":
         yield f"the soak lasted {length_s:.0f} s of at least {parameters['soak']['min_s']:g} s"
+    sizes = {
+        "block_bytes": "block_size",
+        "file_bytes": "file_size",
+        "io_depth": "io_depth",
+        "rate_limit_bytes_per_s": "rate_size",
+    }
+    load = {key: parameters.get(name) for key, name in sizes.items()}
+    yield from follows("the load", {key: document["load"][key] for key in load}, load)
+    if document["cool_down"] is None:
+        yield "the rest after the soak is missing"
     asked, sweep = parameters.get("fan_sweep"), document["fan_sweep"]
     if asked and sweep["status"] not in ("done", "stopped"):
         yield f"the fan sweep is {sweep['status']!r}: {sweep['reason']}"
+    if (sweep["status"] in ("unsupported", "stopped")) is not (sweep["reason"] is not None):
+        yield (
+            f"the fan sweep contradicts itself: it is {sweep['status']!r}, and its reason {sweep['reason']!r}",
+            INVALIDATES,
+        )
     duties = asked["duties_percent"] if asked and sweep["status"] == "done" else []
     planned = [SOAK, *(f"fans at {duty} %" for duty in duties)]
     if sweep["status"] == "done":

@@ -87,10 +87,13 @@ def _flows(one: Transfer) -> Iterator[Problem]:
 
 
 def _windows(one: Transfer) -> Iterator[Problem]:
-    """Every counter of every port was read at both ends of the window."""
+    """Every counter of every port, and every CPU, was read at both ends of the window: a CPU that is missing may be the one that had
+    nothing left."""
     if one.peers is UNSET:
         yield f"{one.id}: the windows of its peers are missing", INVALIDATES
     for window in (one.window, *(one.peers or {}).values()):
+        if window is None:
+            yield f"{one.id}: nobody read the counters and the CPUs of a host. Measure again", INVALIDATES
         read = (
             [{node: port.keys() for node, port in end.ports.items()} for end in (window.begin, window.end)]
             if window
@@ -98,6 +101,13 @@ def _windows(one: Transfer) -> Iterator[Problem]:
         )
         if read and read[0] != read[1]:
             yield f"{one.id}: the ports' counters were not the same at both ends of its window", INVALIDATES
+        cpus = [set(end.cpu) for end in (window.begin, window.end)] if window else []
+        if cpus and cpus[0] != cpus[1]:
+            odd = ", ".join(sorted(cpus[0] ^ cpus[1]))
+            yield (
+                f"{one.id}: {odd} was not read at both ends of its window. Let no CPU come or go during a run, and measure again",
+                INVALIDATES,
+            )
 
 
 def _records(tried: Iterable[Asked], one: Transfer) -> Iterator[Problem]:

@@ -328,7 +328,8 @@ def saturation(case: Case) -> dict[str, Document]:
 
 def _fresh(case: Case, number: int, asked: int, capacity: int) -> Document:
     found = _conditioning(case, f"saturation-{number}")
-    return {**found, "condition": "fresh", "span_bytes": asked, "capacity_bytes": capacity, "preconditioning": None}
+    of_pass = {"span_bytes": asked, "capacity_bytes": capacity, "share_of_capacity": asked / capacity}
+    return {**found, "condition": "fresh", **of_pass, "preconditioning": None}
 
 
 def _pass(case: Case, own: Document, asked: int) -> Write:

@@ -16,7 +16,15 @@ from daq_bench.bench_model.documents.struct import Kind
 from daq_bench.bench_model.documents.tools.hotstore import HotstoreBench, HotstoreSemantics, HotstoreVerify
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
-from daq_bench.bench_model.workloads.hot_store.figures import BACKLOG_PARTS, CONSUMER, ENGINES, NODE, RESTART, SAMPLE_S
+from daq_bench.bench_model.workloads.hot_store.figures import (
+    BACKLOG_PARTS,
+    CONSUMER,
+    ENGINES,
+    HEIRS,
+    NODE,
+    RESTART,
+    SAMPLE_S,
+)
 from daq_bench.bench_model.workloads.hot_store.runs import loss_of, raw_of
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
@@ -318,7 +326,7 @@ class Campaign:
             name = f"hot-store-consumers-{engine}{f'-attempt-{attempt}' if attempt > 1 else ''}"
             steps = plans.consumers_of_which_one_dies(self.tools, name, store, value, asked["events"], lease_s)
             row = self._killed(CONSUMER, engine, name, steps, servers)
-            heirs = [f"{name}-consumer-{number}" for number in (1, 2)]
+            heirs = [f"{name}-consumer-{number}" for number in range(1, HEIRS + 1)]
             held = sum([self.site.keep(heir).returned_events for heir in heirs]) > 0
             if held or loss_of({**row, "heirs": []}, raw_of(self.site.raw))["lost"]:  # a loss is never measured away
                 break

@@ -17,6 +17,7 @@ from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.bench_model.documents.tools.minidaq import Minidaq
 from daq_bench.bench_model.documents.tools.synthetic import Write, WriteSeries
 from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN
+from daq_bench.bench_model.workloads.raid_vs_3dxp.analysis import BELOW, is_given
 from daq_bench.rig.candidate.facilities import OpenTarget
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared.site import Said, daqwriter_answer, minidaq_options
@@ -24,7 +25,6 @@ from daq_bench.rig.workloads.shared.site import Said, daqwriter_answer, minidaq_
 SLOWEST_BYTES_PER_S = 2e6  # bounds the wait for a set that hardly moves
 DRAIN_S_MAX = 600.0
 SOURCE_ACHIEVED_MIN = 0.99  # [P] as bench_model.evidence.admissibility asks of a record's source
-BEYOND_MIN = 10  # a percentile is given where at least so many values lie beyond it
 
 
 @dataclass(frozen=True)
@@ -163,13 +163,6 @@ def samples(series: WriteSeries) -> list[float]:
 def paced_document(found: Minidaq) -> dict[str, Any]:
     """`paced` of a visit. A percentile with too few values beyond it is null."""
     counts, latency = found.superchunks, found.latency_us
-    known = {  # (share of the values below, us)
-        "p50": (0.5, latency.p50),
-        "p90": (0.9, latency.p90),
-        "p99": (0.99, latency.p99),
-        "p99_9": (0.999, latency.p99_9),
-        "p99_99": (0.9999, latency.p99_99),
-    }
     achieved = found.source.achieved_fraction
     reason = None
     if found.status != "complete":
@@ -186,7 +179,7 @@ def paced_document(found: Minidaq) -> dict[str, Any]:
         "lost_superchunks": counts.lost,
         "busy_episodes": found.busy.count,
         "latency_us": {
-            **{key: us if latency.count * (1 - share) >= BEYOND_MIN else None for key, (share, us) in known.items()},
+            **{key: getattr(latency, key) if is_given(key, latency.count) else None for key in BELOW},
             "max": latency.max,
         },
         "failed": found.status == "failed",

@@ -15,7 +15,7 @@ from typing import Any
 
 from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.bench_model.evidence.unpurged import in_words
-from daq_bench.bench_model.workloads.preconditioning import FRESH, PRECONDITIONED, bytes_due
+from daq_bench.bench_model.workloads.preconditioning import FRESH, PASSES, PRECONDITIONED, TRIM, bytes_due
 from daq_bench.rig.candidate.load_target import FileTarget, LoadTarget, RawDevice
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared.fio import direction, ended_well, jobs_of
@@ -24,7 +24,6 @@ from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Step
 from daq_bench.rig.workloads.shared.site import DISCARDED_SECTORS, WRITTEN_SECTORS, counted_bytes
 from daq_bench.rig.workloads.shared.target_failure import UnpurgedError
 
-PASSES = 2  # of the standard
 SPAN_SHARE_MIN = 0.9  # [P] what a file can take of a drive: the file system keeps something for itself
 BLOCK_BYTES = 128 * 2**10
 # ext4 holds no larger file than 16 TiB. In whole groups of blocks, so that what is due of the files is what is due of the span.
@@ -96,7 +95,7 @@ class Conditioner:
         self.announce("trimming the file system", 10.0)
         self.target.remove()
         done, said = _trim(self.target)
-        return {"method": "fstrim", "text": said, "done": done, "zero_share": None, "seconds": self._clock_s() - began}
+        return {"method": TRIM, "text": said, "done": done, "zero_share": None, "seconds": self._clock_s() - began}
 
     def _precondition(self, label: str, filled: Callable[[], None]) -> dict[str, Any]:
         began, before = self._clock_s(), self._counted(WRITTEN_SECTORS)

@@ -16,7 +16,7 @@ from daq_bench.bench_model.workloads.model import RUNTIME_MIN
 from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN
 from daq_bench.bench_model.workloads.preconditioning import PRECONDITIONED
 from daq_bench.bench_model.workloads.steady_state.rounds import RULE, WINDOW_ROUNDS, Window, steady_window, why_not
-from daq_bench.bench_model.workloads.steady_state.summary import summary_of
+from daq_bench.bench_model.workloads.steady_state.summary import figures_of, summary_of
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.load_target import LoadTarget
@@ -283,9 +283,8 @@ def _point(
 ) -> dict[str, Any]:
     read, write = direction(job, "read"), direction(job, "write")
     sides = [side for side in (read, write) if side["latency_us"]]
-    runtime_s = max((side["runtime_s"] for side in sides), default=0.0)
-    operations = sum(side["iops"] for side in sides)
-    reason = None
+    figures = figures_of(sides)
+    runtime_s, reason = figures["runtime_s"] or 0.0, None
     if not sides:
         reason = "no operation was completed"
     elif runtime_s < RUNTIME_MIN * seconds:
@@ -294,13 +293,7 @@ def _point(
         "name": name,
         "block_bytes": block_bytes,
         "read_percent": read_percent,
-        "runtime_s": runtime_s,
-        "iops": operations,
-        "bytes_per_s": sum(side["bytes_per_s"] for side in sides),
-        # of reads and writes together: each weighs by how often it happened
-        "latency_us": sum(side["latency_us"]["mean"] * side["iops"] for side in sides) / operations
-        if operations
-        else None,
+        **figures,
         "read": read if read["latency_us"] else None,
         "write": write if write["latency_us"] else None,
         "admissible": reason is None,
