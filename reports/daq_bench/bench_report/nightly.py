@@ -26,7 +26,12 @@ from daq_bench.bench_report.output.publishing import replace_all
 
 SOURCE, NAME = "nightly.json", "nightly.html"
 # The outcome whose looks each word of a night gets.
-SHOWN: dict[Word, str] = {"interrupted": "ERROR", "regression": "FAIL", "skipped": "INADMISSIBLE", "rehearsal": "INADMISSIBLE"}
+SHOWN: dict[Word, str] = {
+    "interrupted": "ERROR",
+    "regression": "FAIL",
+    "skipped": "INADMISSIBLE",
+    "rehearsal": "INADMISSIBLE",
+}
 MEANINGS = {
     "PASS": "Every candidate passed.",
     "rehearsal": "Every run passed or was a declared rehearsal; a rehearsal decides nothing about buying.",
