@@ -48,6 +48,7 @@ SharedWatch shared_watch() {
 // ends with its parent: killing the command kills the work.
 [[noreturn]] void be_child(pid_t parent, Watch& watch, const Work& work) {
   for (const int number : kStopSignals) signal(number, SIG_IGN);
+  signal(SIGXFSZ, SIG_DFL);  // a store that may not grow any more is a death that is told
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(static_cast<int>(ExitCode::failed));
   const ExitCode code = daqwriter::reported("hotstore", [&] { return work(watch); });
