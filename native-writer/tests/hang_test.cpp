@@ -230,6 +230,22 @@ TEST_F(HangTest, MakingATarget) {
   expect_failed(run("open", "/manifest.jsonl", 0, events), {target + ": beginning the manifest"});
 }
 
+TEST_F(HangTest, ASignalEndsTheMakingOfATarget) {
+  const std::string target = directory.path("new-file");
+  const Arguments record = {"minidaq", "--target", target, "--duration", "1", "--stall-limit", "60"};
+  const Arguments events = {"streams", "--target", target, "--bytes", "16MiB", "--stall-limit", "60"};
+  Arguments load = write("new-file");
+  load.back() = "60";
+  for (const Arguments& command : {load, record, events}) {
+    run(command == events ? "mkdirat" : "create", "new-file", 0, command, SIGTERM);
+    EXPECT_EQ(exit_code, 130) << said;
+    EXPECT_NE(said.find("making "), std::string::npos) << said;
+    EXPECT_NE(said.find("in the time that an interruption leaves"), std::string::npos) << said;
+    EXPECT_LT(took_s, kHungS);
+    EXPECT_FALSE(fs::exists(target));
+  }
+}
+
 // Each application of a target that does not answer is held in its own flush at the same time.
 TEST_F(HangTest, ApplicationsOfOneTargetWaitTogether) {
   const std::string until = directory.path("until");

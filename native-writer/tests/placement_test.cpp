@@ -9,43 +9,37 @@
 namespace daqwriter {
 namespace {
 
-Placement of_one(const std::vector<int>& allowed, const DriveOfWriter& drive) {
-  return deal_placements(allowed, {drive}).front();
-}
-
 TEST(Placement, UsesTwoCpusOfTheDrivesNode) {
-  const Placement p = of_one({0, 1, 2, 3, 4, 5, 6, 7}, {{4, 5, 6, 7}, 1, {}, {}});
+  const Placement p = choose_placement({0, 1, 2, 3, 4, 5, 6, 7}, {4, 5, 6, 7}, 1, {}, {});
   EXPECT_EQ(p.writer_cpu, 7);
   EXPECT_EQ(p.source_cpu, 6);
   EXPECT_EQ(p.numa_node, 1);
 }
 
 TEST(Placement, StaysInsideTheAllowedCpus) {
-  const Placement p = of_one({0, 1, 4}, {{4, 5, 6}, 1, {}, {}});
+  const Placement p = choose_placement({0, 1, 4}, {4, 5, 6}, 1, {}, {});
   EXPECT_EQ(p.writer_cpu, 4);
   EXPECT_EQ(p.source_cpu, 1);
 }
 
 TEST(Placement, TakesTwoDifferentCpusWhenTheNodeIsUnknown) {
-  const Placement p = of_one({0, 1}, {});
+  const Placement p = choose_placement({0, 1}, {}, {}, {}, {});
   EXPECT_EQ(p.writer_cpu, 1);
   EXPECT_EQ(p.source_cpu, 0);
-  EXPECT_EQ(p.note, "pinned; the drive's NUMA node is not known");
 }
 
 TEST(Placement, DoesNotPinOnOneCpuAndSaysSo) {
-  const Placement p = of_one({3}, {});
+  const Placement p = choose_placement({3}, {}, {}, {}, {});
   EXPECT_FALSE(p.writer_cpu);
   EXPECT_FALSE(p.source_cpu);
   EXPECT_NE(p.note.find("only one CPU"), std::string::npos);
 }
 
 TEST(Placement, ObeysAndKeepsTheOtherThreadAway) {
-  EXPECT_EQ(of_one({0, 1}, {{}, {}, 0, {}}).source_cpu, 1);
-  EXPECT_EQ(of_one({0, 1}, {{}, {}, {}, 1}).writer_cpu, 0);
-  EXPECT_EQ(of_one({0, 1}, {{}, {}, 1, 1}).note, "pinned as asked; source and writer share one CPU");
-  EXPECT_THROW(of_one({0, 1}, {{}, {}, 2, {}}), Refusal);
-  EXPECT_THROW(of_one({0, 1}, {{}, {}, {}, 9}), Refusal);
+  EXPECT_EQ(choose_placement({0, 1}, {}, {}, 0, {}).source_cpu, 1);
+  EXPECT_EQ(choose_placement({0, 1}, {}, {}, {}, 1).writer_cpu, 0);
+  EXPECT_THROW(choose_placement({0, 1}, {}, {}, 2, {}), Refusal);
+  EXPECT_THROW(choose_placement({0, 1}, {}, {}, {}, 9), Refusal);
 }
 
 // Two sockets with eight CPUs each; drives on both.

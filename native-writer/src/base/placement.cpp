@@ -27,7 +27,43 @@ std::vector<int> common(const std::vector<int>& allowed, const std::vector<int>&
   return both;
 }
 
-// CPUs that no thread was given yet; the last ones first: the first ones see most of a machine's interrupts.
+}  // namespace
+
+Placement choose_placement(const std::vector<int>& allowed, const std::vector<int>& near,
+                           std::optional<int> numa_node, std::optional<int> asked_writer,
+                           std::optional<int> asked_source, std::size_t application,
+                           std::size_t applications) {
+  require_allowed(allowed, asked_writer, "--writer-cpu");
+  require_allowed(allowed, asked_source, "--source-cpu");
+  if (allowed.size() < 2 && !asked_writer && !asked_source) {
+    return {{}, {}, numa_node, "not pinned: only one CPU is available, source and writer share it"};
+  }
+  std::vector<int> candidates = common(allowed, near);
+  const bool is_near = candidates.size() >= 2;
+  if (!is_near) candidates = allowed;
+  if (applications > 1 && 2 * applications > candidates.size() && !asked_writer && !asked_source)
+    return {{}, {}, numa_node, "not pinned: fewer CPUs than two for each application"};
+  // The writers take the last CPUs: the first ones see most of a machine's interrupts.
+  std::reverse(candidates.begin(), candidates.end());
+  const auto pick = [&](std::size_t from, std::optional<int> other) {
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      const int cpu = candidates[(from + i) % candidates.size()];
+      if (cpu != other) return cpu;
+    }
+    return candidates.front();
+  };
+  const int writer = asked_writer ? *asked_writer : pick(application, asked_source);
+  const int source = asked_source ? *asked_source : pick(applications + application, writer);
+  std::string note =
+      is_near ? "pinned to the drive's NUMA node" : "pinned; the drive's NUMA node gives no choice";
+  if (asked_writer || asked_source) note = "pinned as asked";
+  if (writer == source) note += "; source and writer share one CPU";
+  return {writer, source, numa_node, note};
+}
+
+namespace {
+
+// CPUs that no thread was given yet; the last ones first, as above.
 class FreeCpus {
  public:
   explicit FreeCpus(const std::vector<int>& allowed) : free_(allowed.rbegin(), allowed.rend()) {}
@@ -72,13 +108,11 @@ std::vector<Placement> deal_placements(const std::vector<int>& allowed,
     asked += (drive.asked_writer ? 1 : 0) + (drive.asked_source ? 1 : 0);
     all.push_back({drive.asked_writer, drive.asked_source, drive.numa_node, "pinned as asked"});
   }
-  if (asked == 0 && (drives.size() > allowed.size() || allowed.size() < 2)) {
-    const std::string why =
-        allowed.size() < 2 ? "only one CPU is available, all threads share it" : "fewer CPUs than writers";
+  if (asked == 0 && drives.size() > allowed.size()) {
     for (std::size_t i = 0; i < drives.size(); ++i) {
       all[i].node_cpus = common(allowed, drives[i].near);
-      all[i].note =
-          "not pinned: " + why + (all[i].node_cpus.empty() ? "" : "; bound to the drive's NUMA node");
+      all[i].note = std::string("not pinned: fewer CPUs than writers") +
+                    (all[i].node_cpus.empty() ? "" : "; bound to the drive's NUMA node");
     }
     return all;
   }
@@ -100,8 +134,6 @@ std::vector<Placement> deal_placements(const std::vector<int>& allowed,
   for (std::size_t i = 0; i < drives.size(); ++i) {
     all[i].node_cpus = common(allowed, drives[i].near);
     if (asked == 0) all[i].note = note_of(all[i], drives[i].source);
-    if (all[i].writer_cpu && all[i].writer_cpu == all[i].source_cpu)
-      all[i].note += "; source and writer share one CPU";
   }
   return all;
 }

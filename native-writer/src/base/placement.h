@@ -21,6 +21,14 @@ struct Placement {
   std::vector<int> source_cpus() const { return source_cpu ? std::vector<int>{*source_cpu} : node_cpus; }
 };
 
+// Pure. Each of several applications gets CPUs of its own as far as they last, the writers first. `allowed`
+// are this process's CPUs, `near` those of the drive's node (empty: unknown). Throws Refusal for an asked CPU
+// that is not allowed.
+Placement choose_placement(const std::vector<int>& allowed, const std::vector<int>& near,
+                           std::optional<int> numa_node, std::optional<int> asked_writer,
+                           std::optional<int> asked_source, std::size_t application = 0,
+                           std::size_t applications = 1);
+
 // A writer, and the source beside it, whose drive lies where it lies.
 struct DriveOfWriter {
   std::vector<int> near;  // CPUs of the drive's node; empty: unknown
@@ -29,10 +37,10 @@ struct DriveOfWriter {
   std::optional<int> asked_source;
   bool source = true;  // false: another writer of its application has the source beside it
 };
-// `allowed` are this process's CPUs, which are dealt out to the writers first, then to the sources, each on
-// its drive's node as far as that one's last, then wherever one is free. A source for which none is left is
-// bound to the node, and so are all threads when there are fewer CPUs than writers, or one CPU only. Pure;
-// throws Refusal for an asked CPU that is not allowed.
+// The same for writers with drives on different nodes, or for several writers of an application: CPUs are
+// dealt out to the writers first, then to the sources, each on its drive's node as far as that one's last,
+// then wherever one is free. A source for which none is left is bound to the node, and so are all threads
+// when there are fewer CPUs than writers. Pure; throws Refusal as above.
 std::vector<Placement> deal_placements(const std::vector<int>& allowed,
                                        const std::vector<DriveOfWriter>& drives);
 

@@ -92,7 +92,7 @@ void resolve(MiniDaqAsked& t) {
 MiniDaqResult record_or_fail(const MiniDaqOptions& o, const MiniDaqPlan& plan,
                              const std::atomic<int>& stop_signal) {
   return or_failed([&] { return run_minidaq(o, plan, engine_factory(o.used_engine()), stop_signal); },
-                   [&](const std::string& error) { return failed_minidaq(o, error); });
+                   [&](const std::string& error) { return failed_minidaq(o, error); }, stop_signal);
 }
 
 // Every trial is a record of its own; nothing of it stays on a file system.

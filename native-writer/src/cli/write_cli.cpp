@@ -56,7 +56,7 @@ ExitCode run_write_command(const WriteOptions& o, const std::atomic<int>& stop_s
   for (const WriteTargetPlan& each : plan.targets) print_caution(each.target);
   const WriteResult result =
       or_failed([&] { return run_write(o, plan, engine_factory(o.used_engine()), stop_signal); },
-                [&](const std::string& error) { return failed_write(o, error); });
+                [&](const std::string& error) { return failed_write(o, error); }, stop_signal);
   write_json(o.json_path, write_result_json(o, plan, result));
   std::cerr << write_summary(o, result);
   return leave(exit_code_of(result.status));

@@ -280,6 +280,18 @@ std::optional<int> in_turn(const std::vector<int>& cpus, std::size_t i) {
   return cpus.empty() ? std::nullopt : std::optional(cpus[i % cpus.size()]);
 }
 
+// A single target's applications with a writer each are placed by themselves, all others by what is left.
+std::vector<Placement> placements(const MiniDaqOptions& o, const std::vector<DriveOfWriter>& drives) {
+  const std::vector<int> allowed = allowed_cpus();
+  if (o.target_count() > 1 || o.framed()) return deal_placements(allowed, drives);
+  std::vector<Placement> all;
+  for (std::size_t i = 0; i < drives.size(); ++i) {
+    all.push_back(choose_placement(allowed, drives[i].near, drives[i].numa_node, drives[i].asked_writer,
+                                   drives[i].asked_source, i, drives.size()));
+  }
+  return all;
+}
+
 void place_minidaq(const MiniDaqOptions& o, MiniDaqPlan& plan) {
   std::vector<DriveOfWriter> drives;
   for (std::size_t i = 0; i < plan.applications.size(); ++i) {
@@ -289,7 +301,7 @@ void place_minidaq(const MiniDaqOptions& o, MiniDaqPlan& plan) {
                         writer == 0 ? in_turn(o.source_cpus, i) : std::nullopt, writer == 0});
     }
   }
-  const std::vector<Placement> all = deal_placements(allowed_cpus(), drives);
+  const std::vector<Placement> all = placements(o, drives);
   for (std::size_t i = 0; i < plan.applications.size(); ++i) {
     const auto first = all.begin() + static_cast<std::ptrdiff_t>(i * o.writers);
     plan.applications[i].placement = *first;
