@@ -2,6 +2,7 @@
 // when the kernel does not do its part, by an engine that misbehaves.
 #include "write/synthetic.h"
 
+#include <fcntl.h>
 #include <signal.h>
 
 #include <cerrno>
