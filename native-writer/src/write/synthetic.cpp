@@ -77,8 +77,12 @@ class TargetLoad {
         const std::int64_t from_ns = monotonic_ns();
         flush();
         result_.flush_ns = monotonic_ns() - from_ns;
-        within("looking whether it is whole",
-               [this, stored = stored_bytes()] { target_->require_whole(stored); });
+        // Where a write failed, that is the cause, and nobody vouches for the file.
+        const bool sound = std::all_of(workers_.begin(), workers_.end(),
+                                       [](const auto& worker) { return worker->error().text.empty(); });
+        if (sound)
+          within("looking whether it is whole",
+                 [this, stored = stored_bytes()] { target_->require_whole(stored); });
       });
     }
     if (unanswered()) return;  // a target that does not answer would hold us here too
