@@ -342,8 +342,9 @@ TEST(CopyShare, IsAShareOfTheCpuTimeOnABusyMachineToo) {
         }
       });
     }
-    const auto result = testing::run_daqwriter({"minidaq", "--target", "null", "--links", "2", "--unpaced",
-                                                "--duration", "0.2", "--ring-size", "8MiB", "--json", json});
+    const auto result =
+        testing::run_daqwriter({"minidaq", "--target", directory.path("r"), "--links", "2", "--unpaced",
+                                "--duration", "0.2", "--ring-size", "8MiB", "--json", json});
     ASSERT_EQ(result.exit_code, 0) << result.error_text;
   }
   const auto cpu = testing::read_json(json)["cpu"];
