@@ -1,7 +1,7 @@
 // Loaded before the C library by hang_test: one call of the program, on one path, never returns. The
 // environment says which: HANG_CALL (the name of a function below), HANG_PATH (how the path ends) and
 // HANG_AFTER (how many calls on a path return before); HANG_UNTIL names a file: while it is there, nothing
-// hangs. Where a call hangs, <HANG_UNTIL>.begun is made.
+// hangs. Where a call hangs, <HANG_UNTIL>.begun and <HANG_UNTIL>.begun-NAME are made, NAME that of its file.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <libaio.h>
@@ -34,7 +34,10 @@ void hang_if(std::string_view call, std::string_view path) {
     if (calls[std::string(path)]++ < std::atol(setting("HANG_AFTER").data())) return;
   }
   const std::string until(setting("HANG_UNTIL"));
-  if (!until.empty()) creat((until + ".begun").c_str(), 0600);
+  if (!until.empty()) {
+    creat((until + ".begun").c_str(), 0600);
+    creat((until + ".begun-" + std::string(path.substr(path.rfind('/') + 1))).c_str(), 0600);
+  }
   while (until.empty() || access(until.c_str(), F_OK) != 0) usleep(1'000);
 }
 
@@ -117,6 +120,30 @@ int close(int fd) {
 int stat(const char* path, struct stat* status) {
   hang_if("stat", path);
   return next<int(const char*, struct stat*)>("stat")(path, status);
+}
+
+int fallocate(int fd, int mode, off_t offset, off_t bytes) {
+  hang_if("fallocate", fd);
+  return next<int(int, int, off_t, off_t)>("fallocate")(fd, mode, offset, bytes);
+}
+
+int fallocate64(int fd, int mode, off64_t offset, off64_t bytes) {
+  hang_if("fallocate", fd);
+  return next<int(int, int, off64_t, off64_t)>("fallocate64")(fd, mode, offset, bytes);
+}
+
+int mkdirat(int directory, const char* path, mode_t mode) noexcept {
+  hang_if("mkdirat", path);
+  return next<int(int, const char*, mode_t)>("mkdirat")(directory, path, mode);
+}
+
+int openat(int directory, const char* path, int flags, ...) {
+  if ((flags & O_CREAT) != 0) hang_if("create", path);
+  va_list more;
+  va_start(more, flags);
+  const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(more, mode_t) : 0;
+  va_end(more);
+  return next<int(int, const char*, int, ...)>("openat")(directory, path, flags, mode);
 }
 
 FILE* fopen(const char* path, const char* mode) {

@@ -212,6 +212,61 @@ TEST_F(HangTest, ASignalEndsTheLookAtATarget) {
   EXPECT_LT(took_s, kHungS);
 }
 
+// Nothing was written, and the JSON says where.
+TEST_F(HangTest, MakingATarget) {
+  const std::string target = directory.path("new-file");
+  const Arguments record = {"minidaq", "--target", target, "--duration", "1", "--stall-limit", "0.5"};
+  const Arguments events = {"streams", "--target", target, "--bytes", "16MiB", "--stall-limit", "0.5"};
+  const std::string held = "making or preallocating it has not returned";
+  for (const std::string call : {"create", "fallocate"}) {
+    for (const Arguments& command : {write("new-file"), record}) {
+      expect_failed(run(call, "new-file", 0, command), {"/new-file: " + held, "--stall-limit"});
+      fs::remove(target);  // whoever is held in fallocate() has made it
+    }
+    expect_failed(run(call, ".events", 0, events), {target, ".events: " + held, "--stall-limit"});
+    fs::remove_all(target);
+  }
+  expect_failed(run("mkdirat", "new-file", 0, events), {target + ": making it has not returned"});
+  expect_failed(run("open", "/manifest.jsonl", 0, events), {target + ": beginning the manifest"});
+}
+
+TEST_F(HangTest, ASignalEndsTheMakingOfATarget) {
+  const std::string target = directory.path("new-file");
+  const Arguments record = {"minidaq", "--target", target, "--duration", "1", "--stall-limit", "60"};
+  const Arguments events = {"streams", "--target", target, "--bytes", "16MiB", "--stall-limit", "60"};
+  Arguments load = write("new-file");
+  load.back() = "60";
+  for (const Arguments& command : {load, record, events}) {
+    run(command == events ? "mkdirat" : "create", "new-file", 0, command, SIGTERM);
+    EXPECT_EQ(exit_code, 130) << said;
+    EXPECT_NE(said.find("making "), std::string::npos) << said;
+    EXPECT_NE(said.find("in the time that an interruption leaves"), std::string::npos) << said;
+    EXPECT_LT(took_s, kHungS);
+    EXPECT_FALSE(fs::exists(target));
+  }
+}
+
+// Each application of a target that does not answer is held in its own flush at the same time.
+TEST_F(HangTest, ApplicationsOfOneTargetWaitTogether) {
+  const std::string until = directory.path("until");
+  setenv("HANG_UNTIL", until.c_str(), 1);
+  const auto held = [&](int i) { return fs::exists(until + ".begun-r." + std::to_string(i)); };
+  bool together = false;
+  const Arguments arguments = {"minidaq",     "--target",      directory.path("r"),
+                               "--duration",  "0.5",           "--links",
+                               "2",           "--scale",       "0.002",
+                               "--ring-size", "8MiB",          "--applications",
+                               "3",           "--stall-limit", "60"};
+  const auto document = run("fdatasync", "", 1, arguments, 0, [&] {
+    for (int i = 0; i < 2000 && !together; ++i, usleep(10'000)) together = held(0) && held(1) && held(2);
+    std::ofstream(until) << "go on";
+  });
+  unsetenv("HANG_UNTIL");
+  EXPECT_TRUE(together);
+  EXPECT_EQ(exit_code, 0) << said;
+  EXPECT_EQ(document["status"], "complete");
+}
+
 TEST_F(HangTest, TheManifestOfARun) {
   make_run();
   expect_failed(run("fopen", "/manifest.jsonl", 0, verify_run()),

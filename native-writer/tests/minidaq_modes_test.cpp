@@ -11,7 +11,7 @@
 
 #include "base/status.h"
 #include "io/null_engine.h"
-#include "record/rate_search.h"
+#include "record/minidaq_search.h"
 #include "support.h"
 
 namespace daqwriter {
@@ -342,8 +342,9 @@ TEST(CopyShare, IsAShareOfTheCpuTimeOnABusyMachineToo) {
         }
       });
     }
-    const auto result = testing::run_daqwriter({"minidaq", "--target", "null", "--links", "2", "--unpaced",
-                                                "--duration", "0.2", "--ring-size", "8MiB", "--json", json});
+    const auto result =
+        testing::run_daqwriter({"minidaq", "--target", directory.path("r"), "--links", "2", "--unpaced",
+                                "--duration", "0.2", "--ring-size", "8MiB", "--json", json});
     ASSERT_EQ(result.exit_code, 0) << result.error_text;
   }
   const auto cpu = testing::read_json(json)["cpu"];
@@ -368,7 +369,7 @@ TEST(RateSearch, FindsTheEdgeFromBothSidesAndWantsItTwice) {
   const RateSearch lucky = search_rate(0.5, 0.02, [&](double) { return calls++ == 0; });
   EXPECT_FALSE(lucky.highest);  // stood once, never twice
   EXPECT_DOUBLE_EQ(search_rate(1, 0.02, [](double) { return true; }).highest.value_or(0), 1.0);
-  EXPECT_TRUE(search_rate(0.5, 0.02, [](double) { return std::nullopt; }).trials.empty());
+  EXPECT_EQ(search_rate(0.5, 0.02, [](double) { return std::nullopt; }).trials, 0u);
 }
 
 }  // namespace

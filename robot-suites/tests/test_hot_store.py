@@ -278,7 +278,7 @@ def test_a_load_that_never_begins_is_told_with_its_cause(
         (["--engine=redis", "--endpoint=nowhere"], "--endpoint 'nowhere': write HOST:PORT"),
         (["--engine=redis", "--endpoint=127.0.0.1:1"], "no server answers there"),
         (["--dir=/nosuch/place"], "--dir /nosuch/place"),
-        (["--dir={tmp}", "--capacity=1"], "--capacity 1B: give 1MiB to 64TiB"),
+        (["--dir={tmp}", "--capacity=1"], "--capacity 1: give 1MiB to 64TiB"),
         (["--dir={tmp}", "--key=event:65"], "--key 'event:65': write NAME:BITS"),
         (["--dir={tmp}", "--producers=0", "--consumers=0"], "one of either at least"),
         (["--dir={tmp}", "--endpoint=a:1"], "belong to --engine redis"),

@@ -92,10 +92,6 @@ AckLog::AckLog(const std::string& directory, const std::string& name) {
     throw daqwriter::Refusal("--ack-log " + file.string() + ": cannot be written");
 }
 
-AckLog::~AckLog() {
-  if (fd_ >= 0) close(fd_);
-}
-
 void AckLog::write(Ack ack, std::uint64_t primary) {
   if (fd_ < 0) return;
   Record record{static_cast<char>(ack)};

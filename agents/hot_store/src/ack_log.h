@@ -14,6 +14,8 @@
 #include <map>
 #include <string>
 
+#include "base/file_identity.h"
+
 namespace hotstore {
 
 enum class Ack : char {
@@ -29,14 +31,11 @@ class AckLog {
   AckLog() = default;  // keeps nothing
   AckLog(const std::string& directory,
          const std::string& name);  // a new file; throws Refusal when it is there
-  ~AckLog();
-  AckLog(AckLog&& other) noexcept : fd_(other.fd_), number_(other.number_) { other.fd_ = -1; }
-  AckLog& operator=(AckLog&&) = delete;
 
   void write(Ack ack, std::uint64_t primary);  // throws Failure
 
  private:
-  int fd_ = -1;
+  daqwriter::OpenFile fd_;
   std::uint64_t number_ = 0;
 };
 

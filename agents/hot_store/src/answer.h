@@ -3,6 +3,7 @@
 // daqwriter::Failure, or daqwriter::Refusal before anything was done.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -27,7 +28,11 @@ enum class Answer {
                // it
 };
 
-const char* answer_name(Answer answer);
+inline const char* answer_name(Answer answer) {
+  static constexpr std::array kNames{"ok",         "exists",  "not found", "locked",
+                                     "lease lost", "changed", "full",      "unconfirmed"};
+  return kNames[static_cast<std::size_t>(answer)];
+}
 
 // The store holds something else than was put there, or cannot be read as a store.
 class Damage : public daqwriter::Failure {

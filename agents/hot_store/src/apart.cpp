@@ -18,6 +18,8 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "base/stop_clock.h"
+#include "cli/cli.h"
 
 namespace hotstore {
 namespace {
@@ -46,9 +48,10 @@ SharedWatch shared_watch() {
 // ends with its parent: killing the command kills the work.
 [[noreturn]] void be_child(pid_t parent, Watch& watch, const Work& work) {
   for (const int number : kStopSignals) signal(number, SIG_IGN);
+  signal(SIGXFSZ, SIG_DFL);  // a store that may not grow any more is a death that is told
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(static_cast<int>(ExitCode::failed));
-  const ExitCode code = reported([&] { return work(watch); });
+  const ExitCode code = daqwriter::reported("hotstore", [&] { return work(watch); });
   std::cout.flush();
   std::fflush(nullptr);
   _exit(static_cast<int>(code));
@@ -62,7 +65,8 @@ void look(int ends) {
 
 std::optional<Death> overdue(const Watch& watch, std::int64_t stopped_ns) {
   const std::int64_t now = monotonic_ns(), due = watch.due_ns.load();
-  if (stopped_ns != 0 && now - stopped_ns > daqwriter::to_ns(kGrace_s))
+  const bool at_once = (watch.stop_signal & daqwriter::kSecondSignal) != 0;
+  if (stopped_ns != 0 && (at_once || now - stopped_ns > daqwriter::to_ns(kGrace_s)))
     return Death{"it did not end when it was asked to, and was ended by force", true};
   if (due != 0 && now > due) return Death{"it made no progress any more, and was ended by force"};
   return std::nullopt;
@@ -121,18 +125,6 @@ ExitCode run_apart(const std::atomic<int>& stop_signal, const Work& work, const 
   const ExitCode code = attend(child, pipe_ends[0], *watch, stop_signal, burial);
   close(pipe_ends[0]);
   return code;
-}
-
-ExitCode reported(const std::function<ExitCode()>& work) {
-  try {
-    return work();
-  } catch (const daqwriter::Refusal& refusal) {
-    std::cerr << "hotstore: " << refusal.what() << "\n";
-    return ExitCode::refused;
-  } catch (const std::exception& failure) {
-    std::cerr << "hotstore: " << failure.what() << "\n";
-    return ExitCode::failed;
-  }
 }
 
 }  // namespace hotstore

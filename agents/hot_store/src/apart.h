@@ -29,10 +29,8 @@ struct Death {
 using Work = std::function<daqwriter::ExitCode(Watch& watch)>;
 using Burial = std::function<daqwriter::ExitCode(const Death& death)>;
 
-// Returns the result of `work`, or `burial` where it had none. Ends within five seconds of the stop signal.
+// Returns the result of `work`, or `burial` where it had none. Ends within five seconds of the stop signal,
+// and at once when there was a second one.
 daqwriter::ExitCode run_apart(const std::atomic<int>& stop_signal, const Work& work, const Burial& burial);
-
-// Prints an exception's message on standard error and returns its exit status.
-daqwriter::ExitCode reported(const std::function<daqwriter::ExitCode()>& work);
 
 }  // namespace hotstore

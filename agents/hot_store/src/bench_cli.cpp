@@ -34,37 +34,39 @@ struct BenchOptions {
 };
 
 void add_load(CLI::App& app, LoadOptions& o) {
-  daqwriter::add_size(app, {"--value-size", 0, UINT64_MAX, ""}, o.value_bytes, "Bytes of each value");
-  app.add_option("--seconds", o.seconds, "Measured time")->capture_default_str();
-  app.add_option("--warm-up", o.warm_up_s, "Time before it that is not measured, seconds")
-      ->capture_default_str();
-  app.add_option("--interval", o.interval_s, "Length of a sample, seconds")->capture_default_str();
-  app.add_option("--producers", o.producers, "Threads that put")->capture_default_str();
-  app.add_option("--consumers", o.consumers, "Threads that get and remove")->capture_default_str();
-  app.add_option("--fragments", o.fragments, "Fragments of each event")->capture_default_str();
+  using daqwriter::add_number;
+  using daqwriter::add_size;
+  add_size(app, kValueSize, o.value_bytes, "Bytes of each value");
+  add_number(app, {"--seconds", 0.001, kMostSeconds, "seconds"}, o.seconds, "Measured time");
+  add_number(app, {"--warm-up", 0, kMostSeconds, "seconds"}, o.warm_up_s,
+             "Time before it that is not measured, seconds");
+  add_number(app, {"--interval", 0.05, kMostSeconds, "seconds"}, o.interval_s, "Length of a sample, seconds");
+  add_number(app, {"--producers", 0, 1024, ""}, o.producers, "Threads that put");
+  add_number(app, {"--consumers", 0, 1024, ""}, o.consumers, "Threads that get and remove");
+  add_number(app, kFragments, o.fragments, "Fragments of each event");
   daqwriter::add_choice(app, "--consume", o.consume, {"direct", "getany"},
                         "How consumers find events: by key behind the producers, or by GetAny");
-  app.add_option("--lease", o.lease_s, "getany: lease of a claimed event, seconds")->capture_default_str();
-  app.add_option("--hold", o.hold_s, "Work of a consumer on each event, seconds")->capture_default_str();
-  daqwriter::add_size(app, {"--backlog", 0, UINT64_MAX, ""}, o.backlog_bytes,
-                      "Bytes put and not yet removed at which producers wait");
-  daqwriter::add_size(
-      app, {"--backlog-floor", 0, UINT64_MAX, ""}, o.backlog_floor_bytes,
-      "Bytes put and not yet removed below which consumers wait; reached before the warm-up, so that "
-      "the working set has that size; 0: none");
-  app.add_option("--pipeline", o.pipeline, "raw-redis: requests under way at once on each connection")
-      ->capture_default_str();
+  add_number(app, {"--lease", 0.001, kMostSeconds, "seconds"}, o.lease_s,
+             "getany: lease of a claimed event, seconds");
+  add_number(app, {"--hold", 0, kMostSeconds, "seconds"}, o.hold_s,
+             "Work of a consumer on each event, seconds");
+  add_size(app, {"--backlog", 1, kMostCapacity, ""}, o.backlog_bytes,
+           "Bytes put and not yet removed at which producers wait");
+  add_size(app, {"--backlog-floor", 0, kMostCapacity, ""}, o.backlog_floor_bytes,
+           "Bytes put and not yet removed below which consumers wait; reached before the warm-up, so that "
+           "the working set has that size; 0: none");
+  add_number(app, {"--pipeline", 1, 1024, ""}, o.pipeline,
+             "raw-redis: requests under way at once on each connection");
   app.add_option("--events", o.events, "Events of each producer; 0: as many as there is time for")
       ->capture_default_str();
-  app.add_option("--until-empty", o.until_empty_s,
-                 "getany: end when nothing was there for so long, seconds; 0: never")
-      ->capture_default_str();
+  add_number(app, {"--until-empty", 0, kMostSeconds, "seconds"}, o.until_empty_s,
+             "getany: end when nothing was there for so long, seconds; 0: never");
   app.add_option("--first-event", o.first_event, "First event of this process")->capture_default_str();
   app.add_option("--stride", o.stride,
                  "Step between two events: processes that share a store "
                  "interleave theirs")
       ->capture_default_str();
-  app.add_option("--level", o.level, "Level that is put to, 1 or 2")->capture_default_str();
+  add_number(app, {"--level", 1, 2, ""}, o.level, "Level that is put to, 1 or 2");
   app.add_option("--ack-log", o.ack_log, "Directory that keeps what was acknowledged, for `hotstore verify`");
   app.add_option("--owner", o.owner, "Name of the consumers in locks, and of the logs")
       ->capture_default_str();
@@ -219,7 +221,8 @@ ExitCode report_failure(const BenchOptions& options, const std::string& error, b
   nothing.interrupted = interrupted;
   if (!interrupted) nothing.error = error;
   if (interrupted) std::fprintf(stderr, "hotstore: %s\n", error.c_str());
-  return reported([&] { return finish(options, promise_of(options.store), nothing, {}); });
+  return daqwriter::reported("hotstore",
+                             [&] { return finish(options, promise_of(options.store), nothing, {}); });
 }
 
 // Refuses options that a baseline has no use for, and those that only one of them has.

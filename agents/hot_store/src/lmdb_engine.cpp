@@ -32,12 +32,10 @@ void check_table(LmdbEnv& env, MDB_txn* txn, const std::function<void()>& progre
   for (bool there = cursor.first(); there; there = cursor.next()) {
     if (++records % kRecordsPerStep == 0) progress();
     const View record = cursor.value();
-    MDB_val at = as_val(cursor.key()), found;
-    const int code = mdb_get(txn, env.table(), &at, &found);
-    if (code == MDB_NOTFOUND) throw Damage("key " + hexadecimal(cursor.key()) + " is there and is not found");
-    check_lmdb(code, "mdb_get");
-    if (record_of(cursor.key(), as_view(found)) != record)
-      throw Damage("key " + hexadecimal(cursor.key()) + " is found with another record");
+    View found;
+    if (!find_record(txn, env.table(), cursor.key(), found))
+      throw Damage("key " + hexadecimal(cursor.key()) + " is there and is not found");
+    if (found != record) throw Damage("key " + hexadecimal(cursor.key()) + " is found with another record");
   }
   const std::uint64_t counted = env.entries(txn);
   if (records != counted)
@@ -92,12 +90,7 @@ LmdbEngine::LmdbEngine(std::unique_ptr<LmdbEnv> env, std::size_t primary_bytes, 
     : env_(std::move(env)), primary_bytes_(primary_bytes), now_(std::move(now)) {}
 
 bool LmdbEngine::find(MDB_txn* txn, View key, View& record) const {
-  MDB_val wanted = as_val(key), found;
-  const int code = mdb_get(txn, env_->table(), &wanted, &found);
-  if (code == MDB_NOTFOUND) return false;
-  check_lmdb(code, "mdb_get");
-  record = record_of(key, as_view(found));
-  return true;
+  return find_record(txn, env_->table(), key, record);
 }
 
 void LmdbEngine::store(MDB_txn* txn, View key, View head, View value) const {
@@ -105,8 +98,7 @@ void LmdbEngine::store(MDB_txn* txn, View key, View head, View value) const {
 }
 
 void LmdbEngine::erase(MDB_txn* txn, View key) const {
-  MDB_val at = as_val(key);
-  check_lmdb(mdb_del(txn, env_->table(), &at, nullptr), "mdb_del");
+  if (!erase_record(txn, env_->table(), key)) check_lmdb(MDB_NOTFOUND, "mdb_del");
 }
 
 Answer LmdbEngine::put(EngineKey key, View head, View value) {
@@ -159,10 +151,7 @@ Answer LmdbEngine::remove(EngineKey key, Token token, Bytes* before) {
       if (!find(txn, at, record)) return Answer::not_found;
       *before = outline(record);
     }
-    MDB_val where = as_val(at);
-    const int code = mdb_del(txn, env_->table(), &where, nullptr);
-    if (code == MDB_NOTFOUND) return Answer::not_found;
-    check_lmdb(code, "mdb_del");
+    if (!erase_record(txn, env_->table(), at)) return Answer::not_found;
     if (lock && !has_fragment(txn, key.primary, std::nullopt)) drop_lock(txn, key.primary, *lock);
     return Answer::ok;
   });
@@ -265,21 +254,15 @@ Answer LmdbValueStore::put(View name, View value) {
 
 Answer LmdbValueStore::get(View name, Bytes& value) {
   return env_->read([&](MDB_txn* txn) {
-    MDB_val at = as_val(name), content;
-    const int code = mdb_get(txn, env_->table(), &at, &content);
-    if (code == MDB_NOTFOUND) return Answer::not_found;
-    check_lmdb(code, "mdb_get");
-    value.assign(record_of(name, as_view(content)));
+    View content;
+    if (!find_record(txn, env_->table(), name, content)) return Answer::not_found;
+    value.assign(content);
     return Answer::ok;
   });
 }
 
 void LmdbValueStore::erase(View name) {
-  env_->write([&](MDB_txn* txn) {
-    MDB_val at = as_val(name);
-    const int code = mdb_del(txn, env_->table(), &at, nullptr);
-    if (code != MDB_NOTFOUND) check_lmdb(code, "mdb_del");
-  });
+  env_->write([&](MDB_txn* txn) { erase_record(txn, env_->table(), name); });
 }
 
 std::size_t LmdbValueStore::sweep(const std::function<bool(View name)>& wanted) {

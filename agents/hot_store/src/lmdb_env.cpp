@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <fstream>
 #include <iostream>
@@ -30,20 +31,10 @@ constexpr std::uint64_t kMargin = 1 << 20;
 
 // LMDB answers so for pages that no store of ours has.
 bool means_damage(int code) {
-  switch (code) {
-    case MDB_CORRUPTED:
-    case MDB_PAGE_NOTFOUND:
-    case MDB_PANIC:
-    case MDB_VERSION_MISMATCH:
-    case MDB_INVALID:
-    case MDB_INCOMPATIBLE:
-    case MDB_CURSOR_FULL:
-    case MDB_BAD_TXN:
-    case MDB_BAD_VALSIZE:
-      return true;
-    default:
-      return false;
-  }
+  constexpr std::array kCodes{MDB_CORRUPTED,        MDB_PAGE_NOTFOUND, MDB_PANIC,
+                              MDB_VERSION_MISMATCH, MDB_INVALID,       MDB_INCOMPATIBLE,
+                              MDB_CURSOR_FULL,      MDB_BAD_TXN,       MDB_BAD_VALSIZE};
+  return std::find(kCodes.begin(), kCodes.end(), code) != kCodes.end();
 }
 
 }  // namespace
@@ -103,7 +94,7 @@ void LmdbEnv::throw_located(const Damage& damage) const {
 
 void LmdbEnv::reserve(std::uint64_t capacity) const {
   const fs::path file = folder_->path() / "data.mdb";
-  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kDataMode);
+  const daqwriter::OpenFile fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kDataMode);
   if (fd < 0) throw Refusal(folder_->name() + ": data.mdb: " + errno_text(errno));
   struct stat found {};
   struct statvfs space {};
@@ -118,7 +109,6 @@ void LmdbEnv::reserve(std::uint64_t capacity) const {
   if (error == 0 && missing > 0 && fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(capacity)) != 0 &&
       errno != EOPNOTSUPP)
     error = errno;
-  close(fd);
   if (error == 0) return;
   if (was_new) unlink(file.c_str());
   throw Refusal(folder_->name() + ": no room for --capacity " + daqwriter::format_size(capacity) + " (" +
@@ -170,12 +160,10 @@ void LmdbEnv::refuse_page_size() const {
 }
 
 void LmdbEnv::open_table() {
-  MDB_txn* txn = nullptr;
-  check_lmdb(mdb_txn_begin(env_, nullptr, changes() ? 0 : MDB_RDONLY, &txn), "mdb_txn_begin");
-  const int code = mdb_dbi_open(txn, nullptr, 0, &table_);
-  if (code != 0) mdb_txn_abort(txn);
-  check_lmdb(code, "mdb_dbi_open");
-  check_lmdb(mdb_txn_commit(txn), "mdb_txn_commit");
+  const auto open_it = [this](MDB_txn* txn) {
+    check_lmdb(mdb_dbi_open(txn, nullptr, 0, &table_), "mdb_dbi_open");
+  };
+  in_transaction(env_, open_it, changes() ? 0 : MDB_RDONLY);
 }
 
 // Maps every page now, so that no operation waits for a page fault. Where the
@@ -288,18 +276,14 @@ void LmdbEnv::commit_waiting() {
   if (first->next == nullptr) {
     commit_alone(*first);
   } else {
-    MDB_txn* txn = nullptr;
     try {
-      check_lmdb(mdb_txn_begin(env_, nullptr, 0, &txn), "mdb_txn_begin");
-      for (Pending* each = first; each; each = each->next) each->run(each->context, txn);
-      MDB_txn* const whole = txn;
-      txn = nullptr;
-      check_lmdb(mdb_txn_commit(whole), "mdb_txn_commit");
+      in_transaction(env_, [first](MDB_txn* txn) {
+        for (Pending* each = first; each; each = each->next) each->run(each->context, txn);
+      });
       commits_.fetch_add(1, std::memory_order_relaxed);
     } catch (...) {
       // One of them failed and undid the others' work too: each gets a
       // transaction of its own.
-      if (txn) mdb_txn_abort(txn);
       for (Pending* each = first; each; each = each->next) commit_alone(*each);
     }
   }
@@ -307,18 +291,8 @@ void LmdbEnv::commit_waiting() {
 }
 
 void LmdbEnv::commit_one(Pending& pending) {
-  MDB_txn* txn = nullptr;
-  try {
-    check_lmdb(mdb_txn_begin(env_, nullptr, 0, &txn), "mdb_txn_begin");
-    pending.run(pending.context, txn);
-    MDB_txn* const whole = txn;
-    txn = nullptr;
-    check_lmdb(mdb_txn_commit(whole), "mdb_txn_commit");
-    commits_.fetch_add(1, std::memory_order_relaxed);
-  } catch (...) {
-    if (txn) mdb_txn_abort(txn);
-    throw;
-  }
+  in_transaction(env_, [&](MDB_txn* txn) { pending.run(pending.context, txn); });
+  commits_.fetch_add(1, std::memory_order_relaxed);
 }
 
 // A full store may be full of pages that a killed reader still pins: forgetting

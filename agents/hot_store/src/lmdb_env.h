@@ -54,6 +54,20 @@ inline View as_view(const MDB_val& value) {
 // daqwriter::Failure; 0 does nothing.
 void check_lmdb(int code, const char* what);
 
+// Does `body(MDB_txn*)` in a transaction of its own and commits it. Nothing of it is done when this throws.
+template <typename Body>
+void in_transaction(MDB_env* env, const Body& body, unsigned flags = 0) {
+  MDB_txn* txn = nullptr;
+  check_lmdb(mdb_txn_begin(env, nullptr, flags, &txn), "mdb_txn_begin");
+  try {
+    body(txn);
+  } catch (...) {
+    mdb_txn_abort(txn);
+    throw;
+  }
+  check_lmdb(mdb_txn_commit(txn), "mdb_txn_commit");  // which ends it in any case
+}
+
 class LmdbEnv {
  public:
   // Throws Refusal when the folder cannot be used or has no room for

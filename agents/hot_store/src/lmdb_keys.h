@@ -100,6 +100,24 @@ inline View record_of(View key, View stored) {
   return record;
 }
 
+// Whether there is a record at `key`.
+inline bool find_record(MDB_txn* txn, MDB_dbi table, View key, View& record) {
+  MDB_val wanted = as_val(key), found;
+  const int code = mdb_get(txn, table, &wanted, &found);
+  if (code == MDB_NOTFOUND) return false;
+  check_lmdb(code, "mdb_get");
+  record = record_of(key, as_view(found));
+  return true;
+}
+
+// Whether there was one.
+inline bool erase_record(MDB_txn* txn, MDB_dbi table, View key) {
+  MDB_val at = as_val(key);
+  const int code = mdb_del(txn, table, &at, nullptr);
+  if (code != MDB_NOTFOUND) check_lmdb(code, "mdb_del");
+  return code != MDB_NOTFOUND;
+}
+
 class Cursor {
  public:
   enum class Order { of_bytes, of_the_table };

@@ -37,7 +37,7 @@ struct LoadOptions {
                                           // 0: at the end of the time
   std::uint64_t first_event = 0;
   std::uint64_t stride = 1;  // between two events of all producers of this process
-  int level = 1;
+  unsigned level = 1;
   std::string ack_log;
   std::string owner = "consumer";
 };

@@ -54,13 +54,8 @@ class RawLmdbSession : public Session {
 
   Answer remove(const Key& key) override {
     const Bytes at = key_of(key);
-    return change([&](MDB_txn* txn) {
-      MDB_val where = as_val(at);
-      const int code = mdb_del(txn, table_, &where, nullptr);
-      if (code == MDB_NOTFOUND) return Answer::not_found;
-      check_lmdb(code, "mdb_del");
-      return Answer::ok;
-    });
+    return change(
+        [&](MDB_txn* txn) { return erase_record(txn, table_, at) ? Answer::ok : Answer::not_found; });
   }
 
  private:
@@ -68,21 +63,13 @@ class RawLmdbSession : public Session {
 
   template <typename Body>
   Answer change(const Body& body) {
-    MDB_txn* txn = nullptr;
+    Answer answer = Answer::full;
     try {
-      check_lmdb(mdb_txn_begin(env_, nullptr, 0, &txn), "mdb_txn_begin");
-      const Answer answer = body(txn);
-      MDB_txn* const whole = txn;
-      txn = nullptr;
-      check_lmdb(mdb_txn_commit(whole), "mdb_txn_commit");
-      return answer;
+      in_transaction(env_, [&](MDB_txn* txn) { answer = body(txn); });
     } catch (const StoreFull&) {
-      if (txn) mdb_txn_abort(txn);
       return Answer::full;
-    } catch (...) {
-      if (txn) mdb_txn_abort(txn);
-      throw;
     }
+    return answer;
   }
 
   MDB_env* env_;

@@ -1,13 +1,13 @@
 #include "raw_redis.h"
 
+#include <array>
+
 #include "base/status.h"
 
 namespace hotstore {
 namespace {
 
 using daqwriter::Failure;
-
-using RawReply = std::unique_ptr<redisReply, decltype(&freeReplyObject)>;
 
 class RedisPipe : public Pipe {
  public:
@@ -17,7 +17,8 @@ class RedisPipe : public Pipe {
   }
 
   void put(std::span<const Request> batch, std::span<Answer> answers) override {
-    for (const Request& request : batch) ask({"SET", schema_.encode(request.key), request.value, "NX"});
+    for (const Request& request : batch)
+      ask(*context_, std::array<View, 4>{"SET", schema_.encode(request.key), request.value, "NX"});
     for (Answer& answer : answers) {
       const RawReply reply = next();
       answer = is_full(*reply)                      ? Answer::full
@@ -27,7 +28,8 @@ class RedisPipe : public Pipe {
   }
 
   void get(std::span<const Request> batch, std::span<Bytes> values, std::span<Answer> answers) override {
-    for (const Request& request : batch) ask({"GET", schema_.encode(request.key)});
+    for (const Request& request : batch)
+      ask(*context_, std::array<View, 2>{"GET", schema_.encode(request.key)});
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const RawReply reply = next();
       answers[i] = checked(*reply) == REDIS_REPLY_STRING ? Answer::ok : Answer::not_found;
@@ -36,7 +38,8 @@ class RedisPipe : public Pipe {
   }
 
   void remove(std::span<const Request> batch, std::span<Answer> answers) override {
-    for (const Request& request : batch) ask({"DEL", schema_.encode(request.key)});
+    for (const Request& request : batch)
+      ask(*context_, std::array<View, 2>{"DEL", schema_.encode(request.key)});
     for (Answer& answer : answers) {
       const RawReply reply = next();
       checked(*reply);
@@ -45,22 +48,10 @@ class RedisPipe : public Pipe {
   }
 
  private:
-  void ask(std::initializer_list<View> words) {
-    const char* texts[4];
-    std::size_t sizes[4];
-    int number = 0;
-    for (const View word : words) {
-      texts[number] = word.data();
-      sizes[number++] = word.size();
-    }
-    redisAppendCommandArgv(context_.get(), number, texts, sizes);
-  }
-
   RawReply next() {
-    void* raw = nullptr;
-    if (redisGetReply(context_.get(), &raw) != REDIS_OK)
-      throw Failure("Redis at " + endpoint_.text() + " was lost in mid-run: " + context_->errstr);
-    return {static_cast<redisReply*>(raw), freeReplyObject};
+    RawReply reply = next_reply(*context_);
+    if (reply) return reply;
+    throw Failure("Redis at " + endpoint_.text() + " was lost in mid-run: " + context_->errstr);
   }
 
   static bool is_full(const redisReply& reply) {

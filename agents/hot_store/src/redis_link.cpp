@@ -25,8 +25,6 @@ constexpr double kReplyTime_s = 5;
 constexpr auto kPause = std::chrono::milliseconds(50);
 constexpr int kHighestPort = 65535;
 
-using Raw = std::unique_ptr<redisReply, decltype(&freeReplyObject)>;
-
 Bytes text_of(const redisReply* reply) {
   if (reply->type == REDIS_REPLY_INTEGER) return std::to_string(reply->integer);
   return reply->str ? Bytes(reply->str, reply->len) : Bytes();
@@ -125,6 +123,24 @@ void bound_replies(redisContext& context) {
     return all;
   }();
   context.reader->fn = &bounded;
+}
+
+void ask(redisContext& context, std::span<const View> words) {
+  thread_local std::vector<const char*> texts;  // kept: pipelines are measured
+  thread_local std::vector<std::size_t> sizes;
+  texts.clear();
+  sizes.clear();
+  for (const View word : words) {
+    texts.push_back(word.data());
+    sizes.push_back(word.size());
+  }
+  redisAppendCommandArgv(&context, static_cast<int>(words.size()), texts.data(), sizes.data());
+}
+
+RawReply next_reply(redisContext& context) {
+  void* raw = nullptr;
+  redisGetReply(&context, &raw);
+  return {static_cast<redisReply*>(raw), freeReplyObject};
 }
 
 RedisContext connect_to(const Endpoint& endpoint, std::string& error, double wait_s) {
@@ -247,7 +263,7 @@ bool RedisLink::learn_from(const Endpoint& endpoint) {
   if (!context) return false;
   std::vector<Shard> found;
   const char* question = options_.cluster ? "CLUSTER SLOTS" : "PING";
-  const Raw raw(static_cast<redisReply*>(redisCommand(context.get(), question)), freeReplyObject);
+  const RawReply raw(static_cast<redisReply*>(redisCommand(context.get(), question)), freeReplyObject);
   if (!raw || raw->type == REDIS_REPLY_ERROR) return false;
   if (!options_.cluster) {
     found.push_back({0, kSlots - 1, endpoint});
@@ -262,22 +278,14 @@ bool RedisLink::learn_from(const Endpoint& endpoint) {
 }
 
 RedisLink::Outcome RedisLink::attempt(redisContext* context, const Words& words, bool confirm) {
-  std::vector<const char*> texts;
-  std::vector<std::size_t> sizes;
-  for (const View word : words) {
-    texts.push_back(word.data());
-    sizes.push_back(word.size());
-  }
-  // Both in one round trip.
-  redisAppendCommandArgv(context, static_cast<int>(words.size()), texts.data(), sizes.data());
+  ask(*context, words);  // both in one round trip
   if (confirm)
     redisAppendCommand(context, "WAIT %d %d", options_.replicas,
                        static_cast<int>(std::lround(options_.wait_s * 1e3)));
-  std::vector<Raw> replies;
+  std::vector<RawReply> replies;
   for (int i = 0; i < (confirm ? 2 : 1); ++i) {
-    void* raw = nullptr;
-    if (redisGetReply(context, &raw) != REDIS_OK) return {Outcome::Kind::lost, {}, context->errstr};
-    replies.emplace_back(static_cast<redisReply*>(raw), freeReplyObject);
+    replies.push_back(next_reply(*context));
+    if (!replies.back()) return {Outcome::Kind::lost, {}, context->errstr};
   }
   const redisReply* first = replies.front().get();
   if (first->type == REDIS_REPLY_ERROR) {

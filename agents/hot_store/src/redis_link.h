@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,14 @@ struct Endpoint {
 
 using RedisContext = std::unique_ptr<redisContext, decltype(&redisFree)>;
 
+using RawReply = std::unique_ptr<redisReply, decltype(&freeReplyObject)>;
+using Words = std::vector<View>;
+
+// Asks for a command; its reply comes in its turn.
+void ask(redisContext& context, std::span<const View> words);
+// The next reply; null: the connection is lost, as its `errstr` says.
+RawReply next_reply(redisContext& context);
+
 // A new connection with time limits; none: `error` says why.
 RedisContext connect_to(const Endpoint& endpoint, std::string& error, double wait_s = 0);
 
@@ -59,8 +68,6 @@ struct Reply {
   std::vector<Bytes> list;
   int replicas = 0;  // that have confirmed, where the caller asked for it
 };
-
-using Words = std::vector<View>;
 
 // A contiguous piece of the slots and who owns it now.
 struct Shard {

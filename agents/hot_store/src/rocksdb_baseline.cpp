@@ -15,64 +15,59 @@ using daqwriter::Failure;
 using daqwriter::Refusal;
 namespace fs = std::filesystem;
 
+void* load(const std::string& library) {
+  if (void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
+  throw Refusal("--engine rocksdb: the library cannot be loaded: " + std::string(dlerror()) +
+                ": install it (Debian: librocksdb7.8), or name it by --rocksdb-library");
+}
+
 // RocksDB's C interface (rocksdb/c.h), as far as we use it. It has been
 // the same since version 5.
 struct Api {
-  explicit Api(const std::string& library);
+  explicit Api(const std::string& library) : library_(library), handle_(load(library)) {}
 
-  void* (*options_create)();
-  void (*options_destroy)(void*);
-  void (*options_set_create_if_missing)(void*, unsigned char);
-  void (*options_set_error_if_exists)(void*, unsigned char);
-  void (*options_set_manual_wal_flush)(void*, unsigned char);
-  void* (*writeoptions_create)();
-  void (*writeoptions_destroy)(void*);
-  void (*writeoptions_set_sync)(void*, unsigned char);
-  void (*writeoptions_disable_WAL)(void*, int);
-  void* (*readoptions_create)();
-  void (*readoptions_destroy)(void*);
-  void* (*open)(const void*, const char*, char**);
-  void (*close)(void*);
-  void (*put)(void*, const void*, const char*, std::size_t, const char*, std::size_t, char**);
-  void (*remove)(void*, const void*, const char*, std::size_t, char**);
-  void* (*get_pinned)(void*, const void*, const char*, std::size_t, char**);
-  const char* (*pinnableslice_value)(const void*, std::size_t*);
-  void (*pinnableslice_destroy)(void*);
-  void (*free)(void*);
+ private:
+  // Converts to a function of the type that it initialises.
+  struct Symbol {
+    template <typename Function>
+    operator Function*() const {
+      return reinterpret_cast<Function*>(address);
+    }
+    void* address;
+  };
+  Symbol find(const char* name) const;
+
+  std::string library_;
+  void* handle_;  // never unloaded: RocksDB has threads of its own that outlive a database
+
+ public:
+  void* (*options_create)() = find("options_create");
+  void (*options_destroy)(void*) = find("options_destroy");
+  void (*options_set_create_if_missing)(void*, unsigned char) = find("options_set_create_if_missing");
+  void (*options_set_error_if_exists)(void*, unsigned char) = find("options_set_error_if_exists");
+  void (*options_set_manual_wal_flush)(void*, unsigned char) = find("options_set_manual_wal_flush");
+  void* (*writeoptions_create)() = find("writeoptions_create");
+  void (*writeoptions_destroy)(void*) = find("writeoptions_destroy");
+  void (*writeoptions_set_sync)(void*, unsigned char) = find("writeoptions_set_sync");
+  void (*writeoptions_disable_WAL)(void*, int) = find("writeoptions_disable_WAL");
+  void* (*readoptions_create)() = find("readoptions_create");
+  void (*readoptions_destroy)(void*) = find("readoptions_destroy");
+  void* (*open)(const void*, const char*, char**) = find("open");
+  void (*close)(void*) = find("close");
+  void (*put)(void*, const void*, const char*, std::size_t, const char*, std::size_t, char**) = find("put");
+  void (*remove)(void*, const void*, const char*, std::size_t, char**) = find("delete");
+  void* (*get_pinned)(void*, const void*, const char*, std::size_t, char**) = find("get_pinned");
+  const char* (*pinnableslice_value)(const void*, std::size_t*) = find("pinnableslice_value");
+  void (*pinnableslice_destroy)(void*) = find("pinnableslice_destroy");
+  void (*free)(void*) = find("free");
 };
 
-// Never unloaded: RocksDB has threads of its own that outlive a database.
-Api::Api(const std::string& library) {
-  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle)
-    throw Refusal("--engine rocksdb: the library cannot be loaded: " + std::string(dlerror()) +
-                  ": install it (Debian: librocksdb7.8), or name it by --rocksdb-library");
-  const auto find = [&](auto& function, const char* name) {
-    const std::string symbol = std::string("rocksdb_") + name;
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, symbol.c_str()));
-    if (!function)
-      throw Refusal("--rocksdb-library '" + library + "': is not RocksDB, it has no " + symbol +
-                    ": give the file of librocksdb");
-  };
-  find(options_create, "options_create");
-  find(options_destroy, "options_destroy");
-  find(options_set_create_if_missing, "options_set_create_if_missing");
-  find(options_set_error_if_exists, "options_set_error_if_exists");
-  find(options_set_manual_wal_flush, "options_set_manual_wal_flush");
-  find(writeoptions_create, "writeoptions_create");
-  find(writeoptions_destroy, "writeoptions_destroy");
-  find(writeoptions_set_sync, "writeoptions_set_sync");
-  find(writeoptions_disable_WAL, "writeoptions_disable_WAL");
-  find(readoptions_create, "readoptions_create");
-  find(readoptions_destroy, "readoptions_destroy");
-  find(open, "open");
-  find(close, "close");
-  find(put, "put");
-  find(remove, "delete");
-  find(get_pinned, "get_pinned");
-  find(pinnableslice_value, "pinnableslice_value");
-  find(pinnableslice_destroy, "pinnableslice_destroy");
-  find(free, "free");
+Api::Symbol Api::find(const char* name) const {
+  const std::string symbol = std::string("rocksdb_") + name;
+  void* const address = dlsym(handle_, symbol.c_str());
+  if (address) return {address};
+  throw Refusal("--rocksdb-library '" + library_ + "': is not RocksDB, it has no " + symbol +
+                ": give the file of librocksdb");
 }
 
 using Handle = std::unique_ptr<void, void (*)(void*)>;

@@ -71,9 +71,6 @@ ExitCode check(Options options, Watch& watch) {
 ExitCode run_semantics(const Options& options, const std::atomic<int>& stop_signal) {
   check_results(options.json_path, {options.store.directory, options.store.level2_directory},
                 options.store.stall_limit_s, stop_signal);
-  require_number("--consumers", options.checks.consumers, 1, 1024);
-  require_number("--events", options.checks.events, 1, 1'000'000);
-  require_seconds("--lease", options.checks.lease_s, 0.1);
   check_store(options.store);
   const auto work = [&](Watch& watch) {
     try {
@@ -99,10 +96,11 @@ daqwriter::ParsedCommand add_semantics(CLI::App& parent) {
   CLI::App* app =
       parent.add_subcommand("semantics", "Check the semantics on an empty store and print the pass matrix");
   add_store(*app, options->store);
-  app->add_option("--consumers", options->checks.consumers, "Consumers at once")->capture_default_str();
-  app->add_option("--events", options->checks.events, "Events that they share")->capture_default_str();
-  app->add_option("--lease", options->checks.lease_s, "Lease that is left to run out, seconds")
-      ->capture_default_str();
+  using daqwriter::add_number;
+  add_number(*app, {"--consumers", 1, 1024, ""}, options->checks.consumers, "Consumers at once");
+  add_number(*app, {"--events", 1, 1'000'000, ""}, options->checks.events, "Events that they share");
+  add_number(*app, {"--lease", 0.1, kMostSeconds, "seconds"}, options->checks.lease_s,
+             "Lease that is left to run out, seconds");
   app->add_option("--seed", options->checks.seed, "Seed of the random keys and values")
       ->capture_default_str();
   app->add_option("--json", options->json_path, "Result file; - is standard output");

@@ -20,6 +20,7 @@ namespace {
 
 using daqwriter::errno_text;
 using daqwriter::Failure;
+using daqwriter::OpenFile;
 using daqwriter::Refusal;
 namespace fs = std::filesystem;
 
@@ -68,12 +69,11 @@ std::optional<Marker> parse_marker(const std::string& text) {
 
 // Reads a regular file in the folder; nothing when it is not there. It follows no link.
 std::optional<std::string> content(int folder, const char* name) {
-  const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+  const OpenFile fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0 && errno == ENOENT) return std::nullopt;
   if (fd < 0) throw Refusal(std::string(name) + ": " + errno_text(errno));
   std::array<char, 512> buffer{};
   const ssize_t bytes = read(fd, buffer.data(), buffer.size());
-  close(fd);
   if (bytes < 0) throw Refusal(std::string(name) + ": is not a file of a store");
   return std::string(buffer.data(), static_cast<std::size_t>(bytes));
 }
@@ -84,14 +84,12 @@ bool is_whole(const std::optional<std::string>& text) {
 }
 
 void write_durably(int folder, const char* name, const std::string& text) {
-  const int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFolderMode);
+  const OpenFile fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFolderMode);
   if (fd < 0) throw Refusal(std::string(name) + ": " + errno_text(errno));
-  const bool written =
-      write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
-  const int error = errno;
-  close(fd);
-  if (written && fsync(folder) == 0) return;
-  const int cause = written ? errno : error;
+  if (write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0 &&
+      fsync(folder) == 0)
+    return;
+  const int cause = errno;
   unlinkat(folder, name, 0);
   throw Refusal(std::string(name) + ": cannot be written: " + errno_text(cause));
 }
@@ -109,27 +107,17 @@ struct stat facts(int fd) {
 // Is `inner` the folder `outer`, or anywhere below it?
 bool is_within(int inner, int outer) {
   const struct stat wanted = facts(outer);
-  int at = dup(inner);
-  for (;;) {
+  for (OpenFile at = dup(inner);;) {
     const struct stat here = facts(at);
-    const bool found = is_same(here, wanted);
-    const int above = found ? -1 : openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    close(at);
-    if (above < 0) return found;
-    const struct stat next = facts(above);
-    at = above;
-    if (is_same(next, here)) {  // the root
-      close(at);
-      return false;
-    }
+    if (is_same(here, wanted)) return true;
+    at = openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (at < 0 || is_same(facts(at), here)) return false;  // the root
   }
 }
 
 void make_durable(const fs::path& folder) {
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
-  fsync(fd);
-  close(fd);
+  const OpenFile fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd >= 0) fsync(fd);
 }
 
 }  // namespace
@@ -169,7 +157,6 @@ void LevelFolder::open() {
 void LevelFolder::release() {
   if (is_new_) unlinkat(fd_, kMarker, 0);
   if (made_) rmdir(path_.c_str());
-  if (fd_ >= 0) close(fd_);
 }
 
 void LevelFolder::refuse_nesting(const LevelFolder& fast) const {

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <string>
 
+#include "base/file_identity.h"
+
 namespace hotstore {
 
 enum class Access {
@@ -63,7 +65,7 @@ class LevelFolder {
   int level_;
   std::string store_;
   std::string own_;
-  int fd_ = -1;
+  daqwriter::OpenFile fd_;
   bool made_ = false;
   bool is_new_ = false;  // this process gave it its identity
   bool alone_ = false;

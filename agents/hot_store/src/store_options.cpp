@@ -19,7 +19,6 @@ using daqwriter::Refusal;
 
 const std::vector<std::string> kEngines{"lmdb", "redis", "redis-cluster"};
 constexpr int kMostReplicas = 8;
-constexpr double kMostSeconds = 2'592'000;  // 30 days
 
 Durability durability_of(const StoreOptions& options) {
   return options.durability == "system" ? Durability::system : Durability::process;
@@ -67,6 +66,30 @@ HotStore open_embedded(const StoreOptions& options, const KeySchema& schema, Acc
   if (second_env) second_env->folder().share();
   return store;
 }
+
+class StoreSession : public Session {
+ public:
+  explicit StoreSession(HotStore& store) : store_(store) {}
+  Answer put(const Key& key, View value, Level level) override { return store_.put(key, value, level); }
+  Answer get(const Key& key, Bytes& value) override { return store_.get(key, value); }
+  Answer remove(const Key& key) override { return store_.remove(key); }
+
+ private:
+  HotStore& store_;
+};
+
+class StoreSubject : public Subject {
+ public:
+  explicit StoreSubject(HotStore store) : store_(std::move(store)) {}
+  std::unique_ptr<Session> session() override { return std::make_unique<StoreSession>(store_); }
+  HotStore* store() override { return &store_; }
+  std::optional<std::uint64_t> commits() const override { return store_.engine().commits(); }
+  std::string gone() const override { return store_.engine().gone(); }
+  std::string promise() const override { return store_.engine().promise(); }
+
+ private:
+  HotStore store_;
+};
 
 // Refuses options of our layer, which a baseline does not have.
 void check_baseline(const StoreOptions& options) {
@@ -140,9 +163,9 @@ void add_store(CLI::App& app, StoreOptions& o, const std::vector<std::string>& f
   app.add_option("--dir", o.directory, "lmdb: directory of level 1 (made when its parent exists)");
   app.add_option("--level2-dir", o.level2_directory,
                  "lmdb: directory of level 2; without it there is no level 2");
-  daqwriter::add_size(app, {"--capacity", 0, UINT64_MAX, ""}, o.capacity,
+  daqwriter::add_size(app, {"--capacity", kLeastCapacity, kMostCapacity, ""}, o.capacity,
                       "lmdb: room of level 1, reserved at opening");
-  daqwriter::add_size(app, {"--level2-capacity", 0, UINT64_MAX, ""}, o.level2_capacity,
+  daqwriter::add_size(app, {"--level2-capacity", kLeastCapacity, kMostCapacity, ""}, o.level2_capacity,
                       "lmdb: room of level 2, reserved at opening");
   daqwriter::add_choice(app, "--durability", o.durability, {"process", "system"},
                         "lmdb: what an acknowledged operation survives: kill "
@@ -156,33 +179,20 @@ void add_store(CLI::App& app, StoreOptions& o, const std::vector<std::string>& f
   app.add_option("--replicas", o.replicas,
                  "redis: further nodes that must have an operation before it counts")
       ->capture_default_str();
-  app.add_option("--wait", o.wait_s, "redis: how long to wait for them, seconds")->capture_default_str();
-  app.add_option("--patience", o.patience_s, "redis: how long to wait for a node that takes over, seconds")
-      ->capture_default_str();
+  daqwriter::add_number(app, {"--wait", 0, kMostSeconds, "seconds"}, o.wait_s,
+                        "redis: how long to wait for them, seconds");
+  daqwriter::add_number(app, {"--patience", 0, kMostSeconds, "seconds"}, o.patience_s,
+                        "redis: how long to wait for a node that takes over, seconds");
   app.add_option("--location", o.location,
                  "redis: which node has an event: hash (detached), modulo, or "
                  "FIRST-LAST=NODE,... (base)")
       ->capture_default_str();
 }
 
-void require_seconds(const char* name, double value, double least) {
-  if (value >= least && value <= kMostSeconds) return;
-  throw Refusal(std::string(name) + " " + daqwriter::format_number(value) + ": give " +
-                daqwriter::format_number(least) + " to " + daqwriter::format_number(kMostSeconds, 9) +
-                " seconds");
-}
-
 void require_number(const char* name, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
   if (value >= least && value <= most) return;
   throw Refusal(std::string(name) + " " + std::to_string(value) + ": give " + std::to_string(least) + " to " +
                 std::to_string(most));
-}
-
-void require_bytes(const char* name, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
-  using daqwriter::format_size;
-  if (value >= least && value <= most) return;
-  throw Refusal(std::string(name) + " " + format_size(value) + ": give " + format_size(least) + " to " +
-                format_size(most));
 }
 
 std::string promise_of(const StoreOptions& options) {
@@ -205,14 +215,10 @@ void check_store(const StoreOptions& options) {
   if (options.replicas < 0 || options.replicas > kMostReplicas)
     throw Refusal("--replicas " + std::to_string(options.replicas) + ": give 0 to " +
                   std::to_string(kMostReplicas));
-  require_seconds("--wait", options.wait_s, 0);
-  require_seconds("--patience", options.patience_s, 0);
-  require_bytes("--capacity", options.capacity, kLeastCapacity, kMostCapacity);
-  require_bytes("--level2-capacity", options.level2_capacity, kLeastCapacity, kMostCapacity);
 }
 
 std::unique_ptr<Subject> open_subject(const StoreOptions& options, const std::string& rocksdb_library) {
-  if (!is_baseline(options.engine)) return subject_of(open_store(options));
+  if (!is_baseline(options.engine)) return std::make_unique<StoreSubject>(open_store(options));
   const KeySchema schema = KeySchema::parse(options.key, options.primary);
   check_store(options);
   if (options.engine == kRawRedis)

@@ -7,12 +7,16 @@
 #include <vector>
 
 #include "base/stop_clock.h"
+#include "format/option_bounds.h"
 #include "lmdb_env.h"
 #include "report/output_path.h"
 #include "subject.h"
 
 namespace hotstore {
 
+constexpr double kMostSeconds = 2'592'000;  // 30 days
+constexpr daqwriter::Bounds<std::uint64_t> kValueSize{"--value-size", 1, 64ull << 20, ""};
+constexpr daqwriter::Bounds<std::uint32_t> kFragments{"--fragments", 1, 65'536, ""};
 constexpr const char* kRawLmdb = "raw-lmdb";
 constexpr const char* kRocksDb = "rocksdb";
 constexpr const char* kRawRedis = "raw-redis";
@@ -53,8 +57,6 @@ std::unique_ptr<Subject> open_subject(const StoreOptions& options, const std::st
 std::string promise_of(const StoreOptions& options);  // without opening it
 
 // Throws Refusal, which names the option, its value and the bounds.
-void require_seconds(const char* name, double value, double least);
 void require_number(const char* name, std::uint64_t value, std::uint64_t least, std::uint64_t most);
-void require_bytes(const char* name, std::uint64_t value, std::uint64_t least, std::uint64_t most);
 
 }  // namespace hotstore

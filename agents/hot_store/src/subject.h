@@ -49,6 +49,4 @@ class Subject {
   virtual std::string promise() const = 0;
 };
 
-std::unique_ptr<Subject> subject_of(HotStore store);
-
 }  // namespace hotstore

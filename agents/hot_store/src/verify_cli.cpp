@@ -166,10 +166,8 @@ daqwriter::ParsedCommand add_verify(CLI::App& parent) {
   auto options = std::make_shared<VerifyOptions>();
   CLI::App* app = parent.add_subcommand("verify", "Compare a store with the logs of what was acknowledged");
   add_store(*app, options->store);
-  daqwriter::add_size(*app, {"--value-size", 0, UINT64_MAX, ""}, options->load.value_bytes,
-                      "Bytes of each value, as for bench");
-  app->add_option("--fragments", options->load.fragments, "Fragments of each event, as for bench")
-      ->capture_default_str();
+  daqwriter::add_size(*app, kValueSize, options->load.value_bytes, "Bytes of each value, as for bench");
+  daqwriter::add_number(*app, kFragments, options->load.fragments, "Fragments of each event, as for bench");
   app->add_option("--ack-log", options->load.ack_log, "Directory of the logs")->required();
   app->add_option("--json", options->json_path, "Result file; - is standard output");
   return {app, [options](const std::atomic<int>& stop_signal) { return run_verify(*options, stop_signal); }};

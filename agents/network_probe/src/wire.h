@@ -42,9 +42,7 @@ struct Patience {
 };
 
 // An interruption ended the wait for a peer.
-class Interrupted : public daqwriter::Failure {
-  using Failure::Failure;
-};
+using daqwriter::Interrupted;
 
 class Connection {
  public:

@@ -6,7 +6,6 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include <filesystem>
 
@@ -24,10 +23,9 @@ std::optional<FileIdentity> file_below(const std::string& node) {
   struct stat status {};
   if (stat(node.c_str(), &status) != 0 || !S_ISBLK(status.st_mode) || major(status.st_rdev) != LOOP_MAJOR)
     return std::nullopt;
-  const int fd = open(node.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  const OpenFile fd = open(node.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
   const auto backing = loop_backing(fd);
-  close(fd);
   return backing ? std::optional(backing->file) : std::nullopt;
 }
 

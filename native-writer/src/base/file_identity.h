@@ -2,12 +2,32 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace daqwriter {
+
+// A file descriptor, which is closed when nobody has it any more; -1: none.
+class OpenFile {
+ public:
+  OpenFile(int fd = -1) : fd_(fd) {}
+  OpenFile(OpenFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  OpenFile& operator=(OpenFile other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~OpenFile() {
+    if (fd_ >= 0) close(fd_);
+  }
+  operator int() const { return fd_; }
+
+ private:
+  int fd_;
+};
 
 struct FileIdentity {
   dev_t device = 0;

@@ -1,5 +1,6 @@
 #include "base/status.h"
 
+#include <array>
 #include <cstring>
 
 namespace daqwriter {
@@ -20,15 +21,8 @@ std::string errno_name(int error_number) {
 }
 
 std::string run_status_name(RunStatus status) {
-  switch (status) {
-    case RunStatus::complete:
-      return "complete";
-    case RunStatus::interrupted:
-      return "interrupted";
-    case RunStatus::failed:
-      break;
-  }
-  return "failed";
+  static constexpr std::array kNames = {"complete", "interrupted", "failed"};
+  return kNames[static_cast<std::size_t>(status)];
 }
 
 ExitCode exit_code_of(RunStatus status) {

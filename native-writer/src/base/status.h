@@ -65,6 +65,11 @@ class Failure : public CommandError {
   using CommandError::CommandError;
 };
 
+// A signal ended it before there was a result.
+class Interrupted : public Failure {
+  using Failure::Failure;
+};
+
 // "No space left on device (ENOSPC)" style text for an errno value; its name alone.
 std::string errno_text(int error_number);
 std::string errno_name(int error_number);

@@ -83,13 +83,18 @@ bool anything_kept();
 ExitCode leave(ExitCode code);
 
 // Returns the result of `load`; if that throws, the result of `failed` for the error's message. A Refusal
-// passes through.
+// passes through, and so does an Unanswered after a signal: the interruption did not wait for the target's
+// making.
 template <typename Load, typename Failed>
-auto or_failed(const Load& load, const Failed& failed) -> decltype(load()) {
+auto or_failed(const Load& load, const Failed& failed, const std::atomic<int>& stop_signal)
+    -> decltype(load()) {
   try {
     return load();
   } catch (const Refusal&) {
     throw;
+  } catch (const Unanswered& failure) {
+    if (stop_signal != 0) throw;
+    return failed(failure.what());
   } catch (const std::bad_alloc&) {
     return failed("the system gives no more memory; raise its limit (ulimit -v) or use smaller buffers");
   } catch (const std::exception& failure) {

@@ -4,6 +4,7 @@
 #include <libdeflate.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #ifdef __SSE2__
@@ -14,22 +15,10 @@
 
 namespace daqwriter {
 
-ChecksumKind parse_checksum_kind(std::string_view name) {
-  if (name == "off") return ChecksumKind::off;
-  if (name == "crc32") return ChecksumKind::crc32;
-  if (name == "adler32") return ChecksumKind::adler32;
-  throw Refusal("--checksum '" + std::string(name) + "': use crc32, adler32 or off");
-}
-
 std::string checksum_name(ChecksumKind kind) {
-  switch (kind) {
-    case ChecksumKind::off:
-      return "off";
-    case ChecksumKind::crc32:
-      return "crc32";
-    case ChecksumKind::adler32:
-      return "adler32";
-  }
+  static constexpr std::array kNames = {"off", "crc32", "adler32"};
+  const auto index = static_cast<std::size_t>(kind);
+  if (index < kNames.size()) return kNames[index];
   throw Refusal("checksum kind " + std::to_string(static_cast<std::uint32_t>(kind)) + " is unknown");
 }
 

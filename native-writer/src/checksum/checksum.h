@@ -6,13 +6,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 
 namespace daqwriter {
 
 enum class ChecksumKind : std::uint32_t { off = 0, crc32 = 1, adler32 = 2 };
 
-ChecksumKind parse_checksum_kind(std::string_view name);  // throws Refusal
 std::string checksum_name(ChecksumKind kind);
 // Running values, as zlib's: checksum(AB) == update(update(initial, A), B). `off` leaves the value alone.
 constexpr std::uint32_t checksum_initial(ChecksumKind kind) {

@@ -1,14 +1,106 @@
 #include "cli/cli.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <charconv>
 #include <iostream>
 
+#include "base/stop_clock.h"
 #include "base/units.h"
+#include "base/worker_thread.h"
 
 namespace daqwriter {
+namespace {
+
+void occupy_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // The lowest free number is given: this one. Opened the wrong way round, it
+    // fails as a closed one does.
+    if (fcntl(fd, F_GETFD) < 0) open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
+// Written by the signal handler: lock-free, so that it is safe there.
+std::atomic<int> received_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void on_signal(int number) {
+  int seen = 0;
+  if (received_signal.compare_exchange_strong(seen, number, std::memory_order_relaxed)) return;
+  if ((seen & kSecondSignal) != 0) _exit(static_cast<int>(ExitCode::interrupted));
+  received_signal.fetch_or(kSecondSignal, std::memory_order_relaxed);
+}
+
+// From now on SIGINT, SIGTERM and SIGHUP write their number into `received_signal`; a second one of whatever
+// kind adds kSecondSignal, a third one ends the process on the spot. A write beyond the limit of a file's
+// size, or into a closed pipe, is an error and no signal.
+void receive_signals() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigfillset(&action.sa_mask);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    sigaction(number, nullptr, &before);
+    // A user of nohup wants a closed terminal to change nothing.
+    if (number != SIGHUP || before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
+  }
+  signal(SIGXFSZ, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+constexpr const char* kSizes =
+    "Sizes: an integer with B, KiB, MiB, GiB, TiB (powers of 1024) or MB, GB, TB (powers of 1000); without a "
+    "unit: bytes.\n";
+
+ExitCode parse_and_run(const Program& program, int argc, char** argv) {
+  CLI::App app(program.name + ": " + program.description);
+  app.set_version_flag("--version", program.name + " " + program.version);
+  app.footer(kSizes + program.exit_codes);
+  app.require_subcommand(1);
+  const std::vector<ParsedCommand> commands = program.add_commands(app);
+  for (const ParsedCommand& command : commands) command.app->footer(kSizes + program.exit_codes);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? ExitCode::complete : ExitCode::refused;
+  }
+  receive_signals();
+  for (const ParsedCommand& command : commands) {
+    if (!command.app->parsed()) continue;
+    try {
+      return command.run(received_signal);
+    } catch (const Unanswered& failure) {  // before there was a run: no JSON
+      if (received_signal != 0) throw Interrupted(failure.what());
+      throw;
+    }
+  }
+  return ExitCode::refused;
+}
+
+}  // namespace
+
+ExitCode reported(const std::string& program, const std::function<ExitCode()>& work) {
+  const auto ended = [&](ExitCode code, const std::exception& why) {
+    std::cerr << program << ": " << why.what() << "\n";
+    return code;
+  };
+  try {
+    return work();
+  } catch (const Refusal& refusal) {
+    return ended(ExitCode::refused, refusal);
+  } catch (const Interrupted& interrupted) {
+    return ended(ExitCode::interrupted, interrupted);
+  } catch (const std::exception& failure) {
+    return ended(ExitCode::failed, failure);
+  }
+}
+
+int run_program(const Program& program, int argc, char** argv) {
+  occupy_standard_descriptors();
+  return static_cast<int>(leave(reported(program.name, [&] { return parse_and_run(program, argc, argv); })));
+}
 
 CLI::Option* add_size(CLI::App& app, const Bounds<std::uint64_t>& bounds, std::uint64_t& value,
                       const std::string& help) {
@@ -90,13 +182,6 @@ void print_caution(const TargetPlan& target) {
   if (target.caution.empty()) return;
   std::cerr << "daqwriter: " << target.path
             << ": who has it open for writing is not fully known: " << target.caution << "\n";
-}
-
-void occupy_standard_descriptors() {
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // The lowest free number is given: this one. Opened the wrong way round, it fails as a closed one does.
-    if (fcntl(fd, F_GETFD) < 0) open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-  }
 }
 
 }  // namespace daqwriter

@@ -38,6 +38,23 @@ ParsedCommand add_guard(CLI::App& parent, const std::vector<std::string>& comman
 // Every command; parsing their command lines does no I/O. `command`: another program's words, for guard.
 std::vector<ParsedCommand> add_commands(CLI::App& app, const std::vector<std::string>& command = {});
 
+// Does `work` and returns its exit code; where it throws, says on standard error why, and returns that of the
+// exception.
+ExitCode reported(const std::string& program, const std::function<ExitCode()>& work);
+
+// What a program of the bench is.
+struct Program {
+  std::string name;
+  std::string version;
+  std::string description;
+  std::string exit_codes;  // stands below its help and its commands'
+  std::function<std::vector<ParsedCommand>(CLI::App& app)> add_commands;
+};
+// All of its main(): parses the command line, runs the command and returns the exit code. Before that, an
+// open descriptor takes the place of each standard one that is closed, and fails when it is used: what is
+// meant for standard output must not go to the next file that is opened.
+int run_program(const Program& program, int argc, char** argv);
+
 // An option whose text our own parser reads ("8MiB"); the present value is shown as the default.
 CLI::Option* add_size(CLI::App& app, const Bounds<std::uint64_t>& bounds, std::uint64_t& value,
                       const std::string& help);
@@ -83,14 +100,11 @@ void add_engine(CLI::App& app, Engine& engine);
 void require_no_target(bool null_sink, const std::string& target);
 void add_reporting(CLI::App& app, Reporting& reporting, bool with_series = true);
 // The list of targets, and of further ones when the option is given again.
-void add_targets(CLI::App& app, std::vector<std::string>& names, const std::string& help);
+void add_targets(CLI::App& app, std::string& target, std::vector<std::string>& further_targets,
+                 const std::string& help);
 void add_consent(CLI::App& app, Consent& consent);
 
 // Says what the examination of a device could not see.
 void print_caution(const TargetPlan& target);
-
-// First of all in main: a standard descriptor that is closed would become the next file's that is opened, and
-// what is meant for standard output would be written to it. In its place stands one that fails.
-void occupy_standard_descriptors();
 
 }  // namespace daqwriter

@@ -14,7 +14,6 @@ namespace {
 // Options as text where our own parsers give the better message.
 struct MiniDaqAsked {
   MiniDaqOptions options;
-  std::vector<std::string> targets;
   std::uint64_t max_buffer = 0;
   std::string record_id;
   bool triggered = false;
@@ -26,7 +25,7 @@ struct MiniDaqAsked {
 
 void add_minidaq_options(CLI::App& app, MiniDaqAsked& t) {
   MiniDaqOptions& o = t.options;
-  add_targets(app, t.targets, "New file or block device to record on");
+  add_targets(app, o.target, o.further_targets, "New file or block device to record on");
   add_sink(app, o.null_sink, "target, or null: no I/O, to calibrate the program itself");
   add_number(app, bounds::kRecordDuration, o.duration_s, "Length of the record, seconds")->required();
   add_choice<bool>(app, "--mode", t.triggered, {{"continuous", false}, {"triggered", true}},
@@ -86,10 +85,6 @@ void resolve(MiniDaqAsked& t) {
   MiniDaqOptions& o = t.options;
   if (t.max_buffer > 0) o.max_buffer_bytes = t.max_buffer;
   if (!t.record_id.empty()) o.record_id = parse_record_id(t.record_id);
-  if (!t.targets.empty()) {
-    o.target = t.targets.front();
-    o.further_targets.assign(t.targets.begin() + 1, t.targets.end());
-  }
   require_no_target(o.null_sink, o.target);
   o.request_bytes = t.triggered ? t.request_size : 0;
 }
@@ -97,7 +92,7 @@ void resolve(MiniDaqAsked& t) {
 MiniDaqResult record_or_fail(const MiniDaqOptions& o, const MiniDaqPlan& plan,
                              const std::atomic<int>& stop_signal) {
   return or_failed([&] { return run_minidaq(o, plan, engine_factory(o.used_engine()), stop_signal); },
-                   [&](const std::string& error) { return failed_minidaq(o, error); });
+                   [&](const std::string& error) { return failed_minidaq(o, error); }, stop_signal);
 }
 
 // Every trial is a record of its own; nothing of it stays on a file system.
@@ -120,38 +115,30 @@ ExitCode search(const MiniDaqAsked& t, const std::atomic<int>& stop_signal) {
     return record_or_fail(options, plan_minidaq(options, &stop), stop_signal);
   };
   // The first guess: nine tenths of what the writer takes when it is never kept waiting.
-  const MiniDaqResult limit = record(unpaced);
-  RunStatus status = limit.status;
-  std::string error = limit.error;
-  int target_errno = limit.target_errno;
+  MiniDaqResult last = record(unpaced);
   double limit_bytes_per_s = 0;
   RateSearch found;
-  if (status == RunStatus::complete) {
-    limit_bytes_per_s = static_cast<double>(limit.payload_bytes) / seconds(limit.total_ns);
-    found =
-        search_rate(0.9 * limit_bytes_per_s / asked_bytes_per_s(asked, full), t.search_resolution,
-                    [&](double factor) -> std::optional<bool> {
-                      MiniDaqOptions options = asked;
-                      options.keep = false;
-                      (options.triggered() ? options.trigger_rate_hz : options.scale) *= factor;
-                      const MiniDaqResult result = record(options);
-                      status = result.status;
-                      error = result.error;
-                      target_errno = result.target_errno;
-                      if (status != RunStatus::complete) return std::nullopt;
-                      trials.push_back(make_trial(factor, asked_bytes_per_s(asked, full) * factor, result));
-                      std::cerr << search_trial_text(trials.back());
-                      return trials.back().stood;
-                    });
+  if (last.status == RunStatus::complete) {
+    limit_bytes_per_s = static_cast<double>(last.payload_bytes) / seconds(last.total_ns);
+    found = search_rate(0.9 * limit_bytes_per_s / asked_bytes_per_s(asked, full), t.search_resolution,
+                        [&](double factor) -> std::optional<bool> {
+                          MiniDaqOptions options = asked;
+                          options.keep = false;
+                          (options.triggered() ? options.trigger_rate_hz : options.scale) *= factor;
+                          last = record(options);
+                          if (last.status != RunStatus::complete) return std::nullopt;
+                          trials.push_back(make_trial(factor, asked_bytes_per_s(asked, full) * factor, last));
+                          std::cerr << search_trial_text(trials.back());
+                          return trials.back().stood;
+                        });
   } else {
     std::cerr << "the unpaced record, which tells where to look first, did not complete:\n"
-              << minidaq_summary(unpaced, limit);
+              << minidaq_summary(unpaced, last);
   }
-  write_json(asked.json_path,
-             search_json(asked, full, limit_bytes_per_s, trials, found, status, error, target_errno));
+  write_json(asked.json_path, search_json(asked, full, limit_bytes_per_s, trials, found, last));
   if (limit_bytes_per_s > 0) std::cerr << search_summary(asked_bytes_per_s(asked, full), found);
-  if (!error.empty()) std::cerr << "error: " << error << "\n";
-  return leave(exit_code_of(status));
+  if (!last.error.empty()) std::cerr << "error: " << last.error << "\n";
+  return leave(exit_code_of(last.status));
 }
 
 ExitCode run_minidaq_command(MiniDaqAsked& t, const std::atomic<int>& stop_signal) {

@@ -75,7 +75,7 @@ ExitCode run_streams_command(StreamsAsked& t, const std::atomic<int>& stop_signa
   const StreamsPlan plan = plan_streams(o, &stop);
   const StreamsResult result =
       or_failed([&] { return run_streams(o, plan, engine_factory(o.used_engine()), stop_signal); },
-                [&](const std::string& error) { return failed_streams(o, error); });
+                [&](const std::string& error) { return failed_streams(o, error); }, stop_signal);
   write_json(o.json_path, streams_json(o, plan, result));
   std::cerr << streams_summary(o, result);
   return leave(exit_code_of(result.status));

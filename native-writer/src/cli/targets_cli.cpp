@@ -5,10 +5,15 @@
 
 namespace daqwriter {
 
-void add_targets(CLI::App& app, std::vector<std::string>& names, const std::string& help) {
+void add_targets(CLI::App& app, std::string& target, std::vector<std::string>& further_targets,
+                 const std::string& help) {
+  const auto take = [&](const std::vector<std::string>& texts) {
+    further_targets = split_targets(texts);
+    target = further_targets.front();
+    further_targets.erase(further_targets.begin());
+  };
   app.add_option_function<std::vector<std::string>>(
-         "--target", [&names](const std::vector<std::string>& texts) { names = split_targets(texts); },
-         help + "; several: a,b or --target again; '\\,' is a comma within a name")
+         "--target", take, help + "; several: a,b or --target again; '\\,' is a comma within a name")
       ->type_name("PATH")
       ->allow_extra_args(false);
 }

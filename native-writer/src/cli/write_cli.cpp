@@ -10,15 +10,9 @@
 namespace daqwriter {
 namespace {
 
-struct WriteAsked {
-  WriteOptions options;
-  std::vector<std::string> targets;
-};
-
-void add_write_options(CLI::App& app, WriteAsked& t) {
-  WriteOptions& o = t.options;
+void add_write_options(CLI::App& app, WriteOptions& o) {
   add_targets(
-      app, t.targets,
+      app, o.target, o.further_targets,
       o.reads ? "New file or block device to write once and read" : "New file or block device to write to");
   add_sink(app, o.null_sink, "target, or null: no I/O, the program's own cost");
   add_size(app, bounds::kBlockSize, o.block_bytes,
@@ -55,28 +49,23 @@ void add_write_options(CLI::App& app, WriteAsked& t) {
   add_reporting(app, o);
 }
 
-ExitCode run_write_command(WriteAsked& t, const std::atomic<int>& stop_signal) {
-  WriteOptions& o = t.options;
-  if (!t.targets.empty()) {
-    o.target = t.targets.front();
-    o.further_targets.assign(t.targets.begin() + 1, t.targets.end());
-  }
+ExitCode run_write_command(const WriteOptions& o, const std::atomic<int>& stop_signal) {
   require_no_target(o.null_sink, o.target);
   const StopClock stop(stop_signal);
   const WritePlan plan = plan_write(o, &stop);
   for (const WriteTargetPlan& each : plan.targets) print_caution(each.target);
   const WriteResult result =
       or_failed([&] { return run_write(o, plan, engine_factory(o.used_engine()), stop_signal); },
-                [&](const std::string& error) { return failed_write(o, error); });
+                [&](const std::string& error) { return failed_write(o, error); }, stop_signal);
   write_json(o.json_path, write_result_json(o, plan, result));
   std::cerr << write_summary(o, result);
   return leave(exit_code_of(result.status));
 }
 
 ParsedCommand add_load(CLI::App& parent, bool reads, const std::string& help) {
-  const auto asked = std::make_shared<WriteAsked>();
-  asked->options.reads = reads;
-  CLI::App* app = parent.add_subcommand(asked->options.command(), help);
+  const auto asked = std::make_shared<WriteOptions>();
+  asked->reads = reads;
+  CLI::App* app = parent.add_subcommand(asked->command(), help);
   add_write_options(*app, *asked);
   return {app,
           [asked](const std::atomic<int>& stop_signal) { return run_write_command(*asked, stop_signal); }};

@@ -1,6 +1,7 @@
 #include "format/option_bounds.h"
 
 #include <charconv>
+#include <optional>
 
 #include "base/status.h"
 #include "base/units.h"
@@ -34,49 +35,40 @@ bool within(const Bounds<Value>& bounds, Value value) {
 }
 
 template <typename Value>
-void require_bounds(const Bounds<Value>& bounds, Value value) {
-  if (!within(bounds, value)) refuse_value(bounds, shown(value));
-}
-
-template <typename Value>
-Value parse(const Bounds<Value>& bounds, std::string_view text) {
+std::optional<Value> read(std::string_view text) {
   Value value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !within(bounds, value))
-    refuse_value(bounds, text);
-  return value;
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace
 
-void require_within(const Bounds<double>& bounds, double value) {
-  require_bounds(bounds, value);
+template <typename Value>
+void require_within(const Bounds<Value>& bounds, std::type_identity_t<Value> value) {
+  if (!within(bounds, value)) refuse_value(bounds, shown(value));
 }
 
-void require_within(const Bounds<std::uint32_t>& bounds, std::uint32_t value) {
-  require_bounds(bounds, value);
-}
-
-void require_within(const Bounds<std::uint64_t>& bounds, std::uint64_t value) {
-  require_bounds(bounds, value);
-}
-
-double parse_within(const Bounds<double>& bounds, std::string_view text) {
-  return parse(bounds, text);
-}
-
-std::uint32_t parse_within(const Bounds<std::uint32_t>& bounds, std::string_view text) {
-  return parse(bounds, text);
-}
-
-std::uint64_t parse_within(const Bounds<std::uint64_t>& bounds, std::string_view text) {
-  try {
-    const std::uint64_t bytes = parse_size(text);
-    if (within(bounds, bytes)) return bytes;
-  } catch (const Refusal& refusal) {
-    throw Refusal(std::string(bounds.option) + ": " + refusal.what());
+template <typename Value>
+Value parse_within(const Bounds<Value>& bounds, std::string_view text) {
+  std::optional<Value> value;
+  if constexpr (std::is_same_v<Value, std::uint64_t>) {
+    try {
+      value = parse_size(text);
+    } catch (const Refusal& refusal) {
+      throw Refusal(std::string(bounds.option) + ": " + refusal.what());
+    }
+  } else {
+    value = read<Value>(text);
   }
-  refuse_value(bounds, text);
+  if (!value || !within(bounds, *value)) refuse_value(bounds, text);
+  return *value;
 }
+
+template void require_within(const Bounds<double>&, double);
+template void require_within(const Bounds<std::uint32_t>&, std::uint32_t);
+template void require_within(const Bounds<std::uint64_t>&, std::uint64_t);
+template double parse_within(const Bounds<double>&, std::string_view);
+template std::uint32_t parse_within(const Bounds<std::uint32_t>&, std::string_view);
+template std::uint64_t parse_within(const Bounds<std::uint64_t>&, std::string_view);
 
 }  // namespace daqwriter

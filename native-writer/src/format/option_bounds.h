@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "format/record_format.h"
 
@@ -81,14 +82,11 @@ constexpr int kMostCpu = 1 << 20;
 
 }  // namespace bounds
 
-// Throws Refusal unless least <= value <= most.
-void require_within(const Bounds<double>& bounds, double value);
-void require_within(const Bounds<std::uint32_t>& bounds, std::uint32_t value);
-void require_within(const Bounds<std::uint64_t>& bounds, std::uint64_t value);  // as sizes
-
+// For double, std::uint32_t and std::uint64_t, which is a size. Throws Refusal unless least <= value <= most.
+template <typename Value>
+void require_within(const Bounds<Value>& bounds, std::type_identity_t<Value> value);
 // The whole text as a number within the bounds; throws Refusal.
-double parse_within(const Bounds<double>& bounds, std::string_view text);
-std::uint32_t parse_within(const Bounds<std::uint32_t>& bounds, std::string_view text);
-std::uint64_t parse_within(const Bounds<std::uint64_t>& bounds, std::string_view text);  // a size
+template <typename Value>
+Value parse_within(const Bounds<Value>& bounds, std::string_view text);
 
 }  // namespace daqwriter

@@ -263,24 +263,12 @@ std::string adler_text(std::uint32_t adler32) {
 
 ManifestWriter::ManifestWriter(const std::string& directory, const RunParameters& run,
                                const std::string& prefix)
-    : path_(directory + "/" + kManifestName) {
+    : path_(directory + "/" + kManifestName),
+      directory_(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   constexpr mode_t kMode = 0644;
-  directory_fd_ = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, kMode);
-  const int error = errno;
-  try {
-    if (fd_ < 0) throw Failure(path_ + ": cannot be created: " + errno_text(error));
-    append(run_json(run, prefix).dump());
-  } catch (...) {
-    if (fd_ >= 0) ::close(fd_);  // a constructor that throws has no destructor
-    if (directory_fd_ >= 0) ::close(directory_fd_);
-    throw;
-  }
-}
-
-ManifestWriter::~ManifestWriter() {
-  ::close(fd_);
-  ::close(directory_fd_);
+  file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, kMode);
+  if (file_ < 0) throw Failure(path_ + ": cannot be created: " + errno_text(errno));
+  append(run_json(run, prefix).dump());
 }
 
 void ManifestWriter::add(const ClosedFile& file) {
@@ -305,9 +293,9 @@ void ManifestWriter::append(const std::string& line) {
   const std::lock_guard lock(mutex_);
   const std::string text = line + "\n";
   // The directory first: the name of the file that this line vouches for has to last as well.
-  const bool good = fsync(directory_fd_) == 0 &&
-                    write(fd_, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-                    fsync(fd_) == 0;
+  const bool good = fsync(directory_) == 0 &&
+                    write(file_, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+                    fsync(file_) == 0;
   if (!good) throw Failure(path_ + ": cannot be appended to: " + errno_text(errno), errno);
   crc_ = libdeflate_crc32(crc_, text.data(), text.size());
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_identity.h"
 #include "format/event_format.h"
 
 namespace daqwriter {
@@ -38,10 +39,6 @@ class ManifestWriter {
  public:
   // Creates it in `directory`, with its first line. Throws Failure.
   ManifestWriter(const std::string& directory, const RunParameters& run, const std::string& prefix);
-  ~ManifestWriter();
-  ManifestWriter(const ManifestWriter&) = delete;
-  ManifestWriter& operator=(const ManifestWriter&) = delete;
-
   // The file itself has been flushed. Throws Failure.
   void add(const ClosedFile& file);
   void close(const RunEnd& end);
@@ -52,8 +49,8 @@ class ManifestWriter {
   std::string path_;
   std::uint32_t crc_ = 0;  // of what was appended
   std::mutex mutex_;
-  int directory_fd_ = -1;
-  int fd_ = -1;
+  OpenFile directory_;
+  OpenFile file_;
 };
 
 struct Manifest {

@@ -23,17 +23,12 @@ void require_file_or_device(bool known, const struct stat& status, const std::st
 
 }  // namespace
 
-int open_for_direct_reading(const std::string& path) {
+OpenFile open_for_direct_reading(const std::string& path) {
   struct stat status {};
   require_file_or_device(stat(path.c_str(), &status) == 0, status, path);
-  const int fd = open(path.c_str(), O_RDONLY | O_DIRECT | O_NONBLOCK | O_CLOEXEC);
+  OpenFile fd = open(path.c_str(), O_RDONLY | O_DIRECT | O_NONBLOCK | O_CLOEXEC);
   require_file_or_device(fd >= 0, status, path);
-  try {
-    require_file_or_device(fstat(fd, &status) == 0 && fcntl(fd, F_SETFL, O_DIRECT) == 0, status, path);
-  } catch (...) {
-    close(fd);
-    throw;
-  }
+  require_file_or_device(fstat(fd, &status) == 0 && fcntl(fd, F_SETFL, O_DIRECT) == 0, status, path);
   return fd;
 }
 

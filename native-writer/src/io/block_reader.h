@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/file_identity.h"
 #include "base/memory.h"
 #include "base/stop_clock.h"
 #include "format/record_format.h"
@@ -19,7 +20,7 @@ namespace daqwriter {
 
 // A file or block device, without waiting for anybody and without waking a device of another kind. Throws
 // Refusal.
-int open_for_direct_reading(const std::string& path);
+OpenFile open_for_direct_reading(const std::string& path);
 
 // The memory that the kernel uses while reads are in flight.
 struct ReadRoom {

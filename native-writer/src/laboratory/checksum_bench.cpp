@@ -12,8 +12,6 @@
 #include "base/units.h"
 #include "format/option_bounds.h"
 #include "format/payload.h"
-#include "laboratory/memory_bench.h"
-#include "laboratory/split_check.h"
 #include "report/report_json.h"
 
 namespace daqwriter {
@@ -23,6 +21,46 @@ constexpr double kNsPerS = 1e9;
 
 std::uint32_t by_zlib(std::span<const std::byte> data) {
   return static_cast<std::uint32_t>(adler32_z(1, reinterpret_cast<const Bytef*>(data.data()), data.size()));
+}
+
+std::vector<int> slave_cpus(const ChecksumOptions& options) {
+  return {options.cpus.rbegin() + 1, options.cpus.rend()};
+}
+
+// False at the first difference, which is then in `result`, and when a signal asked for the end.
+bool compare_each_place(AdlerVariant variant, unsigned threads, AdlerEngine& engine,
+                        std::span<const std::byte> event, const std::atomic<int>& stop_signal,
+                        ChecksumResult& result) {
+  const std::uint32_t expected = by_zlib(event);
+  for (std::size_t place = 0; place <= event.size(); ++place) {
+    if (stop_signal.load(std::memory_order_relaxed) != 0) return false;
+    const std::uint32_t first = engine.update(checksum_initial(ChecksumKind::adler32), event.first(place));
+    const std::uint32_t actual = engine.update(first, event.subspan(place));
+    if (actual != expected) {
+      result.mismatch = {adler_variant_name(variant) + ", cut at byte " + std::to_string(place), event.size(),
+                         threads, expected, actual};
+      return false;
+    }
+    ++result.splits->comparisons;
+  }
+  return true;
+}
+
+// Compares every variant with zlib for one event, cut at every place and continued. Fills in `result.splits`,
+// or `result.mismatch`. Threads are used however short the parts are.
+void compare_splits(const ChecksumOptions& options, const AdlerFactory& make_engine,
+                    const std::atomic<int>& stop_signal, ChecksumResult& result) {
+  std::vector<std::byte> event(options.splits_bytes);
+  fill_payload(event, 1, 0, 0);
+  result.splits = SplitCheck{options.splits_bytes, 0};
+  for (const AdlerVariant variant : options.variants) {
+    for (const unsigned threads : options.threads) {
+      if (!uses_threads(variant) && threads != options.threads.front()) continue;
+      const unsigned used = uses_threads(variant) ? threads : 1;
+      const auto engine = make_engine(variant, used, 0, slave_cpus(options));
+      if (!compare_each_place(variant, used, *engine, event, stop_signal, result)) return;
+    }
+  }
 }
 
 // One variant with one number of threads on one size. The baselines are of the same kind: zlib, one thread.
@@ -44,7 +82,7 @@ class VariantBench {
         observer_(observer),
         stop_signal_(stop_signal),
         result_(result),
-        slave_cpus_(options.cpus.rbegin() + 1, options.cpus.rend()),
+        slave_cpus_(slave_cpus(options)),
         memory_(*std::max_element(options.sizes.begin(), options.sizes.end()), std::nullopt) {
     fill_payload({memory_.data(), memory_.size()}, 1, 0, 0);
   }

@@ -95,4 +95,10 @@ void check_checksum_options(const ChecksumOptions& options);  // throws Refusal
 ChecksumResult run_checksum_bench(const ChecksumOptions& options, const AdlerFactory& make_engine,
                                   const ChecksumObserver& observer, const std::atomic<int>& stop_signal);
 
+// A part of it: measures one core's copies and checksums from DRAM, and what all cores together copy and
+// check; appends to `result`; ends early when stopped or at a mismatch.
+void measure_memory(const ChecksumOptions& options, const ChecksumObserver& observer,
+                    const std::atomic<int>& stop_signal, ChecksumResult& result);
+std::uint64_t memory_bench_bytes(const ChecksumOptions& options);  // that it will need
+
 }  // namespace daqwriter

@@ -1,5 +1,3 @@
-#include "laboratory/memory_bench.h"
-
 #include <zlib.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include "base/timing.h"
 #include "checksum/checksum.h"
 #include "format/payload.h"
+#include "laboratory/checksum_bench.h"
 
 namespace daqwriter {
 namespace {

@@ -24,10 +24,13 @@ class Run {
   Run(const MiniDaqOptions& options, const MiniDaqPlan& plan, const std::atomic<int>& stop_signal)
       : options_(options), plan_(plan), control_{stop_signal} {
     applications_.resize(plan.applications.size());
-    closed_ns_.resize(options.target_count());
-    at_all_targets([&](std::size_t i) {
-      applications_[i] =
-          std::make_unique<Application>(options_, plan_, static_cast<std::uint32_t>(i), control_);
+    closed_ns_.resize(applications_.size());
+    // Those of one target come one after the other: each touches its memory with several threads.
+    run_at_once(options.target_count(), [&](std::size_t target) {
+      for (std::uint32_t i = 0; i < options_.applications; ++i) {
+        const auto number = static_cast<std::uint32_t>(target) * options_.applications + i;
+        applications_[number] = std::make_unique<Application>(options_, plan_, number, control_);
+      }
     });
     open_targets();
     lines_ = std::make_unique<LineProtocol>(options.line_protocol_path, options.tags, "minidaq");
@@ -37,7 +40,7 @@ class Run {
     result_.started_utc_ns = utc_ns();
     // All that can be refused comes before the first byte on any of them.
     for (std::size_t i = 0; i < applications_.size(); ++i) applications_[i]->open(targets_[i], make_engine);
-    at_all_targets([this](std::size_t i) { applications_[i]->write_header(result_.started_utc_ns); });
+    at_once([this](std::size_t i) { applications_[i]->write_header(result_.started_utc_ns); });
     if (options_.keep) {
       for (const auto& target : targets_) target->keep();
     }
@@ -45,13 +48,13 @@ class Run {
     result_.engine_note = applications_.front()->engine().note();
     result_.prepare_ns = monotonic_ns() - prepared_since_ns;
     record();
-    at_all_targets([this](std::size_t i) {
+    at_once([this](std::size_t i) {
       applications_[i]->close();
-      closed_ns_[target_of(i)] = since_start_ns();
+      closed_ns_[i] = since_start_ns();
     });
     result_.total_ns = *std::max_element(closed_ns_.begin(), closed_ns_.end());
     result_.cpu = process_cpu_use() - cpu_before_;
-    at_all_targets([this](std::size_t i) { applications_[i]->cut(); });
+    at_once([this](std::size_t i) { applications_[i]->cut(); });
     collect();
     return std::move(result_);
   }
@@ -62,16 +65,13 @@ class Run {
   }
 
  private:
-  std::size_t target_of(std::size_t application) const { return application / options_.applications; }
   std::int64_t since_start_ns() const {
     return std::max<std::int64_t>(0, monotonic_ns() - control_.start_ns);
   }
 
-  // No target waits for another one; the applications of one come one after the other.
-  void at_all_targets(const std::function<void(std::size_t application)>& work) {
-    run_at_once(options_.target_count(), [&](std::size_t target) {
-      for (std::size_t i = 0; i < options_.applications; ++i) work(target * options_.applications + i);
-    });
+  // No application waits for another one, which a dead target may hold until its limit.
+  void at_once(const std::function<void(std::size_t application)>& work) {
+    run_at_once(applications_.size(), work);
   }
 
   // Applications that share a device share its one exclusive claim.
@@ -80,7 +80,8 @@ class Run {
       const TargetPlan& mine = plan_.applications[i].target;
       const bool shared = i % options_.applications > 0 && mine.kind != TargetKind::scratch_file;
       targets_.push_back(shared ? targets_.back()
-                                : std::make_shared<Target>(mine, plan_.record_bytes, options_.preallocate));
+                                : open_target(mine, plan_.record_bytes, options_.preallocate,
+                                              {options_.stall_limit_s, &control_.stop}));
     }
   }
 
@@ -165,7 +166,8 @@ class Run {
     sum_up(result_, options_.target_count());
     for (std::size_t target = 0; target < options_.target_count(); ++target) {
       TargetResult& its = result_.targets[target];
-      its.total_ns = closed_ns_[target];
+      const auto first = closed_ns_.begin() + static_cast<std::ptrdiff_t>(target * options_.applications);
+      its.total_ns = *std::max_element(first, first + options_.applications);
       its.joint_buffer = joint_buffer(target * options_.applications, options_.applications);
     }
     result_.joint_buffer = joint_buffer(0, applications_.size());
@@ -203,7 +205,7 @@ class Run {
   MiniDaqResult result_;
   std::vector<std::shared_ptr<Target>> targets_;
   std::vector<std::unique_ptr<Application>> applications_;
-  std::vector<std::int64_t> closed_ns_;  // of each target, after the start
+  std::vector<std::int64_t> closed_ns_;  // of each application, after the start
   std::unique_ptr<LineProtocol> lines_;
   CpuUse cpu_before_;
   std::uint64_t seen_offered_ = 0;

@@ -18,6 +18,37 @@ std::string rate_text(double bytes_per_s) {
 
 }  // namespace
 
+RateSearch search_rate(double guess, double resolution,
+                       const std::function<std::optional<bool>(double factor)>& trial) {
+  constexpr double kLowest = 0.01;
+  RateSearch search;
+  const auto stands = [&](double factor) -> std::optional<bool> {
+    for (int i = 0; i < 2; ++i) {
+      const std::optional<bool> stood = trial(factor);
+      if (!stood) return std::nullopt;
+      ++search.trials;
+      if (!*stood) return false;
+    }
+    return true;
+  };
+  double factor = std::clamp(guess, kLowest, 1.0);
+  while (true) {
+    const std::optional<bool> stood = stands(factor);
+    if (!stood) return search;
+    (*stood ? search.highest : search.lowest_refused) = factor;
+    if (!search.lowest_refused) {
+      if (factor >= 1) return search;
+      factor = std::min(1.0, factor * 1.5);
+    } else if (!search.highest) {
+      if (factor <= kLowest) return search;
+      factor = std::max(kLowest, factor / 2);
+    } else {
+      if (*search.lowest_refused <= *search.highest * (1 + resolution)) return search;
+      factor = (*search.highest + *search.lowest_refused) / 2;
+    }
+  }
+}
+
 SearchTrial make_trial(double factor, double asked_bytes_per_s, const MiniDaqResult& r) {
   SearchTrial trial{factor, asked_bytes_per_s};
   trial.stored_bytes_per_s = r.total_ns > 0 ? static_cast<double>(r.payload_bytes) / seconds(r.total_ns) : 0;
@@ -51,8 +82,7 @@ std::string search_summary(double asked_bytes_per_s, const RateSearch& found) {
 }
 
 Json search_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, double limit_bytes_per_s,
-                 const std::vector<SearchTrial>& trials, const RateSearch& found, RunStatus status,
-                 const std::string& error, int target_errno) {
+                 const std::vector<SearchTrial>& trials, const RateSearch& found, const MiniDaqResult& last) {
   const double asked = asked_bytes_per_s(o, plan);
   const auto rate = [&](std::optional<double> factor) {
     return factor ? Json(asked * *factor) : Json(nullptr);
@@ -75,9 +105,9 @@ Json search_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, double limit_
           {"tool", "daqwriter"},
           {"command", "minidaq-search"},
           {"version", DAQWRITER_VERSION},
-          {"status", run_status_name(status)},
-          {"error", error.empty() ? Json(nullptr) : Json(error)},
-          {"errno", errno_json(target_errno)},
+          {"status", run_status_name(last.status)},
+          {"error", last.error.empty() ? Json(nullptr) : Json(last.error)},
+          {"errno", errno_json(last.target_errno)},
           {"mode", o.triggered() ? "triggered" : "continuous"},
           {"data_path", plan.zero_copy() ? "zero-copy" : "copy"},
           {"applications", o.applications},

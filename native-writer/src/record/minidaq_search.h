@@ -1,14 +1,28 @@
-// Promise: the account of a search for the highest rate without inhibit
-// (inventory/schemas/daqwriter-minidaq-search.schema.json).
+// Promise: the highest rate that an application stands without inhibit, and the account of the search for it
+// (inventory/schemas/daqwriter-minidaq-search.schema.json). A rate counts only if it was stood twice: one
+// lucky trial is not a qualification.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "record/minidaq.h"
-#include "record/rate_search.h"
 
 namespace daqwriter {
+
+struct RateSearch {
+  std::size_t trials = 0;
+  std::optional<double> highest;         // stood twice; nothing: not even the lowest one tried
+  std::optional<double> lowest_refused;  // not stood; nothing: all of 1 was stood
+};
+
+// Pure: `trial` says what a trial is. `guess`: where to begin, a factor. Stops when highest and
+// lowest_refused are within `resolution` (0.02 = 2
+// %) of each other, when even a hundredth was not stood, or when `trial` returns nothing (interrupted).
+RateSearch search_rate(double guess, double resolution,
+                       const std::function<std::optional<bool>(double factor)>& trial);
 
 struct SearchTrial {
   double factor = 0;
@@ -25,9 +39,9 @@ struct SearchTrial {
 SearchTrial make_trial(double factor, double asked_bytes_per_s, const MiniDaqResult& result);
 std::string search_trial_text(const SearchTrial& trial);
 std::string search_summary(double asked_bytes_per_s, const RateSearch& found);
+// `last`: how its last record ended, and so the search.
 nlohmann::ordered_json search_json(const MiniDaqOptions& options, const MiniDaqPlan& plan,
                                    double limit_bytes_per_s, const std::vector<SearchTrial>& trials,
-                                   const RateSearch& found, RunStatus status, const std::string& error,
-                                   int target_errno);
+                                   const RateSearch& found, const MiniDaqResult& last);
 
 }  // namespace daqwriter

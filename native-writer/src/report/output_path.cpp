@@ -127,17 +127,6 @@ std::string unused_name(const std::string& name) {
   return name + ".tmp" + std::to_string(random()) + std::to_string(random());
 }
 
-// A file that is closed when the block ends.
-struct OpenFile {
-  explicit OpenFile(int opened) : fd(opened) {}
-  ~OpenFile() {
-    if (fd >= 0) close(fd);
-  }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  int fd;
-};
-
 int make_file(int directory, const std::string& name, int more = 0) {
   return openat(directory, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | more,
                 kResultMode);
@@ -145,9 +134,9 @@ int make_file(int directory, const std::string& name, int more = 0) {
 
 void require_room_for_a_file(int directory, const std::string& name, const std::string& what) {
   const std::string temporary = unused_name(name);
-  const OpenFile file(make_file(directory, temporary));
-  if (file.fd < 0) throw Refusal(what + ": no file can be made beside it: " + errno_text(errno));
-  if (leads_to(directory, temporary, file.fd)) unlinkat(directory, temporary.c_str(), 0);
+  const OpenFile file = make_file(directory, temporary);
+  if (file < 0) throw Refusal(what + ": no file can be made beside it: " + errno_text(errno));
+  if (leads_to(directory, temporary, file)) unlinkat(directory, temporary.c_str(), 0);
 }
 
 int open_present(int directory, const std::string& name, int more, const std::string& what) {
@@ -182,28 +171,22 @@ void sync_if_file(int fd, const std::string& name) {
 
 void replace_file(int directory, const std::string& name, const std::string& text, const std::string& path) {
   const std::string temporary = unused_name(name);
-  const OpenFile file(make_file(directory, temporary));
-  if (file.fd < 0) throw Failure(path + ": no file can be made beside it: " + errno_text(errno));
+  const OpenFile file = make_file(directory, temporary);
+  if (file < 0) throw Failure(path + ": no file can be made beside it: " + errno_text(errno));
   try {
-    write_all(file.fd, text, path);
-    sync(file.fd, path);
+    write_all(file, text, path);
+    sync(file, path);
     if (renameat(directory, temporary.c_str(), directory, name.c_str()) != 0)
       throw Failure(path + ": cannot be replaced: " + errno_text(errno));
   } catch (...) {
-    if (leads_to(directory, temporary, file.fd)) unlinkat(directory, temporary.c_str(), 0);
+    if (leads_to(directory, temporary, file)) unlinkat(directory, temporary.c_str(), 0);
     throw;
   }
-  const OpenFile readable(openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (readable.fd >= 0) sync(readable.fd, path);  // one that cannot be read cannot be synced either
+  const OpenFile readable = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (readable >= 0) sync(readable, path);  // one that cannot be read cannot be synced either
 }
 
 }  // namespace
-
-OutputPath::Place::~Place() {
-  for (const int fd : {directory, descriptor}) {
-    if (fd >= 0) close(fd);
-  }
-}
 
 void OutputPath::settle(const std::string& what, bool append) const {
   Place& place = *place_;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/file_identity.h"
+
 namespace daqwriter {
 
 // What an option names: a file, "-" or a path to one of our own descriptors (/dev/stdout, /dev/fd/3); "":
@@ -36,11 +38,10 @@ class OutputPath {
 
  private:
   struct Place {
-    ~Place();
-    int directory = -1;
+    OpenFile directory;
     std::string name;     // in `directory`, under no link
     std::string path;     // both, for comparison with other paths; empty of a descriptor that we were given
-    int descriptor = -1;  // instead, or besides: what is written to directly
+    OpenFile descriptor;  // instead, or besides: what is written to directly
     bool held = false;
   };
 

@@ -2,6 +2,7 @@
 // continuous record the detector cannot be slowed down: BUSY is recorded, it throttles nothing.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -18,10 +19,29 @@ class BusyTracker {
   static constexpr double kReleaseAtOrBelow = 0.5;
   static constexpr std::size_t kMaxEpisodes = 1000;  // kept in detail; all are counted
 
-  void observe(std::int64_t t_ns, double occupancy);
-  void finish(std::int64_t t_ns);  // closes an open episode
-
-  void add(const BusyTracker& other);  // another application's episodes
+  void observe(std::int64_t t_ns, double occupancy) {
+    if (!busy_ && occupancy > kAssertAbove) {
+      busy_ = true;
+      since_ns_ = t_ns;
+      ++count_;
+    } else if (busy_ && occupancy <= kReleaseAtOrBelow) {
+      finish(t_ns);
+    }
+  }
+  // Closes an open episode.
+  void finish(std::int64_t t_ns) {
+    if (!busy_) return;
+    busy_ = false;
+    total_ns_ += t_ns - since_ns_;
+    if (episodes_.size() < kMaxEpisodes) episodes_.push_back({since_ns_, t_ns - since_ns_});
+  }
+  // Another application's episodes.
+  void add(const BusyTracker& other) {
+    count_ += other.count_;
+    total_ns_ += other.total_ns_;
+    episodes_.insert(episodes_.end(), other.episodes_.begin(), other.episodes_.end());
+    episodes_.resize(std::min(episodes_.size(), kMaxEpisodes));
+  }
 
   bool busy() const { return busy_; }
   std::uint64_t count() const { return count_; }
@@ -29,8 +49,6 @@ class BusyTracker {
   const std::vector<BusyEpisode>& episodes() const { return episodes_; }
 
  private:
-  void release(std::int64_t t_ns);
-
   bool busy_ = false;
   std::int64_t since_ns_ = 0;
   std::uint64_t count_ = 0;

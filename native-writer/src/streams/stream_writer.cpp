@@ -138,7 +138,8 @@ void StreamWriter::open_file() {
   adler32_ = checksum_initial(ChecksumKind::adler32);
   TargetPlan plan = config_.directory;
   plan.path += "/" + file_.name;
-  target_ = std::make_unique<Target>(plan, round_up(config_.file_bytes, plan.alignment), config_.preallocate);
+  target_ = open_target(plan, round_up(config_.file_bytes, plan.alignment), config_.preallocate,
+                        {seconds(config_.stall_ns), &stop_});
   target_->keep();
   blocks_ = std::make_unique<BlockWriter>(BlockWriter::Config{.fd = target_->fd(),
                                                               .target = plan.path,

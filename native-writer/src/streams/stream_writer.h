@@ -91,7 +91,7 @@ class StreamWriter {
   std::atomic<bool>& abort_;
   DurabilityLedger ledger_;
   CallWatch watch_;
-  std::unique_ptr<Target> target_;
+  std::shared_ptr<Target> target_;
   std::unique_ptr<BlockWriter> blocks_;
   ClosedFile file_;  // the one being written
   std::uint32_t adler32_ = 0;

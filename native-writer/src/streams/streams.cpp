@@ -60,8 +60,16 @@ class Application {
 
  private:
   void begin_manifest() {
-    directory_ = plan_.create_directory ? make_directory(plan_.target) : plan_.target;
-    manifest_ = std::make_unique<ManifestWriter>(options_.target, options_.run, options_.prefix);
+    const CallLimits limits{options_.stall_limit_s, &stop_};
+    directory_ = plan_.target;
+    if (plan_.create_directory)
+      directory_ = limits.answer<TargetPlan>(options_.target + ": making it",
+                                             [plan = plan_.target] { return make_directory(plan); });
+    using Manifest = std::unique_ptr<ManifestWriter>;
+    const auto begin = [target = options_.target, run = options_.run, prefix = options_.prefix] {
+      return std::make_unique<ManifestWriter>(target, run, prefix);
+    };
+    manifest_ = limits.answer<Manifest>(options_.target + ": beginning the manifest", begin);
     require_in_place();
   }
 

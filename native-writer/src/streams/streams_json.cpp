@@ -16,14 +16,15 @@ double ratio_or_zero(double part, double whole) {
   return whole > 0 ? part / whole : 0;
 }
 
-std::uint64_t written_bytes(const StreamsResult& r) {
-  return std::accumulate(r.written.begin(), r.written.end(), std::uint64_t{0},
-                         [](std::uint64_t sum, const auto& each) { return sum + each.bytes; });
+// Over all streams.
+template <typename Account, typename Value>
+Value sum(const std::vector<Account>& accounts, Value Account::*of) {
+  return std::accumulate(accounts.begin(), accounts.end(), Value{},
+                         [of](Value before, const Account& each) { return before + each.*of; });
 }
 
-std::uint64_t unanswered_bytes(const StreamsResult& r) {
-  return std::accumulate(r.written.begin(), r.written.end(), std::uint64_t{0},
-                         [](std::uint64_t sum, const auto& each) { return sum + each.unanswered_bytes; });
+std::uint64_t written_bytes(const StreamsResult& r) {
+  return sum(r.written, &StreamWriter::Account::bytes);
 }
 
 double streams_rate(const StreamsResult& r, std::int64_t time_ns) {
@@ -40,9 +41,8 @@ double achieved(const StreamsResult& r) {
                          : 1;
 }
 
-std::int64_t held_ns(const StreamsResult& r) {
-  return std::accumulate(r.offered.begin(), r.offered.end(), std::int64_t{0},
-                         [](std::int64_t sum, const auto& each) { return sum + each.held_ns; });
+double held_s(const StreamsResult& r) {
+  return seconds(sum(r.offered, &EventSource::Account::held_ns));
 }
 
 Json streams_parameters_json(const StreamsOptions& o, const StreamsPlan& plan, const StreamsResult& r) {
@@ -106,25 +106,19 @@ Json streams_array(const StreamsOptions& o, const StreamsResult& r) {
 }
 
 Json totals(const StreamsResult& r) {
-  std::uint64_t offered_events = 0, offered_bytes = 0;
-  StreamWriter::Account sum;
-  for (std::size_t i = 0; i < r.written.size(); ++i) {
-    offered_events += r.offered[i].events;
-    offered_bytes += r.offered_bytes[i];
-    sum.events += r.written[i].events;
-    sum.closed_files += r.written[i].closed_files;
-    sum.closed_events += r.written[i].closed_events;
-    sum.fallback_events += r.written[i].fallback_events;
-  }
-  return {{"offered_events", offered_events},      {"offered_bytes", offered_bytes},
-          {"written_events", sum.events},          {"written_bytes", written_bytes(r)},
-          {"closed_files", sum.closed_files},      {"closed_events", sum.closed_events},
-          {"fallback_events", sum.fallback_events}};
+  using Written = StreamWriter::Account;
+  return {
+      {"offered_events", sum(r.offered, &EventSource::Account::events)},
+      {"offered_bytes", std::accumulate(r.offered_bytes.begin(), r.offered_bytes.end(), std::uint64_t{0})},
+      {"written_events", sum(r.written, &Written::events)},
+      {"written_bytes", written_bytes(r)},
+      {"closed_files", sum(r.written, &Written::closed_files)},
+      {"closed_events", sum(r.written, &Written::closed_events)},
+      {"fallback_events", sum(r.written, &Written::fallback_events)}};
 }
 
 Json streams_cpu_json(const StreamsResult& r) {
-  double copy_s = 0;
-  for (const StreamWriter::Account& written : r.written) copy_s += seconds(written.copy_ns);
+  const double copy_s = seconds(sum(r.written, &StreamWriter::Account::copy_ns));
   return {{"user_s", r.cpu.user_s},
           {"system_s", r.cpu.system_s},
           {"seconds_per_gb", ratio_or_zero(cpu_s(r.cpu), static_cast<double>(written_bytes(r)) / 1e9)},
@@ -152,7 +146,7 @@ Json streams_json(const StreamsOptions& o, const StreamsPlan& plan, const Stream
           {"started_utc", iso8601_utc(r.started_utc_ns)},
           {"parameters", streams_parameters_json(o, plan, r)},
           {"ended_by", r.ended_by},
-          {"unanswered_bytes", unanswered_bytes(r)},
+          {"unanswered_bytes", sum(r.written, &StreamWriter::Account::unanswered_bytes)},
           {"discarded", o.null_sink},
           {"totals", totals(r)},
           {"time",
@@ -166,8 +160,8 @@ Json streams_json(const StreamsOptions& o, const StreamsPlan& plan, const Stream
            {{"due_bytes", r.due_bytes},
             {"achieved_fraction", o.rate_bytes_per_s > 0 ? Json(achieved(r)) : Json(nullptr)},
             {"too_late_bytes", r.too_late_bytes},
-            {"held_s", seconds(held_ns(r))},
-            {"held_share", ratio_or_zero(seconds(held_ns(r)), seconds(r.emission_ns))}}},
+            {"held_s", held_s(r)},
+            {"held_share", ratio_or_zero(held_s(r), seconds(r.emission_ns))}}},
           {"latency_us",
            latency_json(r.latency_ns,
                         std::string("per event: ") + from +
@@ -193,7 +187,7 @@ std::string streams_summary(const StreamsOptions& o, const StreamsResult& r) {
       "): " + format_gb(static_cast<double>(written_bytes(r))) + (o.null_sink ? " discarded in " : " in ") +
       number(seconds(r.write_ns)) + " s = " + number(streams_rate(r, r.write_ns) / 1e9) + " GB/s (" +
       number(streams_rate(r, r.write_ns + r.flush_ns) / 1e9) + " GB/s with the final flush), checksum " +
-      adler_variant_name(o.checksum) + "; source held back " + number(seconds(held_ns(r))) + " s";
+      adler_variant_name(o.checksum) + "; source held back " + number(held_s(r)) + " s";
   if (o.rate_bytes_per_s > 0) text += ", achieved " + number(achieved(r)) + " of its pace";
   text += "; latency p50 " + us(50) + " us, p99 " + us(99) + " us; " +
           number(ratio_or_zero(cpu_s(r.cpu), static_cast<double>(written_bytes(r)) / 1e9)) + " CPU s/GB\n";

@@ -157,13 +157,12 @@ bool holds_the_system(const Strings& names, const std::vector<Mount>& mounts, co
 std::optional<Backing> backing_of(const fs::path& directory, const SystemPaths& paths) {
   if (!fs::exists(directory / "loop/backing_file")) return std::nullopt;  // no loop device, or an idle one
   const std::string node = node_of(directory, paths);
-  const int fd = open(node.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  const OpenFile fd = open(node.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   struct stat status {};
   const bool itself =
       fd >= 0 && fstat(fd, &status) == 0 && number_of(status.st_rdev).text() == read_text(directory / "dev");
   const std::optional<Backing> backing = itself ? loop_backing(fd) : std::nullopt;
   const int error = errno;
-  if (fd >= 0) close(fd);
   if (backing || (itself && error == ENXIO)) return backing;  // ENXIO: it was detached meanwhile
   throw Refusal(node + ": cannot tell what this loop device lies over: " +
                 (fd >= 0 && !itself ? "it is another device" : errno_text(error)) +

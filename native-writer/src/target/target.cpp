@@ -170,7 +170,7 @@ Refusal no_direct_io(const TargetPlan& plan) {
 // Tries direct I/O on a file without a name, so that a dry run finds out as well and nothing is left behind.
 void probe_direct_io(const TargetPlan& plan) {
   constexpr mode_t kMode = 0600;
-  const int fd = openat(*plan.directory, ".", O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, kMode);
+  const OpenFile fd = openat(*plan.directory, ".", O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, kMode);
   if (fd < 0) {
     const int error = errno;
     if (error == EOPNOTSUPP || error == EISDIR || error == ENOENT)
@@ -178,13 +178,7 @@ void probe_direct_io(const TargetPlan& plan) {
     if (error == EINVAL) throw no_direct_io(plan);
     throw Refusal("--target " + plan.path + ": cannot be created: " + errno_text(error));
   }
-  try {
-    require_alignment(fd, plan);
-  } catch (...) {
-    close(fd);
-    throw;
-  }
-  close(fd);
+  require_alignment(fd, plan);
 }
 
 TargetPlan plan_file(const std::string& path, const Consent& consent, const SystemPaths& paths) {
@@ -246,15 +240,8 @@ std::optional<std::string> memory_backed_refusal(long filesystem_magic, const st
 }
 
 std::string target_kind_name(TargetKind kind) {
-  switch (kind) {
-    case TargetKind::scratch_file:
-      return "scratch-file";
-    case TargetKind::raw_device:
-      return "raw-device";
-    case TargetKind::null_sink:
-      break;
-  }
-  return "null";
+  static constexpr std::array kNames = {"scratch-file", "raw-device", "null"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 TargetPlan plan_target(const std::string& path, const Consent& consent, const SystemPaths& paths) {
@@ -293,6 +280,13 @@ Target::Target(const TargetPlan& plan, std::uint64_t record_bytes, bool prealloc
     close();  // a constructor that throws has no destructor
     throw;
   }
+}
+
+std::shared_ptr<Target> open_target(const TargetPlan& plan, std::uint64_t record_bytes, bool preallocate,
+                                    const CallLimits& limits) {
+  return limits.answer<std::shared_ptr<Target>>(plan.path + ": making or preallocating it", [=] {
+    return std::make_shared<Target>(plan, record_bytes, preallocate);
+  });
 }
 
 void Target::close() {
@@ -345,9 +339,9 @@ void Target::write_block(const std::byte* block, std::size_t bytes, std::uint64_
   throw Failure(what + ": only " + std::to_string(written) + " B were written");
 }
 
-void Target::discard(std::uint64_t bytes) {
+void Target::discard(std::uint64_t offset, std::uint64_t bytes) {
   if (plan_.kind != TargetKind::raw_device) return;
-  std::array<std::uint64_t, 2> range = {0, bytes};
+  std::array<std::uint64_t, 2> range = {offset, bytes};
   if (ioctl(fd_, BLKDISCARD, range.data()) != 0) {
     throw Failure(plan_.path + ": cannot be discarded to make its blocks fresh: " + errno_text(errno) +
                   "; use --condition overwrite");

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/worker_thread.h"
 #include "target/device_facts.h"
 
 namespace daqwriter {
@@ -92,8 +93,9 @@ class Target {
   void keep() { keep_ = true; }
   // Synchronous, whole, aligned. Throws Failure.
   void write_block(const std::byte* block, std::size_t bytes, std::uint64_t offset);
-  // Tells a device that nothing in [0, bytes) is needed any more; no effect on a (new) file. Throws Failure.
-  void discard(std::uint64_t bytes);
+  // Tells a device that nothing in [offset, offset + bytes) is needed any more; no effect on a (new) file.
+  // Throws Failure.
+  void discard(std::uint64_t offset, std::uint64_t bytes);
   // Closes a file; a device stays open as long as a plan holds its claim.
   void close();
   void flush();                             // fdatasync, a new file's name as well; throws Failure
@@ -116,5 +118,10 @@ class Target {
   bool name_durable_ = false;
   bool keep_ = false;
 };
+
+// Opens one within the limits: Unanswered when the system does not return from making or preallocating a
+// file. One that is made later after all is removed.
+std::shared_ptr<Target> open_target(const TargetPlan& plan, std::uint64_t record_bytes, bool preallocate,
+                                    const CallLimits& limits);
 
 }  // namespace daqwriter

@@ -1,6 +1,7 @@
 // Promise: what a read-back finds is told and counted in one way, whether it is of superchunks or of events.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,7 +10,11 @@
 namespace daqwriter {
 
 enum class FaultKind { missing, duplicated, out_of_order, corrupt, torn, stale, incomplete };
-std::string fault_kind_name(FaultKind kind);
+inline std::string fault_kind_name(FaultKind kind) {
+  static constexpr std::array names = {"missing", "duplicated", "out_of_order", "corrupt",
+                                       "torn",    "stale",      "incomplete"};
+  return names[static_cast<std::size_t>(kind)];
+}
 
 struct Fault {
   FaultKind kind = FaultKind::corrupt;
@@ -31,7 +36,14 @@ struct VerifyCounts {
   std::uint64_t torn = 0;
   std::uint64_t stale = 0;
   std::uint64_t faults() const { return missing + duplicated + out_of_order + corrupt + torn + stale; }
-  void count(FaultKind kind, std::uint64_t concerned);
+  void count(FaultKind kind, std::uint64_t concerned) {
+    constexpr std::array kCounters = {&VerifyCounts::missing,      &VerifyCounts::duplicated,
+                                      &VerifyCounts::out_of_order, &VerifyCounts::corrupt,
+                                      &VerifyCounts::torn,         &VerifyCounts::stale};
+    const auto index = static_cast<std::size_t>(kind);
+    // The kind `incomplete` is about the record, not about a superchunk.
+    if (index < kCounters.size()) this->*kCounters[index] += concerned;
+  }
   void sum_up() { expected = present + missing + corrupt + torn + stale; }
 };
 
@@ -43,7 +55,11 @@ struct Findings {
   std::vector<Fault> faults;  // the first ones
 
   // `concerned`: so many superchunks or events have it.
-  void add(const Fault& fault, std::uint64_t concerned = 1);
+  void add(const Fault& fault, std::uint64_t concerned = 1) {
+    counts.count(fault.kind, concerned);
+    ++total;
+    if (faults.size() < kMaxFaults) faults.push_back(fault);
+  }
 };
 
 }  // namespace daqwriter

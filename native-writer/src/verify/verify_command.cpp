@@ -36,19 +36,10 @@ class Source {
  public:
   Source(const VerifyOptions& options, const CallLimits& limits)
       : path_(options.target), base_(options.offset), limits_(limits), fd_(open_for_direct_reading(path_)) {
-    try {
-      look();
-    } catch (...) {
-      close(fd_);
-      throw;
-    }
+    look();
     bytes_ -= std::min(bytes_, base_);
   }
-  ~Source() { close(fd_); }  // not while a call uses it: see Verification
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
-
-  int fd() const { return fd_; }
+  int fd() const { return fd_; }  // not closed while a call uses it: see Verification
   std::uint64_t base() const { return base_; }
   std::uint64_t bytes() const { return bytes_; }  // from the base on
   bool regular() const { return regular_; }
@@ -67,7 +58,7 @@ class Source {
       int error = 0;
     };
     const auto answer = std::make_shared<Answer>();
-    const auto read = [answer, memory = block_, fd = fd_, bytes = round_up(wanted, alignment_), begin] {
+    const auto read = [answer, memory = block_, fd = int{fd_}, bytes = round_up(wanted, alignment_), begin] {
       answer->bytes = pread(fd, memory->data(), bytes, static_cast<off_t>(begin));
       answer->error = errno;
     };
@@ -111,7 +102,7 @@ class Source {
   std::string path_;
   std::uint64_t base_;
   const CallLimits& limits_;
-  int fd_;
+  OpenFile fd_;
   std::shared_ptr<Memory> block_;
   std::size_t alignment_ = kBlockAlignment;
   std::uint64_t bytes_ = 0;

@@ -1,7 +1,5 @@
 // Promise: reads the files of a streams run back with direct I/O and reports what the StreamVerifiers found.
 // Writes nothing to the directory.
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -189,18 +187,12 @@ class ReadBack {
   }
 
   void read_file(const std::string& path, StreamVerifier& verifier) {
-    const int fd =
-        run_->limits.answer<int>(path + ": opening it", [path] { return open_for_direct_reading(path); });
-    try {
-      BlockReader::Config config = run_->reads_of(fd, path);
-      config.end = size_of(path);
-      BlockReader reader(config, room_);
-      read_through(reader, run_->stop, *progress_, verifier);
-    } catch (...) {
-      close(fd);
-      throw;
-    }
-    close(fd);
+    const OpenFile fd = run_->limits.answer<OpenFile>(path + ": opening it",
+                                                      [path] { return open_for_direct_reading(path); });
+    BlockReader::Config config = run_->reads_of(fd, path);
+    config.end = size_of(path);
+    BlockReader reader(config, room_);
+    read_through(reader, run_->stop, *progress_, verifier);
   }
 
   const std::shared_ptr<VerifyRun> run_;

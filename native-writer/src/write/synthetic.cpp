@@ -39,12 +39,13 @@ class TargetLoad {
       : shared_(shared),
         options_(shared.options),
         plan_(plan),
-        target_(plan.target, plan.span_bytes(options_.block_bytes), options_.preallocate) {
+        target_(
+            open_target(plan.target, span_, options_.preallocate, {options_.stall_limit_s, &shared.stop})) {
     for (std::uint32_t i = 0; i < options_.threads; ++i)
-      workers_.push_back(std::make_unique<SyntheticWorker>(shared, plan, target_.fd(), i, make_engine));
+      workers_.push_back(std::make_unique<SyntheticWorker>(shared, plan, target_->fd(), i, make_engine));
   }
 
-  void keep() { target_.keep(); }
+  void keep() { target_->keep(); }
 
   // False when stopped, or when it failed.
   bool prepare() {
@@ -76,11 +77,17 @@ class TargetLoad {
         const std::int64_t from_ns = monotonic_ns();
         flush();
         result_.flush_ns = monotonic_ns() - from_ns;
+        // Where a write failed, that is the cause, and nobody vouches for the file.
+        const bool sound = std::all_of(workers_.begin(), workers_.end(),
+                                       [](const auto& worker) { return worker->error().text.empty(); });
+        if (sound)
+          within("looking whether it is whole",
+                 [this, stored = stored_bytes()] { target_->require_whole(stored); });
       });
     }
     if (unanswered()) return;  // a target that does not answer would hold us here too
     try {
-      within("closing it", [this] { target_.close(); });
+      within("closing it", [this] { target_->close(); });
     } catch (const Unanswered& failure) {
       held_ = true;  // what was written is stored all the same
       if (!shared_.stop.asked()) note(failure.what(), 0);
@@ -134,23 +141,36 @@ class TargetLoad {
  private:
   bool make_ready() {
     if (!options_.prefilled()) {
-      // A large drive takes its time to discard: only an interruption ends the waiting.
-      call_within(shared_.stop, StopClock::kAnswerNs, INT64_MAX, plan_.target.path + ": the discard",
-                  [this] { target_.discard(plan_.span_bytes(options_.block_bytes)); });
+      // A large drive takes its time to discard: it answers piece by piece.
+      static constexpr std::uint64_t kPiece = std::uint64_t{4} << 30;
+      const std::uint64_t end = plan_.target.kind == TargetKind::raw_device ? span_ : 0;
+      for (std::uint64_t at = 0; at < end; at += kPiece) {
+        if (shared_.stop.asked()) return false;
+        call_within(shared_.stop, StopClock::kAnswerNs, to_ns(options_.stall_limit_s),
+                    plan_.target.path + ": the discard from offset " + std::to_string(at) + " on",
+                    [this, at, end] { target_->discard(at, std::min(kPiece, end - at)); });
+      }
       return true;
     }
     prefill_memory_.emplace(std::size_t{8} << 20, plan_.target.numa_node);
-    if (!prefill(options_, plan_, target_, *prefill_memory_, shared_.stop)) return false;
+    if (!prefill(options_, plan_, *target_, *prefill_memory_, shared_.stop)) return false;
     flush();
     prefill_memory_.reset();
+    prefilled_ = true;
     return true;
   }
 
   void flush() {
     within("the flush", [this] {
-      target_.flush();
-      target_.require_in_place();
+      target_->flush();
+      target_->require_in_place();
     });
+  }
+
+  // That the file must hold. A file system may keep zeros as holes.
+  std::uint64_t stored_bytes() const {
+    if (options_.zeros) return 0;
+    return prefilled_ ? span_ : written_bytes();
   }
 
   void within(const char* what, const std::function<void()>& call) {
@@ -187,9 +207,11 @@ class TargetLoad {
   SharedLoad& shared_;
   const WriteOptions& options_;
   const WriteTargetPlan& plan_;
-  Target target_;
+  const std::uint64_t span_ = plan_.span_bytes(options_.block_bytes);
+  std::shared_ptr<Target> target_;
   std::optional<Memory> prefill_memory_;
   std::vector<std::unique_ptr<SyntheticWorker>> workers_;
+  bool prefilled_ = false;
   bool broken_ = false;
   bool failed_ = false;
   bool held_ = false;  // a call on the target has not returned
