@@ -465,7 +465,9 @@ def test_a_lot_of_thousands_is_set_in_bounded_tables() -> None:
         }
         for n in range(3000)
     ]
-    runs = [{"run_id": f"r{n}", "outcome": "ERROR", "word": "ERROR", "counts": False, "reason": "lost"} for n in range(3000)]
+    runs = [
+        {"run_id": f"r{n}", "outcome": "ERROR", "word": "ERROR", "counts": False, "reason": "lost"} for n in range(3000)
+    ]
     table, left_out = _drives({"judged": None, "requirements": [], "drives": drives, "runs": runs})
     assert len(table.rows) == len(left_out.rows) == 120
     assert table.rows[-1][0] == "S2999" and table.marked == {119}

@@ -198,7 +198,7 @@ class Fakes:
             at=self.session, find_raw_drive=lambda: None, reconnect=lambda: None,
             prepare_agent=lambda *_: (self.agent("agent"), []), bmc_agent=lambda *_: self.agent("bmc"),
             ansible=lambda *_: ansible, survey=lambda **_: (None, 0.0, 0.0),
-            await_return=lambda: self.note("await return"), forget_run=lambda _: self.note("forget the run"),
+            await_return=lambda: self.note("await return"), forget_run=lambda _: self.note("forget the run"), denied=lambda *_: "",
         )  # fmt: skip
 
     def agent(self, name: str) -> Any:
@@ -355,7 +355,7 @@ def test_the_locks_are_released_last_also_when_signals_arrive_during_load_and_cl
         ("conclude", lambda bundle, *_: seen.append(bundle) or fakes.note("conclude", {})),
     ):
         monkeypatch.setattr(qualify, name, fake)
-    monkeypatch.setattr(targets.Targets, "preflight", lambda _: None)
+    monkeypatch.setattr(targets.Targets, "preflight", lambda _: SimpleNamespace(clock_s=0.0))
     request = Request(
         candidate="this-machine", target=None, scenario=None, requirement=None, inventory=None, runs=tmp_path,
         influx_url="http://127.0.0.1:1",
