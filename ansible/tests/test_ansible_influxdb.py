@@ -194,6 +194,14 @@ def test_a_server_is_set_up_once_with_users_of_least_rights_and_removed(server: 
     assert (again.code, again.changed) == (0, 0), again.output
 
 
+def awaited(server: Server, statement: str) -> list[list[Any]]:
+    """Rows that a continuous query makes: each measurement has one of its own, and the server runs them one after the other, once a minute."""
+    until_s = time.monotonic() + 180
+    while not (found := server.rows(statement, READER)) and time.monotonic() < until_s:
+        time.sleep(0.5)
+    return found
+
+
 def check_downsampling(server: Server) -> None:
     """The continuous queries really run: means, maxima and last values of whole minutes, also of points that came late, of all runs."""
     minute_ns = (time.time_ns() // 60_000_000_000 - 10) * 60_000_000_000
@@ -211,15 +219,11 @@ def check_downsampling(server: Server) -> None:
         "SELECT mean_temperature_degc, max_temperature_degc, last_power_on_hours, last_passed "
         "FROM \"bench_1m\".smart WHERE device = 'b'"
     )
-    until_s = time.monotonic() + 90
-    while not (found := server.rows(statement, READER)) and time.monotonic() < until_s:
-        time.sleep(0.5)
-    assert [row[1:] for row in found] == [[50, 70, 9, False]]
+    assert [row[1:] for row in awaited(server, statement)] == [[50, 70, 9, False]]
     counted = server.rows("SELECT count(max_temperature_degc) FROM \"bench_1m\".smart WHERE device = 'b' GROUP BY run")
     assert [row[1] for row in counted] == [1], "two runs, and one series"
-    assert [row[1] for row in server.rows('SELECT last_state FROM "bench_1m".ipmi_sensor', READER)] == [
-        "lower critical"
-    ]
+    states = awaited(server, 'SELECT last_state FROM "bench_1m".ipmi_sensor')
+    assert [row[1] for row in states] == ["lower critical"]
 
 
 @pytest.mark.parametrize(
