@@ -195,7 +195,7 @@ def test_a_server_is_set_up_once_with_users_of_least_rights_and_removed(server: 
 
 
 def awaited(server: Server, statement: str) -> list[list[Any]]:
-    """Rows that a continuous query makes: each measurement has one of its own, and the server runs them one after the other, once a minute."""
+    """Rows that a continuous query makes: each measurement has its own, and the server runs them one after the other, once a minute."""
     until_s = time.monotonic() + 180
     while not (found := server.rows(statement, READER)) and time.monotonic() < until_s:
         time.sleep(0.5)
