@@ -5,6 +5,8 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <libaio.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -110,6 +112,15 @@ ssize_t pwrite(int fd, const void* data, std::size_t bytes, off_t offset) {
 ssize_t pwrite64(int fd, const void* data, std::size_t bytes, off64_t offset) {
   hang_if("pwrite", fd);
   return next<ssize_t(int, const void*, std::size_t, off64_t)>("pwrite64")(fd, data, bytes, offset);
+}
+
+int ioctl(int fd, unsigned long request, ...) noexcept {
+  va_list more;
+  va_start(more, request);
+  void* const argument = va_arg(more, void*);
+  va_end(more);
+  if (request == BLKDISCARD) hang_if("discard", fd);
+  return next<int(int, unsigned long, ...)>("ioctl")(fd, request, argument);
 }
 
 int close(int fd) {

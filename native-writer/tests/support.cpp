@@ -77,6 +77,13 @@ void make_mounts_private() {
     throw std::runtime_error("cannot have mounts of its own: " + errno_text(errno));
 }
 
+std::filesystem::path memory() {
+  const std::filesystem::path shared = "/dev/shm";
+  const int fd = open(shared.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
+  if (fd >= 0) close(fd);
+  return fd >= 0 ? shared : std::filesystem::current_path();
+}
+
 void run_tool(const std::string& command) {
   if (std::system((command + " >/dev/null 2>&1").c_str()) != 0)
     throw std::runtime_error("failed: " + command);

@@ -61,6 +61,8 @@ class LoopDevice {
 // Mounts made from now on are seen by this process and its children only, and end with them.
 void make_mounts_private();
 void run_tool(const std::string& command);  // throws when it fails
+// Where a file in memory takes direct I/O (Linux 6.6); elsewhere it has to be the disk.
+std::filesystem::path memory();
 
 // Memory as the target; every request is answered by a rule that the test sets. Default: all is written.
 class FakeEngine : public IoEngine {
