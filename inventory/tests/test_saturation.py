@@ -104,7 +104,24 @@ def test_a_load_that_falls_and_then_swings_between_two_rates_has_one_cliff() -> 
 def test_no_cliff_is_a_result(rates: Values) -> None:
     row = analysed(one_pass(rates))
     assert (row["finding"], row["cliffs"], row["early_cliffs"], row["bytes_before_cliff"]) == ("none", 0, 0, None)
-    assert row["sustained_rate"] == row["rate_before_cliff"] > 0
+    assert row["sustained_rate"] == pytest.approx(np.mean(rates), rel=1e-6)
+
+
+@pytest.mark.parametrize("slow_from_s", [0, 40, 160], ids=["at the begin", "within the record", "behind it"])
+def test_the_rate_before_a_cliff_is_that_of_the_record_whatever_a_large_drive_does_later(slow_from_s: int) -> None:
+    """Of 6 TB at 9.5 GB/s the record of 924 GB takes 97 s; 40 s at 8.7 GB/s in it are too slow for 9.24288 GB/s."""
+    rates = noisy(650, 9.5)
+    rates[slow_from_s : slow_from_s + 40] *= 8.7 / 9.5
+    row = analysed(one_pass(rates), free_bytes=924_288_000_000)
+    in_record = slow_from_s < 97
+    assert (row["finding"], row["sustained_rate"] > 9.4 * GB) == ("none", True)
+    assert (row["rate_before_cliff"] < 9.24288 * GB) is in_record
+    assert len(row["before"]["samples"]) == (101 if in_record else 98)
+
+
+def test_a_cliff_within_the_record_ends_the_rate_before_it() -> None:
+    row = analysed(one_pass(np.concatenate([noisy(60, 10), noisy(900, 2, seed=2)])))
+    assert row["early_cliffs"] == 1 and row["rate_before_cliff"] == pytest.approx(10 * GB, rel=0.01)
 
 
 def wander(phi: float, share: float, seed: int) -> Values:

@@ -92,11 +92,10 @@ def test_a_reading_that_never_moves_under_the_whole_load_is_no_evidence(tmp_path
     assert outcome(document) == ("INADMISSIBLE", [text])
 
 
-def test_a_profile_without_a_bound_on_temperatures_is_not_held_up(tmp_path: Path) -> None:
+@pytest.mark.parametrize("profile", ["thermal", "block-scan", "saturation"])
+def test_it_is_none_for_any_profile_just_as_a_sensor_that_is_silent(tmp_path: Path, profile: str) -> None:
     found = told(tmp_path, {FIRST: still})
-    text = found.unmoved[0]
-    assert text in outcome(found, "thermal")[1]
-    assert text not in outcome(found, "block-scan")[1]
+    assert found.unmoved[0] in outcome(found, profile)[1]
 
 
 def test_a_reading_that_moves_by_one_degree_counts(tmp_path: Path) -> None:

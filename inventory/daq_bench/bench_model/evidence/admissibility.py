@@ -38,7 +38,6 @@ CLOCK_UNCERTAINTY_S_MAX = (
 )
 CLOCK_READ = (BEFORE, AFTER)
 
-OF_HEAT = ("snb_record.drive_", "thermal.", "throttling.")  # metrics that rest on the drives' temperatures begin so
 NOTHING_ASKED = ("", "keep")
 HELD = ("applied", "unchanged", "unsupported")  # the last is a limit of its own
 UNSUPPORTED = "unsupported"
@@ -65,7 +64,7 @@ def findings(sound: Sound, conditions: Conditions) -> list[Finding]:
         *_clock(sound),
         *_source(sound.results.get("results/snb_record.json")),
         *_gaps_of_plan(sound),
-        *_sensors(sound, conditions),
+        *_sensors(sound),
         *_stated(sound.results),
         *_telemetry(sound),
     ]
@@ -178,18 +177,17 @@ def _identity(identity: Identity | None) -> Iterator[Finding]:
             )
 
 
-def _sensors(sound: Sound, conditions: Conditions) -> Iterator[Finding]:
-    """The drives whose sensors were watched are those of the target, each once. A reading that never moved cannot show that a drive
-    stayed cool; where nobody asks for that, it does no harm."""
+def _sensors(sound: Sound) -> Iterator[Finding]:
+    """The drives whose sensors were watched are those of the target, each once. A reading that cannot have stood still and did is no
+    evidence of any drive: it hides how near the load came to its limits, also where no requirement asks for that."""
     drives = [drive.name for drive in sound.run.target.drives]
     if not drives:
         yield Finding("Which drives carry the target is not known", False, ("run.json",))
     watched = sound.sensors
     if len(set(drives)) < len(drives) or (watched is not None and set(watched.longest_silence_s) != set(drives)):
         yield Finding("The target's drives and those whose temperature was watched differ", True, (SENSORS,))
-    if watched is not None and any(metric.startswith(OF_HEAT) for metric in conditions.metrics):
-        for text in watched.unmoved:
-            yield Finding(text, False, (SENSORS,))
+    for text in watched.unmoved if watched is not None else ():
+        yield Finding(text, False, (SENSORS,))
 
 
 def _gaps_of_plan(sound: Sound) -> Iterator[Finding]:

@@ -202,7 +202,8 @@ PASSES: Columns[Row] = (
 
 def _table(rows: Sequence[Row]) -> Table:
     caption = (
-        "The passes. Without a cliff, the rates before and after it are both the mean of the whole pass. Slowest 1 %: the mean "
+        "The passes. Before the cliff: over the first bytes that must be free of one, or up to the cliff where it comes earlier. After it: "
+        "the mean of the whole pass where there is no cliff. Slowest 1 %: the mean "
         "rate over the slowest hundredth of the bytes, and where it begins. A dash: not known."
     )
     return table(rows, PASSES, "saturation-passes", caption, lambda row: row.finding == "unknown")

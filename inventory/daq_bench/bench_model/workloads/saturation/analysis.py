@@ -130,6 +130,8 @@ def _row(saturation: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:
     # A sample in the interval of a cliff's place may belong to either side, and counts for neither.
     first = max(1, found.cliffs[0].first - 1) if found.cliffs else len(trace.rates)
     last = min(found.cliffs[-1].last + 1, len(trace.rates) - 1) if found.cliffs else 0
+    # A record is written once: what a larger drive takes after it makes up for no slow second of it.
+    first = min(first, max(1, int(np.searchsorted(trace.bytes, saturation["cliff_free_bytes"]))))
     before, sustained = _level(trace, 0, first), _level(trace, last, len(trace.rates))
     return row | {
         "finding": found.finding,
