@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from daq_bench.bench_model.documents.verdict import Spread
 from daq_bench.bench_model.evidence.measured import measure
 from daq_bench.bench_model.profiles.metrics import ResultMetric
 from daq_bench.bench_model.profiles.requirements import Requirement
@@ -37,7 +38,8 @@ def exact(value: float) -> Estimate:
 
 
 def interval(value: float, low: float, high: float) -> Estimate:
-    return Estimate(value, 6, {}, (low, high), "test", confidence=0.95)
+    spread = Spread(of="repetitions", count=6, min=low, median=value, max=high, sd=None)
+    return Estimate(value, 6, spread, (low, high), "test", confidence=0.95)
 
 
 def repeated(mean: float, count: int = 6, **changes: Any) -> dict[str, Any]:
@@ -79,6 +81,18 @@ def test_undecided_says_how_much_more_would_decide() -> None:
     assert near.more_repetitions is None and "so near the bound" in near.advice
     guarded = decide("at_least", 9.0, 0.5, interval(9.4, 9.3, 9.5))
     assert "within the guard band" in guarded.advice
+
+
+def test_no_further_repetition_makes_up_for_the_worst() -> None:
+    """Among eight repetitions one misses the bound. The interval is extended to it, and stays so however many follow."""
+    values = [9500.0, 9450.0, 9520.0, 9480.0, 8900.0, 9510.0, 9490.0, 9505.0]
+    worst, metric = replace(REQUIREMENT, statistic="min"), replace(METRIC, samples=None)
+    found = known({"values": values}, worst, metric)
+    decided = decide("at_least", 9.0, 0.0, found)
+    assert (decided.decision, decided.more_repetitions) == ("undecided", None)
+    assert decided.advice.startswith("the worst repetition misses the bound and most do not")
+    most = known({"values": [8900.0 + 10 * n for n in range(6)] + [9200.0]}, worst, metric)
+    assert decide("at_least", 9.0, 0.0, most).more_repetitions is not None
 
 
 @pytest.mark.parametrize("value", [20_000.0, 1.0])

@@ -95,7 +95,7 @@ class Slowest(Closed, frozen=True):
 
 class Row(Closed, frozen=True):
     """`finding`: unknown: the pass cannot tell, and reason says why. `step_s`: s of a sample, after averaging a long series down.
-    `throughput_bytes_per_s_samples`: B/s, from the first byte on. `before`: before the first cliff, and of the first cliff_free_bytes at most.
+    `throughput_bytes_per_s_samples`: B/s, from the first byte on. `before`: before the first cliff, of cliff_free_bytes at most.
     `sustained`: after the last cliff; all of the pass where there is none. `slowest`: the slowest hundredth of the bytes.
     `bytes_before_cliff`: B, the lower end of the first cliff's interval. `early_cliffs`: whether the first cliff lies before
     cliff_free_bytes; null: not decided. `duration`: s."""
