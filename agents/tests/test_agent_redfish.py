@@ -347,7 +347,13 @@ def test_a_path_is_asked_again_with_the_slash_that_its_bmc_wants(service: Servic
 
 def test_lenovos_sensor_says_c_for_degrees_celsius() -> None:
     """NVIDIA/libredfish, tests/mockups/lenovo: the Ambient Temp of an XCC."""
-    sensor = {"Name": "Ambient Temp", "Reading": 19, "ReadingType": "Temperature", "ReadingUnits": "C", "PhysicalContext": "Intake"}
+    sensor = {
+        "Name": "Ambient Temp",
+        "Reading": 19,
+        "ReadingType": "Temperature",
+        "ReadingUnits": "C",
+        "PhysicalContext": "Intake",
+    }
     assert redfish_inlet.of_sensor(sensor) == ([("Ambient Temp", 19.0)], [])
     assert redfish_inlet.of_sensor(sensor | {"ReadingUnits": "K"})[0] == []
 

@@ -35,5 +35,5 @@ def drives_of_controller(controller: Path) -> list[str]:
 
 
 def paths_of_drive(name: str, sys_block: Path) -> list[Path]:
-    """The folders of a drive's hidden paths below /sys/block; none of a drive without native multipath."""
+    """The folders of a drive's hidden paths below /sys/block; a drive without native multipath has no path."""
     return sorted(path for path in sys_block.glob("nvme*c*n*") if drive_of_path(path.name) == name)

@@ -175,7 +175,14 @@ def choice_of(arguments: argparse.Namespace) -> Choice:
 
 def _redfish_of(arguments: argparse.Namespace) -> Address | None:
     if not arguments.redfish_port:
-        if any((arguments.redfish_ca_file, arguments.redfish_fingerprint, arguments.redfish_system, arguments.redfish_insecure)):
+        if any(
+            (
+                arguments.redfish_ca_file,
+                arguments.redfish_fingerprint,
+                arguments.redfish_system,
+                arguments.redfish_insecure,
+            )
+        ):
             raise UsageError(
                 "--redfish-port is missing: --redfish-ca-file, --redfish-fingerprint, --redfish-system and --redfish-insecure are about it"
             )

@@ -95,7 +95,7 @@ def disk_counters(line: str) -> DiskCounters:
 
 
 def drive_counters(name: str, lines: Mapping[str, str]) -> DiskCounters:
-    """A drive's counters, or the sums of its paths' where a multipath NVMe drive's paths tell of far more bytes than its head (`head_tells`)."""
+    """A drive's counters, or the sums of its paths' where only these tell what a multipath NVMe drive carried (`head_tells`)."""
     head = disk_counters(lines[name])
     if not name.startswith("nvme"):
         return head

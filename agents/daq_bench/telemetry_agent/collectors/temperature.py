@@ -3,9 +3,10 @@ limits.
 
 Promise: degrees Celsius as the kernel reports them; limits (`temp*_max`, `temp*_crit`; for NVMe the
 controller's WCTEMP and CCTEMP) are the device's, never ours. A drive's sensor carries the block device's
-name, so that it joins with `block_device`. A reading that the chip itself marks as faulty (`temp*_fault`) is none. Sensors are
-found once, at the first reading; one that fails later is a fault of every sample. Once a second at most, in a thread of its own: an NVMe drive's sensor is a command to the
-drive that waits behind its queue, a thermal zone may be a program of the firmware.
+name, so that it joins with `block_device`. A reading that the chip itself marks as faulty (`temp*_fault`) does not count.
+Sensors are found once, at the first reading; one that fails later is a fault of every sample. Once a second at most, in a
+thread of its own: an NVMe drive's sensor is a command to the drive that waits behind its queue, a thermal zone may be a
+program of the firmware.
 """
 
 from __future__ import annotations

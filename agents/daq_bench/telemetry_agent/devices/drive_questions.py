@@ -26,7 +26,9 @@ ENDURANCE = "endurance"  # texts["endurance 1"] is of group 1
 EVENTS = "events"
 VENDOR_PAGES = {OCP: nand_pages.OCP_PAGE, INTEL: nand_pages.INTEL_PAGE}
 # nvme-cli up to 1.12 leaves out leading zeros: "%#08x" makes 0x1600164 of 79 and 83 degrees C.
-FEATURE_LINE = re.compile(r"\s*get-feature:\s*0x10\b.*Current value:\s*(?:0x)?([0-9a-fA-F]{1,8})\s*\n\s*", re.IGNORECASE)
+FEATURE_LINE = re.compile(
+    r"\s*get-feature:\s*0x10\b.*Current value:\s*(?:0x)?([0-9a-fA-F]{1,8})\s*\n\s*", re.IGNORECASE
+)
 DEV, BEHIND = "/dev/", " "  # a disk behind a controller is named by its path and type: "bus/0 megaraid,3"
 # smartctl(8), -d: types of a disk that some controller hides. It finds those of megaraid and sssraid by itself.
 BEHIND_TYPE = re.compile(r"(?:sat\+)?(?:megaraid|cciss|sssraid|areca|3ware|hpt|aacraid),[0-9/,]+")

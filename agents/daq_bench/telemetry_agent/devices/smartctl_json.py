@@ -43,7 +43,7 @@ NVME_FIELDS = {
     "num_err_log_entries": ("error_log_entries", 1),
     "warning_temp_time": ("warning_temperature_time_min", 1),
     "critical_comp_time": ("critical_temperature_time_min", 1),
-    # smartctl after 7.5; none of the four where all are 0 (smartmontools/smartmontools#583)
+    # smartctl after 7.5; left out where all four are 0 (smartmontools/smartmontools#583)
     "thermal_mgmt_temperature_1_transition_count": ("thermal_management_1_transitions", 1),
     "thermal_mgmt_temperature_2_transition_count": ("thermal_management_2_transitions", 1),
     "thermal_mgmt_temperature_1_total_time": ("thermal_management_1_time_s", 1),

@@ -34,7 +34,7 @@ NVME = {
     "critical_comp_time": ("critical_temperature_time_min", "minutes above the critical temperature"),
 }
 
-# smartctl shows none of these where all of them are 0 (smartmontools/smartmontools#583).
+# smartctl leaves these out where all of them are 0 (smartmontools/smartmontools#583).
 SHOWN_ABOVE_ZERO = "thermal_mgmt_temperature_"
 # Intel's and Solidigm's Thermal_Throttle_Status (raw24/raw32 in smartctl's drive database): percent now / times so far.
 STATUS_AND_COUNT = re.compile(r"\d+/(\d+)")
