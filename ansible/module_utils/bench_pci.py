@@ -10,7 +10,7 @@ import os
 import re
 from typing import Any
 
-from ansible.module_utils import bench_pcie_link
+from ansible.module_utils.bench_pcie_link import link_of as told_link
 
 ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
@@ -64,7 +64,7 @@ def interrupts(directory: str) -> list[int]:
 def link_of(directory: str, which: str) -> dict[str, Any]:
     """Return one end's `current` or `max` link: GT/s per lane, and lanes; zeros where it is not told."""
     try:
-        found = bench_pcie_link.link_of(*(text_in(directory, f"{which}_link_{name}") for name in ("speed", "width")))
+        found = told_link(*(text_in(directory, f"{which}_link_{name}") for name in ("speed", "width")))
     except ValueError:
         found = None
     return {"gt_per_s": found[0], "lanes": found[1]} if found else {"gt_per_s": 0.0, "lanes": 0}
