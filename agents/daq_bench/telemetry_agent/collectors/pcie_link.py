@@ -67,15 +67,15 @@ class PcieLink:
                 for attribute in ("speed", "width"):
                     files[f"{device}|{whose}|{attribute}"] = end / f"{which}_link_{attribute}"
         texts, faults = read_present(files)
-        for end in sorted({key.rpartition("|")[0] for key in texts}):
-            pair = {name: texts[f"{end}|{name}"].strip() for name in ("speed", "width") if f"{end}|{name}" in texts}
+        for at in sorted({key.rpartition("|")[0] for key in texts}):
+            pair = {name: texts[f"{at}|{name}"].strip() for name in ("speed", "width") if f"{at}|{name}" in texts}
             try:
                 if len(pair) == 2:
                     link_fields(**pair)
             except ValueError as error:  # of this link alone
-                faults.append(f"{end.replace('|', ', ')}: {error}")
+                faults.append(f"{at.replace('|', ', ')}: {error}")
                 for name in pair:
-                    del texts[f"{end}|{name}"]
+                    del texts[f"{at}|{name}"]
         if not any(f"|{PRESENT}|" in key for key in texts):
             texts = {}
         return reading_of(texts, faults, f"{self._root / 'sys'}: no drive or network interface that shows a PCIe link")
