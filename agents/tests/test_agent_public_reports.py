@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from daq_bench.candidate_kit import smartctl
+from daq_bench.candidate_kit import pcie_link, smartctl
 from daq_bench.telemetry_agent.collectors.block_device import DISK_KEY, BlockDevice
 from daq_bench.telemetry_agent.collectors.cpu_throttle import CpuThrottle
+from daq_bench.telemetry_agent.collectors.pcie_link import PcieLink
 from daq_bench.telemetry_agent.collectors.rapl import Rapl
 from daq_bench.telemetry_agent.collectors.smart import drive_points
 from daq_bench.telemetry_agent.collectors.temperature import Temperature
 from daq_bench.telemetry_agent.devices import nvme_pages, redfish_inlet, smartctl_json
-from daq_bench.telemetry_agent.devices.drive_questions import HEALTH, SMARTCTL
+from daq_bench.telemetry_agent.devices.drive_questions import FEATURE_LINE, HEALTH, SMARTCTL
 from daq_bench.telemetry_agent.devices.ipmi_text import parse_sensors
 from daq_bench.telemetry_agent.reading.collector import Reading
 
@@ -258,3 +259,123 @@ def thermal(*rows: tuple[str, str | None, float]) -> dict[str, Any]:
 def test_the_inlet_is_the_servers(document: dict[str, Any], inlets: dict[str, float]) -> None:
     found, _ = redfish_inlet.of_thermal(document)
     assert {one.sensor: one.degc for one in found} == inlets
+
+
+def test_a_document_may_begin_in_the_middle_of_a_line() -> None:
+    """smartctl 7.1 of a Seagate ST4000NM025B (prometheus-community/smartctl_exporter#233): no line's end before it."""
+    text = '  Pending defect count:{\n  "json_format_version": [\n    1,\n    0\n  ],\n  "messages": [\n    {"string": "x"}\n  ]\n}\n'
+    assert smartctl.document_of(text) == {"json_format_version": [1, 0], "messages": [{"string": "x"}]}
+    assert smartctl.split(text)[1] == ["Pending defect count:"]
+
+
+@pytest.mark.parametrize(
+    ("told", "written"),
+    [("2124,590", 2_124_590_000_000), ("2124.590", 2_124_590_000_000), ("2124", None), ("2.124,590", None), ("2,12", None), (3.5, None)],
+)  # fmt: skip
+def test_gigabytes_after_a_users_decimal_comma_are_read(told: object, written: int | None) -> None:
+    """smartctl 7.3 of a YADRO WUH721414AL4204 in such a language: henrygd/beszel, agent/test-data/smart/scsi.json."""
+    faults: list[str] = []
+    document = {"device": {"protocol": "SCSI"}, "scsi_error_counter_log": {"write": {"gigabytes_processed": told}}}
+    assert smartctl_json.health_fields(document, faults).get("data_written_bytes") == written
+    assert len(faults) == (written is None)
+
+
+def test_the_thermal_management_is_read_by_smartctls_own_names() -> None:
+    """smartmontools/smartmontools#583; it leaves them out where all four are 0."""
+    counts = {
+        "thermal_mgmt_temperature_1_transition_count": 15,
+        "thermal_mgmt_temperature_1_total_time": 40,
+        "thermal_mgmt_temperature_2_transition_count": 0,
+        "thermal_mgmt_temperature_2_total_time": 0,
+    }
+    log = {**NVME["nvme_smart_health_information_log"], **counts}
+    found = smartctl_json.health_fields({**NVME, "nvme_smart_health_information_log": log})
+    assert (found["thermal_management_1_transitions"], found["thermal_management_1_time_s"]) == (15, 40)
+    assert (found["thermal_management_2_transitions"], found["thermal_management_2_time_s"]) == (0, 0)
+
+
+def endurance(valid: bool) -> dict[str, Any]:
+    row = {"offset": 8, "value": 20, "flags": {"valid": valid}}
+    return {
+        "device": {"protocol": "ATA"},
+        "endurance_used": {"current_percent": 4},
+        "ata_smart_attributes": {"table": [{"id": 177, "name": "Wear_Leveling_Count", "value": 96}]},
+        "ata_device_statistics": {"pages": [{"number": 7, "table": [row]}]},
+    }
+
+
+def test_a_guess_of_smartctl_is_no_word_of_the_drive_about_its_endurance() -> None:
+    """smartctl 7.5, ataprint.cpp: "Guess available spare and endurance from normalized value"; a device statistic takes its place."""
+    assert smartctl_json.health_fields(endurance(True))["percentage_used_percent"] == 20
+    assert "percentage_used_percent" not in smartctl_json.health_fields(endurance(False))
+    assert smartctl.used_percent({"endurance_used": {"current_percent": 4}, "device": {"protocol": "SCSI"}}) == 4
+    for nonsense in (
+        {"endurance_used": 4},
+        {"device": [], "ata_device_statistics": {"pages": [{"table": 3}, None]}},
+        {},
+    ):
+        assert smartctl.used_percent(nonsense) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (
+            "get-feature:0x10 (Host Controlled Thermal Management), Current value:0x1600164\n",
+            0x01600164,
+        ),  # nvme-cli 1.12, nvme.c
+        ("get-feature:0x10 (Host Controlled Thermal Management), Current value:00000000\n", 0),
+        ("get-feature:0x10 (Host Controlled Thermal Management), Current value:0x01600164\n", 0x01600164),
+        ("get-feature:0x10 (Host Controlled Thermal Management), Current value:0x0160016", None),  # cut off
+        ("get-feature:0x04 (Temperature Threshold), Current value:0x000161\n", None),
+    ],
+)
+def test_a_feature_is_read_as_each_nvme_cli_writes_it(text: str, value: int | None) -> None:
+    match = FEATURE_LINE.fullmatch(text)
+    assert (int(match[1], 16) if match else None) == value
+
+
+def test_a_reading_that_its_chip_marks_as_faulty_is_none(tmp_path: Path) -> None:
+    """The kernel's Documentation/hwmon/sysfs-interface.rst, temp[1-*]_fault; statically 89 to 127 degrees C: netdata/netdata#23673."""
+    chip = "sys/class/hwmon/hwmon0"
+    put(tmp_path, {f"{chip}/name": "nct6793", f"{chip}/temp1_input": 127000, f"{chip}/temp1_fault": 1})
+    put(tmp_path, {f"{chip}/temp2_input": 41000, f"{chip}/temp2_fault": 0})
+    collector = Temperature(1.0, tmp_path)
+    reading = collector.read()
+    assert [point.fields["temperature_degc"] for point in collector.parse(reading, None)] == [41.0]
+    assert reading.faults == ("hwmon0/temp1: temperature: the chip marks it as faulty, it reads '127000'",)
+    put(tmp_path, {f"{chip}/temp1_fault": 0, f"{chip}/temp1_input": 40000})
+    assert len(collector.parse(collector.read(), None)) == 2
+
+
+@pytest.mark.parametrize(
+    ("speed", "width", "link"),
+    [
+        ("16.0 GT/s PCIe", "4", (16.0, 4)),
+        ("8 GT/s", "16", (8.0, 16)),
+        ("Unknown", "4", None),
+        ("2.5 GT/s PCIe", "63", None),  # all ones, of a drive that was pulled
+        ("Unknown speed", "255", None),
+    ],
+)
+def test_one_rule_tells_a_pcie_link(speed: str, width: str, link: tuple[float, int] | None) -> None:
+    assert pcie_link.link_of(speed, width) == link
+    for other in ("", "fast", "16.0 GT/s CXL", "-8.0 GT/s PCIe"):
+        with pytest.raises(ValueError, match="not understood"):
+            pcie_link.link_of(other, "4")
+
+
+def test_a_link_of_an_unknown_generation_costs_no_other_its_point(tmp_path: Path) -> None:
+    """Extended speed modes are of no generation (20.0 GT/s: ovis-hpc/ldms#1383)."""
+    for number, speed in enumerate(("16.0 GT/s PCIe", "20.0 GT/s PCIe")):
+        function = f"sys/devices/pci0000:00/0000:0{number + 1}:00.0"
+        put(tmp_path, {f"{function}/current_link_speed": speed, f"{function}/current_link_width": 4})
+        (tmp_path / f"sys/block/nvme{number}n1").mkdir(parents=True)
+        (tmp_path / f"sys/block/nvme{number}n1/device").symlink_to(tmp_path / function)
+    collector = PcieLink(5.0, tmp_path)
+    reading = collector.read()
+    assert [dict(point.tags)["device"] for point in collector.parse(reading, None)] == ["nvme0n1"]
+    assert (
+        len(reading.faults) == 1
+        and "nvme1n1, current: PCIe link: 20.0 GT/s PCIe is the speed of no generation" in reading.faults[0]
+    )

@@ -303,8 +303,59 @@ def test_pages_are_followed_and_bounded(service: Service) -> None:
 @pytest.mark.parametrize("count", [0, 2])
 def test_a_bmc_of_several_servers_cannot_say_whose_air_it_is(service: Service, count: int) -> None:
     service.tree["/Systems"] = members(*(f"/Systems/{n}" for n in range(count)))
-    with pytest.raises(Unsupported, match=f"it manages {count} computer systems"):
+    for bios in ({"Bios": to("/B")}, {}):
+        service.tree.update({f"/Systems/{n}": bios for n in range(count)})
+        with pytest.raises(Unsupported, match=rf"it manages {count} computer systems.*bmc\.redfish_system"):
+            read(service)
+
+
+def test_of_several_systems_the_one_with_a_bios_counts_or_the_one_that_is_named(service: Service) -> None:
+    """NVIDIA/libredfish, tests/mockups/nvidia_viking (a DGX H100): DGX with a BIOS, and HGX_Baseboard_0, the GPUs' board, without."""
+    service.tree["/Systems"] = members("/Systems/HGX_Baseboard_0", "/Systems/DGX")
+    service.tree["/Systems/HGX_Baseboard_0"] = {"Links": {"Chassis": [to("/Chassis/HGX")]}}
+    service.tree["/Systems/DGX"] = {"Bios": to("/Systems/DGX/Bios"), "Links": {"Chassis": [to("/Chassis/1")]}}
+    service.tree["/Chassis/HGX"] = {"Thermal": to("/Chassis/HGX/Thermal")}
+    service.tree["/Chassis/HGX/Thermal"] = {"Temperatures": [temperature(39)]}
+    assert read(service) == ({"1 Thermal Inlet Temp": 24.0}, ())
+    service.address = service.address._replace(system="HGX_Baseboard_0")
+    assert read(service) == ({"HGX Thermal Inlet Temp": 39.0}, ())
+    service.address = service.address._replace(system="System_0")
+    with pytest.raises(Unsupported, match="it manages no computer system System_0"):
         read(service)
+
+
+def test_a_path_is_asked_again_with_the_slash_that_its_bmc_wants(service: Service) -> None:
+    """ansible/ansible#48296 (iLO 4), bb-Ricardo/check_redfish#187 (Supermicro). iLO 4 names itself by another address in it
+    (mrlhansen/idrac_exporter#201): the password goes there no more than elsewhere."""
+    asked: list[str] = []
+
+    def to_the_slash(handler: Any) -> None:
+        asked.append(handler.path)
+        handler.send_response(308)
+        handler.send_header("Location", f"https://192.168.1.28{handler.path}/")
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    service.tree["/Systems/"] = service.tree["/Systems"]
+    service.tree["/Systems"] = to_the_slash
+    assert read(service) == ({"1 Thermal Inlet Temp": 24.0}, ())
+    service.tree["/Systems/"] = to_the_slash  # and never twice
+    with pytest.raises(Unsupported, match=r"/redfish/v1/Systems: HTTP status 308"):
+        read(service)
+    assert asked == [f"{ROOT}/Systems", f"{ROOT}/Systems", f"{ROOT}/Systems/"]
+
+
+def test_lenovos_sensor_says_c_for_degrees_celsius() -> None:
+    """NVIDIA/libredfish, tests/mockups/lenovo: the Ambient Temp of an XCC."""
+    sensor = {
+        "Name": "Ambient Temp",
+        "Reading": 19,
+        "ReadingType": "Temperature",
+        "ReadingUnits": "C",
+        "PhysicalContext": "Intake",
+    }
+    assert redfish_inlet.of_sensor(sensor) == ([("Ambient Temp", 19.0)], [])
+    assert redfish_inlet.of_sensor(sensor | {"ReadingUnits": "K"})[0] == []
 
 
 def test_values_of_other_types_break_nothing(service: Service) -> None:

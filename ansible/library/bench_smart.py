@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: bench_smart
 short_description: Read drives' health data with smartctl
 description:
-  - Runs C(smartctl -j -a) on each device and returns its data, in the form of C(facts/smart-before.json).
+  - Runs C(smartctl -j -a -l devstat) on each device and returns its data, in the form of C(facts/smart-before.json).
   - A device that gives none is returned as C(unsupported) with smartctl's reason. Reads only.
 options:
   devices:
@@ -42,6 +42,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.bench_smartctl import (
+    ARGUMENTS,
     COMMAND_LINE_OR_OPEN_FAILED,
     VOLUME,
     document_of,
@@ -94,7 +95,7 @@ def main() -> None:
             detail = "smartctl is not installed (package smartmontools)"
             devices.append({"device": device, "status": "unsupported", "detail": detail, "data": None})
         else:
-            devices.append(entry(device, *module.run_command([smartctl, "--json", "--all", device])))
+            devices.append(entry(device, *module.run_command([smartctl, *ARGUMENTS, device])))
     module.exit_json(changed=False, devices=devices)
 
 

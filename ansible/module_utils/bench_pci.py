@@ -10,8 +10,9 @@ import os
 import re
 from typing import Any
 
+from ansible.module_utils.bench_pcie_link import link_of as told_link
+
 ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-SPEED = re.compile(r"([0-9.]+) GT/s")
 
 
 def text_in(directory: str, name: str) -> str:
@@ -62,10 +63,11 @@ def interrupts(directory: str) -> list[int]:
 
 def link_of(directory: str, which: str) -> dict[str, Any]:
     """Return one end's `current` or `max` link: GT/s per lane, and lanes; zeros where it is not told."""
-    speed = SPEED.match(text_in(directory, f"{which}_link_speed"))
-    width = text_in(directory, f"{which}_link_width")
-    lanes = int(width) if width.isdigit() and int(width) < 255 else 0  # 255: the kernel does not know
-    return {"gt_per_s": float(speed.group(1)) if speed else 0.0, "lanes": lanes}
+    try:
+        found = told_link(*(text_in(directory, f"{which}_link_{name}") for name in ("speed", "width")))
+    except ValueError:
+        found = None
+    return {"gt_per_s": found[0], "lanes": found[1]} if found else {"gt_per_s": 0.0, "lanes": 0}
 
 
 def describe_link(directory: str) -> dict[str, Any]:

@@ -186,10 +186,16 @@ def smart(**counts: Any) -> dict[str, Any]:
     return {"serial_number": "S1", "nvme_smart_health_information_log": counts}
 
 
-def attribute(value: Any) -> dict[str, Any]:
-    return {
-        "ata_smart_attributes": {"table": [{"name": "Thermal_Throttling_Cnt", "raw": {"value": value}}, {"name": None}]}
-    }
+TMT1_COUNT = "thermal_mgmt_temperature_1_transition_count"  # smartctl's own name (smartmontools/smartmontools#583)
+
+
+def of_smartctl(**counts: Any) -> dict[str, Any]:
+    return {**smart(**counts), "smartctl": {"version": [8, 0]}}
+
+
+def attribute(value: Any, text: str | None = None) -> dict[str, Any]:
+    raw = {"value": value, **({"string": text} if text else {})}
+    return {"ata_smart_attributes": {"table": [{"name": "Thermal_Throttling_Cnt", "raw": raw}, {"name": None}]}}
 
 
 @pytest.mark.parametrize(
@@ -198,6 +204,14 @@ def attribute(value: Any) -> dict[str, Any]:
         (smart(warning_temp_time=3), smart(warning_temp_time=3), 0),
         (smart(warning_temp_time=3), smart(warning_temp_time=4), 1),
         (smart(thm_temp1_trans_count=0), smart(thm_temp1_trans_count=15), 1),
+        (smart(**{TMT1_COUNT: 3}), smart(**{TMT1_COUNT: 4}), 1),
+        (
+            of_smartctl(warning_temp_time=3),
+            of_smartctl(warning_temp_time=3, **{TMT1_COUNT: 4}),
+            1,
+        ),  # none while all are 0
+        (smart(warning_temp_time=3), smart(warning_temp_time=3, **{TMT1_COUNT: 4}), None),  # perhaps another smartctl
+        (of_smartctl(), of_smartctl(**{TMT1_COUNT: 4}), None),  # no log before
         (smart(critical_comp_time=4), smart(critical_comp_time=3), None),
         (smart(warning_temp_time=3), smart(), None),
         (smart(warning_temp_time=3), smart(warning_temp_time=None), None),
@@ -206,6 +220,9 @@ def attribute(value: Any) -> dict[str, Any]:
         (smart(warning_temp_time=True), smart(warning_temp_time=True), None),
         (smart(warning_temp_time=3), None, None),
         (attribute(5), attribute(6), 1),
+        # Intel's and Solidigm's raw24/raw32:04321 in smartctl's drivedb.h, percent now / times: the whole number falls as the status ends
+        (attribute(5 << 32 | 7, "5/7"), attribute(8, "0/8"), 1),
+        (attribute(7, "0/7"), attribute(5 << 32 | 7, "5/7"), 0),
         (attribute(6), attribute(5), 0),
         (attribute(6), attribute([]), None),
         ({"nvme_smart_health_information_log": 3}, {"ata_smart_attributes": {"table": 4}}, 0),

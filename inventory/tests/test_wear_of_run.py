@@ -89,9 +89,14 @@ def test_what_a_drive_does_not_say_is_null_with_its_reason(before: Any, after: A
 
 
 def test_sata_and_sas_say_it_in_their_own_fields() -> None:
-    for table in ({"endurance_used": {"current_percent": 4}}, {"scsi_percentage_used_endurance_indicator": 4}):
+    """The sum that smartctl 7.5 makes of an ATA drive's attributes is its guess (ataprint.cpp), and no word of the drive."""
+    statistic = {"pages": [{"number": 7, "table": [{"offset": 8, "value": 4, "flags": {"valid": True}}]}]}
+    ata = {"device": {"protocol": "ATA"}, "endurance_used": {"current_percent": 9}}
+    for table in ({**ata, "ata_device_statistics": statistic}, {"scsi_percentage_used_endurance_indicator": 4}):
         row, reasons = made({"serial_number": "S"}, table)
         assert row["used_percent"] == 4 and "wear.percent_per_pb" in reasons
+    row, reasons = made(ata, ata)
+    assert row["used_percent"] is None and "wear.used_percent" in reasons
 
 
 def test_a_bundle_without_health_before_or_after_has_no_such_document(tmp_path: Path) -> None:

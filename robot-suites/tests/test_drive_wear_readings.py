@@ -87,6 +87,7 @@ def test_a_sas_drives_wear_of_no_number_is_refused(monkeypatch: pytest.MonkeyPat
     ("told", "counter", "written", "step"),
     [
         ("123.456", "scsi", 123_456_000_000, 10**6),
+        ("123,456", "scsi", 123_456_000_000, 10**6),  # a decimal comma: henrygd/beszel, agent/test-data/smart/scsi.json
         ("0.000", "kernel", 20 * 512, 512),
         ("123", "kernel", 20 * 512, 512),
         (None, "kernel", 20 * 512, 512),

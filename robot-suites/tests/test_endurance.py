@@ -357,6 +357,8 @@ def test_a_line_before_smartctls_document_costs_nothing() -> None:
     [
         ({"nvme0n1": "0 0 0 0 0 0 0 0 0 0 0", "nvme0c0n1": "9 0 72 0 4 0 800 0 0 0 0", "nvme0c1n1": "1 0 8 0 1 0 200 0 0 0 0"}, 1000),
         ({"nvme0n1": "9 0 72 0 4 0 800 0 0 0 0", "nvme0c0n1": "9 0 72 0 4 0 800 0 0 0 0"}, 800),
+        # a few requests that the head held while it had no path: the agent's rule, and the reader's
+        ({"nvme0n1": "2 0 16 0 1 0 8 0 0 0 0", "nvme0c0n1": "9 0 72 0 4 0 800 0 0 0 0"}, 800),
         ({"nvme0n1": "0 0 0 0 0 0 0 0 0 0 0", "nvme1c0n1": "9 0 72 0 4 0 800 0 0 0 0"}, 0),
         ({"nvme0n1": "0 0 0 0 0 0 0 0 0 0 0"}, 0),
     ],

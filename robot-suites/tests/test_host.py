@@ -81,6 +81,23 @@ def test_a_multipath_drives_place_is_its_controllers(tmp_path: Path) -> None:
     assert (device.numa_node, device.pcie_link, device.firmware) == (1, "8.0 GT/s PCIe x2", "GPNA5B3Q")
 
 
+@pytest.mark.parametrize(("speed", "width"), [("Unknown", "63"), ("16.0 GT/s PCIe", "0"), ("fast", "4")])
+def test_a_link_that_the_kernel_does_not_know_is_none(tmp_path: Path, speed: str, width: str) -> None:
+    """So the agent has it, and provisioning: 63 lanes are all ones of a drive that was pulled."""
+    block = sysfs(tmp_path)
+    for name, text in (("speed", speed), ("width", width)):
+        (tmp_path / f"devices/pci0000:80/0000:81:00.0/current_link_{name}").write_text(f"{text}\n")
+    assert drive_of(NVME, block).pcie_link is None
+
+
+@pytest.mark.parametrize(
+    ("told", "rotational"), [("0", False), ("1", True), (False, False), (True, True), (None, False)]
+)
+def test_a_flag_may_be_a_text(tmp_path: Path, told: Any, rotational: bool) -> None:
+    """lsblk before 2.33 (balena-io/etcher#2614)."""
+    assert drive_of({**NVME, "rota": told}, tmp_path).rotational is rotational
+
+
 def test_what_a_virtual_disk_does_not_report_is_none(tmp_path: Path) -> None:
     bare = {**NVME, "model": None, "serial": "", "wwn": None, "tran": None}
     device = drive_of(bare, tmp_path)

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 from daq_bench.analysis_reader.errors import ReaderError
+from daq_bench.candidate_kit.nvme_paths import head_tells, paths_of_drive
 
 SECTOR_BYTES = 512  # unit of the counters in /sys/block/*/stat, whatever the device's block size
 DROP = Path("/proc/sys/vm/drop_caches")
 SYS_BLOCK = Path("/sys/block")
-HEAD = re.compile(r"(nvme\d+)(n\d+)")
 
 
 def read_bytes(names: list[str], root: Path = SYS_BLOCK) -> dict[str, int]:
-    """Bytes read from each device since boot; where a multipath NVMe drive counts none, those of its paths (sysstat/sysstat#341).
+    """Bytes read from each device since boot; where the paths of a multipath NVMe drive count them, theirs (`head_tells`).
 
     Raises ReaderError for one that is not there."""
     found = {}
     for name in names:
-        head = HEAD.fullmatch(name)
-        paths = sorted(root.glob(f"{head[1]}c*{head[2]}")) if head else []
+        paths = paths_of_drive(name, root)
         try:
             own, *others = [int((at / "stat").read_text(encoding="ascii").split()[2]) for at in (root / name, *paths)]
-            found[name] = (own or sum(others)) * SECTOR_BYTES
+            found[name] = (own if head_tells(own, sum(others)) else sum(others)) * SECTOR_BYTES
         except (OSError, IndexError, ValueError):
             raise ReaderError(
                 f"device {name}: {root / name / 'stat'} has no counters. Name a block device of this machine"

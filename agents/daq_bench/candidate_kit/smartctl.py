@@ -1,4 +1,4 @@
-"""The answer of `smartctl -j`: where its document begins, which of its values are counts, and what is no drive.
+"""The answer of `smartctl -j`: how it is asked for, where its document begins, which of its values are counts, and what is no drive.
 
 Promise: one rule for all who ask smartctl. Ansible's modules import this file as `ansible.module_utils.bench_smartctl`,
 so that it imports no other of the kit.
@@ -12,12 +12,18 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-BEGIN = re.compile(r"^[ \t]*\{", re.MULTILINE)
+# devstat is an ATA log, which -a leaves out; smartctl ignores the option for other drives.
+ARGUMENTS = ("-j", "-a", "-l", "devstat")
+# smartctl 7.1 ends no line before the document of some SAS drives ("Pending defect count:{", prometheus-community/smartctl_exporter#233).
+BEGIN = re.compile(r'\{\s*"json_format_version"|^[ \t]*\{', re.MULTILINE)
 COMMAND_LINE_OR_OPEN_FAILED = 0b11  # smartctl(8): the exit status' two lowest bits; all others come with data
 COMMAND_FAILED = 0b100  # smartctl(8): some command to the drive failed; which one it does not say
 VOLUME = "a volume of a RAID controller or bridge, whose disks are not seen through it, or a drive without SMART"
 NVME_HEALTH, ATA_ATTRIBUTES = "nvme_smart_health_information_log", "ata_smart_attributes"
 EXACT_FLOAT_MAX, INT64_MAX = 2**53, 2**63 - 1
+# With three decimals, which some users' languages have after a comma (smartctl 7.3 of a YADRO SAS drive, henrygd/beszel's test data).
+GIGABYTES, MEGABYTE = re.compile(r"(\d{1,12})[.,](\d{3})"), 10**6
+WEAR_STATISTIC = (7, 8)  # page and offset of the ATA device statistic Percentage Used Endurance Indicator
 
 
 def split(text: str) -> tuple[str, list[str]]:
@@ -79,3 +85,35 @@ def whole_number(value: object, name: str, factor: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value * factor <= INT64_MAX:
         raise ValueError(f"{name} is {str(value)[:40]!r}, which is no credible count")
     return value * factor
+
+
+def gigabytes(value: object, name: str) -> int:
+    """Bytes of a SAS drive's `gigabytes_processed`, in steps of a MB. Raises ValueError for anything else."""
+    match = GIGABYTES.fullmatch(str(value))
+    if match is None:
+        raise ValueError(f"{name} is {str(value)[:40]!r}, expected GB with three decimals")
+    return whole_number(int(match[1] + match[2]), name, MEGABYTE)
+
+
+def statistics(document: Mapping[str, Any]) -> dict[tuple[object, object], object]:
+    """Valid values of the ATA device statistics by page and offset."""
+    return {
+        (page.get("number"), row.get("offset")): row.get("value")
+        for page in rows(table(document, "ata_device_statistics"), "pages")
+        for row in rows(page, "table")
+        if table(row, "flags").get("valid") is True and "value" in row
+    }
+
+
+def used_percent(document: Mapping[str, Any]) -> object:
+    """What a drive itself says of its used endurance, in percent, unchecked; None where it says nothing.
+
+    `endurance_used` of an ATA drive counts only with the device statistic behind it: without one, smartctl 7.5 guesses it from the
+    normalized value of an attribute that is named after wear (ataprint.cpp: "Guess available spare and endurance")."""
+    summed_up = table(document, "endurance_used").get("current_percent")
+    if table(document, "device").get("protocol") == "ATA" or ATA_ATTRIBUTES in document:
+        return statistics(document).get(WEAR_STATISTIC)
+    if NVME_HEALTH in document:
+        return table(document, NVME_HEALTH).get("percentage_used", summed_up)
+    found = document.get("scsi_percentage_used_endurance_indicator")
+    return summed_up if found is None else found

@@ -118,6 +118,7 @@ def _add_choice(command: argparse.ArgumentParser) -> None:
     command.add_argument("--redfish-port", type=_port, metavar="N", help="read the same BMC's Redfish service too")
     command.add_argument("--redfish-ca-file", default="", metavar="PATH", help="certificate that vouches for it")
     command.add_argument("--redfish-fingerprint", type=_sha256, metavar="SHA256", help="of its own certificate")
+    command.add_argument("--redfish-system", default="", metavar="NAME", help="which of several systems it manages")
     command.add_argument("--redfish-insecure", action="store_true", help="do not check its certificate")
 
 
@@ -174,9 +175,16 @@ def choice_of(arguments: argparse.Namespace) -> Choice:
 
 def _redfish_of(arguments: argparse.Namespace) -> Address | None:
     if not arguments.redfish_port:
-        if arguments.redfish_ca_file or arguments.redfish_fingerprint or arguments.redfish_insecure:
+        if any(
+            (
+                arguments.redfish_ca_file,
+                arguments.redfish_fingerprint,
+                arguments.redfish_system,
+                arguments.redfish_insecure,
+            )
+        ):
             raise UsageError(
-                "--redfish-port is missing: --redfish-ca-file, --redfish-fingerprint and --redfish-insecure are about it"
+                "--redfish-port is missing: --redfish-ca-file, --redfish-fingerprint, --redfish-system and --redfish-insecure are about it"
             )
         return None
     return Address(
@@ -186,6 +194,7 @@ def _redfish_of(arguments: argparse.Namespace) -> Address | None:
         arguments.redfish_ca_file,
         arguments.redfish_insecure,
         arguments.redfish_fingerprint or "",
+        arguments.redfish_system,
     )
 
 

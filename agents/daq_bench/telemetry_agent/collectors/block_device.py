@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from daq_bench.candidate_kit.nvme_paths import drive_of_path
+from daq_bench.candidate_kit.nvme_paths import drive_of_path, head_tells
 from daq_bench.telemetry_agent.base.point import INT64_MAX, FieldValue, Point
 from daq_bench.telemetry_agent.reading.attributes import excerpt, table_lines, whole_numbers
 from daq_bench.telemetry_agent.reading.collector import (
@@ -33,7 +33,6 @@ from daq_bench.telemetry_agent.reading.collector import (
 
 WHERE = "/proc/diskstats"
 SECTOR_BYTES = 512
-HEAD_COUNTS = 2  # [P] where both count, requests that are under way or were sent again differ by far less
 LOOK_EVERY_S = 1.0  # for a disk that came, or took the name of another one
 DISKS_CACHED_MAX = 1024
 DISK_KEY = "disk:"  # texts["disk:nvme0n1"] holds the serial of a whole disk, "" when it has none
@@ -96,10 +95,7 @@ def disk_counters(line: str) -> DiskCounters:
 
 
 def drive_counters(name: str, lines: Mapping[str, str]) -> DiskCounters:
-    """A drive's counters, or the sums of its paths' where a multipath NVMe drive's paths tell of far more bytes than its head.
-
-    Kernels count at the head from 6.x on, and older ones of distributions at the paths alone (sysstat/sysstat#341), where the head may
-    have a few requests (those that it held while it had no path)."""
+    """A drive's counters, or the sums of its paths' where only these tell what a multipath NVMe drive carried (`head_tells`)."""
     head = disk_counters(lines[name])
     if not name.startswith("nvme"):
         return head
@@ -107,7 +103,7 @@ def drive_counters(name: str, lines: Mapping[str, str]) -> DiskCounters:
     if not paths:
         return head
     total = summed(paths)
-    return total if _told(total) > HEAD_COUNTS * _told(head) else head
+    return head if head_tells(_told(head), _told(total)) else total
 
 
 def _told(counters: DiskCounters) -> int:

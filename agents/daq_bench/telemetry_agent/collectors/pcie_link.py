@@ -8,16 +8,15 @@ direction after the line code and before packet headers.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
+from daq_bench.candidate_kit.pcie_link import link_of
 from daq_bench.telemetry_agent.base.point import FieldValue, Point
-from daq_bench.telemetry_agent.reading.attributes import excerpt, read_present, reading_of
+from daq_bench.telemetry_agent.reading.attributes import read_present, reading_of
 from daq_bench.telemetry_agent.reading.collector import Reading
 from daq_bench.telemetry_agent.reading.pci import bridges_above, functions_by_name
 
 PERIOD_S_MIN = 5.0
-SPEED = re.compile(r"(?P<gt>[0-9]{1,3}(\.[0-9])?) GT/s( PCIe)?")  # "16.0 GT/s PCIe", older kernels "8 GT/s"
 # Giga-transfers per second and lane -> (generation, share of the bits that is payload; 6.0 counts as 128b/130b does)
 GENERATIONS = {
     2.5: (1, 8 / 10),
@@ -37,17 +36,14 @@ def bandwidth(generation: int, lanes: int) -> float:
 
 
 def link_fields(speed: str, width: str) -> dict[str, float | int] | None:
-    """Fields of one link; None where the kernel says that it knows none ("Unknown", width 0 or 63). Raises ValueError."""
-    match = SPEED.fullmatch(speed)
-    if speed.startswith("Unknown") or width in (
-        "0",
-        "63",
-        "255",
-    ):  # 63: all ones are read of a device that was unplugged
+    """Fields of one link; None where the kernel says that it knows none. Raises ValueError."""
+    found = link_of(speed, width)
+    if found is None:
         return None
-    if match is None or not width.isdigit() or float(match["gt"]) not in GENERATIONS:
-        raise ValueError(f"PCIe link: speed {excerpt(speed)} with width {excerpt(width)} is not understood")
-    generation, lanes = GENERATIONS[float(match["gt"])][0], int(width)
+    gt_per_s, lanes = found
+    if gt_per_s not in GENERATIONS:
+        raise ValueError(f"PCIe link: {speed} is the speed of no generation that is known")
+    generation = GENERATIONS[gt_per_s][0]
     return {"generation": generation, "lanes": lanes, "bandwidth_bytes_per_s": bandwidth(generation, lanes)}
 
 
@@ -71,6 +67,15 @@ class PcieLink:
                 for attribute in ("speed", "width"):
                     files[f"{device}|{whose}|{attribute}"] = end / f"{which}_link_{attribute}"
         texts, faults = read_present(files)
+        for at in sorted({key.rpartition("|")[0] for key in texts}):
+            pair = {name: texts[f"{at}|{name}"].strip() for name in ("speed", "width") if f"{at}|{name}" in texts}
+            try:
+                if len(pair) == 2:
+                    link_fields(**pair)
+            except ValueError as error:  # of this link alone
+                faults.append(f"{at.replace('|', ', ')}: {error}")
+                for name in pair:
+                    del texts[f"{at}|{name}"]
         if not any(f"|{PRESENT}|" in key for key in texts):
             texts = {}
         return reading_of(texts, faults, f"{self._root / 'sys'}: no drive or network interface that shows a PCIe link")

@@ -3,9 +3,10 @@ limits.
 
 Promise: degrees Celsius as the kernel reports them; limits (`temp*_max`, `temp*_crit`; for NVMe the
 controller's WCTEMP and CCTEMP) are the device's, never ours. A drive's sensor carries the block device's
-name, so that it joins with `block_device`. Sensors are found once, at the first reading; one that fails later
-is a fault of every sample. Once a second at most, in a thread of its own: an NVMe drive's sensor is a command to the
-drive that waits behind its queue, a thermal zone may be a program of the firmware.
+name, so that it joins with `block_device`. A reading that the chip itself marks as faulty (`temp*_fault`) does not count.
+Sensors are found once, at the first reading; one that fails later is a fault of every sample. Once a second at most, in a
+thread of its own: an NVMe drive's sensor is a command to the drive that waits behind its queue, a thermal zone may be a
+program of the firmware.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Sensor(NamedTuple):
     tags: Tags
     limits: dict[str, float]
     file: HeldFile
+    fault: HeldFile | None = None
 
 
 def find_sensors(root: Path) -> dict[str, Sensor]:
@@ -64,7 +66,10 @@ def _hwmon_sensor(path: Path, prefix: str) -> Sensor:
         if text is not None:
             with contextlib.suppress(ValueError):  # 0 and less, 0xFFFF K and the like say that there is no limit
                 limits[field] = plausible.limit_celsius(_celsius(text), "limit")
-    return Sensor(tuple(sorted(tags.items())), limits, HeldFile(path))
+    fault = directory / f"{prefix}_fault"
+    return Sensor(
+        tuple(sorted(tags.items())), limits, HeldFile(path), HeldFile(fault, True) if fault.exists() else None
+    )
 
 
 def block_device_behind(device: Path) -> str | None:
@@ -108,6 +113,8 @@ class Temperature:
             try:
                 text = sensor.file.text()
                 degrees_celsius(text)
+                if sensor.fault and sensor.fault.text().strip() != "0":
+                    raise ValueError(f"temperature: the chip marks it as faulty, it reads {excerpt(text.strip())}")
             except OSError as error:
                 faults.append(f"{key}: {error.strerror}")
             except ValueError as error:

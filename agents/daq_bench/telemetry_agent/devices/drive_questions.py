@@ -25,7 +25,10 @@ SMARTCTL, IDENTIFY, HEALTH, OCP, INTEL, LIMITS = "smartctl", "identify", "health
 ENDURANCE = "endurance"  # texts["endurance 1"] is of group 1
 EVENTS = "events"
 VENDOR_PAGES = {OCP: nand_pages.OCP_PAGE, INTEL: nand_pages.INTEL_PAGE}
-FEATURE_LINE = re.compile(r"get-feature:\s*0x10\b.*Current value:\s*(?:0x)?([0-9a-fA-F]{8})\s*", re.IGNORECASE)
+# nvme-cli up to 1.12 leaves out leading zeros: "%#08x" makes 0x1600164 of 79 and 83 degrees C.
+FEATURE_LINE = re.compile(
+    r"\s*get-feature:\s*0x10\b.*Current value:\s*(?:0x)?([0-9a-fA-F]{1,8})\s*\n\s*", re.IGNORECASE
+)
 DEV, BEHIND = "/dev/", " "  # a disk behind a controller is named by its path and type: "bus/0 megaraid,3"
 # smartctl(8), -d: types of a disk that some controller hides. It finds those of megaraid and sssraid by itself.
 BEHIND_TYPE = re.compile(r"(?:sat\+)?(?:megaraid|cciss|sssraid|areca|3ware|hpt|aacraid),[0-9/,]+")
@@ -129,10 +132,9 @@ class DriveQuestions:
         return found
 
     def _smartctl(self, program: str, name: str) -> tuple[str, list[str]]:
-        # devstat is an ATA log; smartctl ignores the option for other drives.
         path, _, kind = name.partition(BEHIND)
         options = ["-d", kind] if kind else []
-        done = run_tool([program, "-j", "-a", "-l", "devstat", *options, f"{DEV}{path}"], self._tool_s_max)
+        done = run_tool([program, *smartctl.ARGUMENTS, *options, f"{DEV}{path}"], self._tool_s_max)
         document = decoded(done)
         fault = smartctl_json.answer_fault(document)
         if fault:
@@ -235,7 +237,7 @@ class _Nvme:
     def thermal_limits(self) -> int:
         """Feature 10h. Raises ValueError for another answer."""
         text = self._run("get-feature", "--feature-id=0x10").text
-        match = FEATURE_LINE.fullmatch(text.strip())
+        match = FEATURE_LINE.fullmatch(text)  # a number without its line's end is cut off
         if match is None:
             raise ValueError(f"nvme get-feature 0x10: not understood: {shown(text)}")
         return int(match[1], 16)

@@ -18,7 +18,11 @@ AIR = ("Intake", "Room")  # PhysicalContext
 NOWHERE = (None, "", "SystemBoard", "Chassis", "Front")  # contexts that leave open what is measured there
 SUMMARIES = ("Intake", "Ambient")  # of TemperatureSummaryCelsius
 WORKS = (None, "Enabled")  # Status.State; a BMC that leaves it out says nothing against the sensor
-CELSIUS = (None, "Cel")  # Sensor.ReadingUnits, by UCUM
+CELSIUS = (
+    None,
+    "Cel",
+    "C",
+)  # Sensor.ReadingUnits, by UCUM; Lenovo's XCC says C, which is coulomb there and no unit of air
 # [P] A server switches itself off before 60 degrees C at its inlet. 64 and more is a room's air in Fahrenheit, 290 in kelvin.
 DEGC_MIN, DEGC_MAX = -40.0, 60.0
 SENSORS_MAX = 16  # of one document

@@ -1,8 +1,8 @@
 """Reads documents of one BMC's Redfish service over TLS.
 
 Promise: only GET; one limit of time for all that a sample asks, also against a BMC that sends a byte a second; documents and their pages
-are bounded; no proxy and no redirect, and no path beyond this service, so that the password goes to nobody else. It comes from the
-environment and is in no message.
+are bounded; no proxy and no path beyond this service, so that the password goes to nobody else. A redirect is followed only to the same
+path with a slash at its end, at this service, whatever host it names. The password comes from the environment and is in no message.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from daq_bench.telemetry_agent.base.bounded_http import bounded_response
 
 DOCUMENT_BYTES_MAX = 4 * 2**20  # Thermal of a large server has 100 kB
 PAGES_MAX = 32
 REQUEST_S_MIN = 0.05
+# iLO 4, Lenovo's x3650 M5 and older Supermicros answer so for a path without it (ansible/ansible#48296, bb-Ricardo/check_redfish#187).
+MOVED = (301, 302, 307, 308)
 PATH = re.compile(r"/redfish/v1(?:/[!-\x22$-~]*)?")  # printable ASCII; what follows a # points into the document
 
 
@@ -37,6 +40,9 @@ class Address(NamedTuple):
     insecure: bool = False
     fingerprint: str = (
         ""  # SHA-256 of the certificate itself, in small hexadecimal digits: such a one is trusted, whoever signed it
+    )
+    system: str = (
+        ""  # which of several systems: the last part of its path; empty: the only one, or the only one with a BIOS
     )
 
 
@@ -64,7 +70,9 @@ class Session:
             raise OSError(f"a link leads to {repr(path)[:80]}, which is no path of this service")
         path = path.partition("#")[0]
         try:
-            status, body = self._exchange(path)
+            status, body, moved_to = self._exchange(path)
+            if status in MOVED and moved_to == f"{path}/":
+                status, body, _ = self._exchange(moved_to)
         except http.client.HTTPException as error:
             raise OSError(f"{path}: no sound HTTP: {type(error).__name__}") from None
         except OSError as error:
@@ -88,7 +96,8 @@ class Session:
             following = page.get(f"{name}@odata.nextLink")
         return document
 
-    def _exchange(self, path: str) -> tuple[int, bytes]:
+    def _exchange(self, path: str) -> tuple[int, bytes, str]:
+        """(status, body, the path that a redirect names)."""
         left_s = self._until_s - time.monotonic()
         if left_s <= 0:
             raise TimeoutError("no answer in time")
@@ -103,7 +112,7 @@ class Session:
             if len(body) > DOCUMENT_BYTES_MAX:
                 raise OSError(f"a document of more than {DOCUMENT_BYTES_MAX // 2**20} MiB")
             whole = response.isclosed()
-            return response.status, body
+            return response.status, body, urlsplit(response.headers.get("Location") or "").path
         finally:
             if not whole:
                 self._connection.close()

@@ -13,7 +13,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from daq_bench.candidate_kit import plausible
-from daq_bench.candidate_kit.smartctl import COMMAND_LINE_OR_OPEN_FAILED, VOLUME, is_volume, whole_number
+from daq_bench.candidate_kit.smartctl import (
+    COMMAND_LINE_OR_OPEN_FAILED,
+    VOLUME,
+    gigabytes,
+    is_volume,
+    statistics,
+    used_percent,
+    whole_number,
+)
 from daq_bench.telemetry_agent.base.point import FieldValue
 from daq_bench.telemetry_agent.devices.nvme_pages import COMPOSITE, DATA_UNIT_BYTES
 
@@ -24,7 +32,6 @@ NVME_FIELDS = {
     "critical_warning": ("critical_warning", 1),
     "available_spare": ("available_spare_percent", 1),
     "available_spare_threshold": ("available_spare_threshold_percent", 1),
-    "percentage_used": ("percentage_used_percent", 1),
     "data_units_read": ("data_read_bytes", DATA_UNIT_BYTES),
     "data_units_written": ("data_written_bytes", DATA_UNIT_BYTES),
     "host_reads": ("read_commands", 1),
@@ -36,6 +43,11 @@ NVME_FIELDS = {
     "num_err_log_entries": ("error_log_entries", 1),
     "warning_temp_time": ("warning_temperature_time_min", 1),
     "critical_comp_time": ("critical_temperature_time_min", 1),
+    # smartctl after 7.5; left out where all four are 0 (smartmontools/smartmontools#583)
+    "thermal_mgmt_temperature_1_transition_count": ("thermal_management_1_transitions", 1),
+    "thermal_mgmt_temperature_2_transition_count": ("thermal_management_2_transitions", 1),
+    "thermal_mgmt_temperature_1_total_time": ("thermal_management_1_time_s", 1),
+    "thermal_mgmt_temperature_2_total_time": ("thermal_management_2_time_s", 1),
 }
 # ATA attribute -> (part of its name without which the number means something else, field)
 ATA_FIELDS = {
@@ -62,8 +74,7 @@ OTHER_UNIT_BYTES, CAPACITIES_PER_DAY_MAX, LIFE_H, LINK_BYTES_PER_H = 32 * 2**20,
 UNITS = {"MiB": 2**20, "GiB": 2**30, "GB": 10**9}
 NAND_NAMES = ("NAND", "Flash", "Total_NAND")
 # ATA8-ACS device statistics: (page, offset) -> field; sectors are logical ones.
-STATISTICS = {(1, 24): "data_written_bytes", (1, 40): "data_read_bytes", (7, 8): "percentage_used_percent"}
-SECTOR_STATISTICS = ((1, 24), (1, 40))
+SECTOR_STATISTICS = {(1, 24): "data_written_bytes", (1, 40): "data_read_bytes"}
 REFERENCE_TABLES = ("temperature", "scsi_temperature")
 TEMPERATURE, TEMPERATURE_MAX = (5, 8), (5, 88)
 AGREE_FRACTION, AGREE_BYTES = 0.05, 2**30  # of two counts of one drive's data; the coarsest unit is a GiB
@@ -118,13 +129,15 @@ def health_fields(document: Mapping[str, Any], faults: list[str] | None = None) 
     current = temperatures(document).get(_sensor(document))
     if current is not None:
         fields["temperature_degc"] = current
-    for table, key, field in (
-        ("power_on_time", "hours", "power_on_hours"),
-        ("endurance_used", "current_percent", "percentage_used_percent"),
-    ):
+    stated = {
+        "power_on_hours": (_hours, "power_on_time.hours"),
+        "percentage_used_percent": (used_percent, "the percentage used of its endurance"),
+    }
+    for field, (ask, name) in stated.items():
         with _Sound(faults):
-            if key in _table(document, table) and not blank:
-                fields[field] = _within(field, whole_number(document[table][key], f"{table}.{key}"), f"{table}.{key}")
+            value = ask(document)
+            if value is not None and not blank:
+                fields[field] = _within(field, whole_number(value, name), name)
     with _Sound(faults):
         if "power_cycle_count" in document and not blank:
             fields["power_cycles"] = whole_number(document["power_cycle_count"], "power_cycle_count")
@@ -148,6 +161,10 @@ class _Sound:
             return False
         self._faults.append(str(error))
         return True
+
+
+def _hours(document: Mapping[str, Any]) -> object:
+    return _table(document, "power_on_time").get("hours")
 
 
 def temperatures(document: Mapping[str, Any], faults: list[str] | None = None) -> dict[str, float]:
@@ -183,9 +200,9 @@ def _stated_temperatures(document: Mapping[str, Any], faults: list[str]) -> Iter
     if _sensor(document) != DRIVE:
         return
     with _Sound(faults):
-        statistics = _statistics(document)
-        if TEMPERATURE in statistics:
-            yield statistics[TEMPERATURE], "device statistics: Current Temperature"
+        found = statistics(document)
+        if TEMPERATURE in found:
+            yield found[TEMPERATURE], "device statistics: Current Temperature"
     with _Sound(faults):
         reports = _table(document, "scsi_environmental_reports")
         for key in sorted(reports):
@@ -218,7 +235,7 @@ def limits(document: Mapping[str, Any], faults: list[str] | None = None) -> dict
             stated.append(("critical_degc", _table(document, table).get("drive_trip"), name))
     with _Sound(faults):
         name = "device statistics: Specified Maximum Operating Temperature"
-        stated.append(("warning_degc", _statistics(document).get(TEMPERATURE_MAX), name))
+        stated.append(("warning_degc", statistics(document).get(TEMPERATURE_MAX), name))
     with _Sound(faults):
         threshold = _table(document, "nvme_composite_temperature_threshold")
         for key in ("warning", "critical"):
@@ -278,13 +295,11 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
             elif name in ATA_SECTORS and counts_sectors:
                 # For a drive that smartctl does not know, this name is only the usual one.
                 fields[ATA_SECTORS[name]] = _in_sectors(_raw(row, name), name, sector_bytes, hours, shown)
-    statistics = _statistics(document)
-    for place, field in STATISTICS.items():
+    told = statistics(document)
+    for place, field in SECTOR_STATISTICS.items():
         with _Sound(faults):
-            if place in statistics:
-                factor = sector_bytes if place in SECTOR_STATISTICS else 1
-                where = f"device statistics {place[0]}:{place[1]}"
-                value = _within(field, whole_number(statistics[place], where, factor), where)
+            if place in told:
+                value = whole_number(told[place], f"device statistics {place[0]}:{place[1]}", sector_bytes)
                 stated = fields.get(field)
                 if field not in in_stated_unit or not isinstance(stated, int) or _agree(value, stated):
                     fields[field] = value
@@ -320,10 +335,10 @@ def _shows_sectors(document: Mapping[str, Any], sector_bytes: int) -> bool:
     capacity = _table(document, "user_capacity").get("bytes")
     per_h = CAPACITIES_PER_DAY_MAX * capacity / 24 if isinstance(capacity, int) and capacity > 0 else LINK_BYTES_PER_H
     most = per_h * (hours if isinstance(hours, int) and hours > 0 else LIFE_H)
-    statistics, known, counted = _statistics(document), set[tuple[str, int]](), list[tuple[str, int]]()
-    for place in SECTOR_STATISTICS:
+    told, known, counted = statistics(document), set[tuple[str, int]](), list[tuple[str, int]]()
+    for place, field in SECTOR_STATISTICS.items():
         with _Sound([]):
-            known.add((STATISTICS[place], whole_number(statistics.get(place), "", sector_bytes)))
+            known.add((field, whole_number(told.get(place), "", sector_bytes)))
     for row in _rows(_table(document, "ata_smart_attributes"), "table"):
         name = str(row.get("name", ""))
         data = ATA_DATA.fullmatch(name)
@@ -368,25 +383,11 @@ def _raw(row: Mapping[str, Any], name: str) -> int:
     return whole_number(match[0] if match else raw.get("value"), name)
 
 
-def _statistics(document: Mapping[str, Any]) -> dict[tuple[int, int], object]:
-    """Valid values of the ATA device statistics by page and offset."""
-    return {
-        (page.get("number", -1), row.get("offset", -1)): row.get("value")
-        for page in _rows(_table(document, "ata_device_statistics"), "pages")
-        for row in _rows(page, "table")
-        if _table(row, "flags").get("valid") is True and "value" in row
-    }
-
-
 def _sas_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, FieldValue]:
     fields: dict[str, FieldValue] = {}
-    for key, field in (
-        ("scsi_grown_defect_list", "grown_defects"),
-        ("scsi_percentage_used_endurance_indicator", "percentage_used_percent"),
-    ):
-        with _Sound(faults):
-            if key in document:
-                fields[field] = _within(field, whole_number(document[key], key), key)
+    with _Sound(faults):
+        if "scsi_grown_defect_list" in document:
+            fields["grown_defects"] = whole_number(document["scsi_grown_defect_list"], "scsi_grown_defect_list")
     log = _table(document, "scsi_error_counter_log")
     for way in ("read", "write", "verify"):
         for key, ending in SAS_COUNTS.items():
@@ -396,18 +397,10 @@ def _sas_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
                     fields[f"{way}_{ending}"] = whole_number(table[key], f"scsi_error_counter_log.{way}.{key}")
     for way, field in (("read", "data_read_bytes"), ("write", "data_written_bytes")):
         with _Sound(faults):
-            gigabytes = _table(log, way).get("gigabytes_processed")
-            if gigabytes is not None:
-                fields[field] = _thousandths(gigabytes, f"{way}.gigabytes_processed") * 10**6
+            processed = _table(log, way).get("gigabytes_processed")
+            if processed is not None:
+                fields[field] = gigabytes(processed, f"{way}.gigabytes_processed")
     return fields
-
-
-def _thousandths(value: object, name: str) -> int:
-    """GB with three decimals, in text, as whole MB."""
-    match = re.fullmatch(r"(\d+)\.(\d{3})", str(value))
-    if match is None:
-        raise ValueError(f"{name} is {str(value)[:40]!r}, expected GB with three decimals")
-    return whole_number(int(match[1] + match[2]), name, 10**6) // 10**6
 
 
 def _sensor(document: Mapping[str, Any]) -> str:

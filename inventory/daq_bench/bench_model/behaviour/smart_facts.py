@@ -1,11 +1,12 @@
 """The growth of the drives' own counters of heat between facts/smart-before.json and facts/smart-after.json.
 
-smartctl's JSON has the minutes above the warning and the critical temperature; the transitions and times of the thermal management
-stand there by the names of nvme-cli, where a smartctl or a file has them; an ATA drive may have an attribute whose name says throttle."""
+smartctl's JSON has the minutes above the warning and the critical temperature and, after 7.5, the transitions and times of the thermal
+management (older files may have them by nvme-cli's names); an ATA drive may have an attribute whose name says throttle."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +20,24 @@ NVME = {
     "thm_temp2_trans_count": ("thermal_management_2_transitions", "transitions to heavy throttling (TMT2)"),
     "thm_temp1_total_time": ("thermal_management_1_time_s", "seconds of light throttling (TMT1)"),
     "thm_temp2_total_time": ("thermal_management_2_time_s", "seconds of heavy throttling (TMT2)"),
+    "thermal_mgmt_temperature_1_transition_count": (
+        "thermal_management_1_transitions",
+        "transitions to light throttling (TMT1)",
+    ),
+    "thermal_mgmt_temperature_2_transition_count": (
+        "thermal_management_2_transitions",
+        "transitions to heavy throttling (TMT2)",
+    ),
+    "thermal_mgmt_temperature_1_total_time": ("thermal_management_1_time_s", "seconds of light throttling (TMT1)"),
+    "thermal_mgmt_temperature_2_total_time": ("thermal_management_2_time_s", "seconds of heavy throttling (TMT2)"),
     "warning_temp_time": ("warning_temperature_time_min", "minutes above the warning temperature"),
     "critical_comp_time": ("critical_temperature_time_min", "minutes above the critical temperature"),
 }
+
+# smartctl leaves these out where all of them are 0 (smartmontools/smartmontools#583).
+SHOWN_ABOVE_ZERO = "thermal_mgmt_temperature_"
+# Intel's and Solidigm's Thermal_Throttle_Status (raw24/raw32 in smartctl's drive database): percent now / times so far.
+STATUS_AND_COUNT = re.compile(r"\d+/(\d+)")
 
 # ATA attributes that count errors, by id: the part of the name without which the number means something else. Makers word them
 # differently (Uncorrectable_Error_Cnt, CRC_Error_Count, Retired_Block_Count). The agent has the same ones.
@@ -79,20 +95,31 @@ def _counters(before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple[s
     logs = [_table(document.get("nvme_smart_health_information_log")) for document in (before, after)]
     for key, (name, words) in NVME.items():
         if any(key in log for log in logs):
-            yield name, words, logs[0].get(key), logs[1].get(key)
+            unshown = 0 if all(logs) and key.startswith(SHOWN_ABOVE_ZERO) and _same_smartctl(before, after) else None
+            yield name, words, logs[0].get(key, unshown), logs[1].get(key, unshown)
     attributes = [_throttle_attributes(document) for document in (before, after)]
     for key in sorted(attributes[0].keys() | attributes[1].keys()):
         yield f"ata_{key}", f"of its attribute {key}", attributes[0].get(key), attributes[1].get(key)
+
+
+def _same_smartctl(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    versions = [_table(document.get("smartctl")).get("version") for document in (before, after)]
+    return versions[0] is not None and versions[0] == versions[1]
 
 
 def _throttle_attributes(document: dict[str, Any]) -> dict[str, Any]:
     rows = _table(document.get("ata_smart_attributes")).get("table")
     found = (_table(row) for row in (rows if isinstance(rows, list) else []))
     return {
-        str(row["name"]): _table(row.get("raw")).get("value")
+        str(row["name"]): _count_of(_table(row.get("raw")))
         for row in found
         if "throttl" in str(row.get("name")).lower()
     }
+
+
+def _count_of(raw: dict[str, Any]) -> Any:
+    packed = STATUS_AND_COUNT.fullmatch(str(raw.get("string")))
+    return int(packed[1]) if packed else raw.get("value")
 
 
 def _is_count(value: Any) -> bool:

@@ -17,6 +17,7 @@ from daq_bench.bench_model.bundle.files import plain_file
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.yaml_source import read_shared_yaml
 from daq_bench.candidate_kit import plausible
+from daq_bench.candidate_kit.smartctl import used_percent
 
 NAME = "results/wear.json"
 PERCENT_QUANTUM = 1.0  # NVMe base specification, "Percentage Used": an integer
@@ -30,8 +31,6 @@ PERCENTS = {  # smartctl's names: the quantity
     "available_spare": "available_spare_percent",
     "available_spare_threshold": "available_spare_threshold_percent",
     "percentage_used": "percentage_used_percent",
-    "current_percent": "percentage_used_percent",
-    "scsi_percentage_used_endurance_indicator": "percentage_used_percent",
 }
 
 
@@ -123,14 +122,10 @@ def _rate(row: Document, why: dict[str, str], before: Any, after: Any) -> None:
 
 
 def _used(document: Any) -> float | None:
-    """Percentage used: NVMe's health log, ATA's device statistics as smartctl sums them up, SAS's indicator."""
-    endurance = document.get("endurance_used")
-    found = [
-        _number(_log(document), "percentage_used"),
-        _number(endurance if isinstance(endurance, dict) else {}, "current_percent"),
-        _number(document, "scsi_percentage_used_endurance_indicator"),
-    ]
-    return next((one for one in found if one is not None), None)
+    """Percentage used: NVMe's health log, ATA's device statistics, SAS's indicator."""
+    if NVME in document and not _log(document):
+        return None
+    return _number({"percentage_used": used_percent(document)}, "percentage_used")
 
 
 def _log(document: Any) -> Any:

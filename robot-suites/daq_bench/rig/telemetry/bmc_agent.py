@@ -93,6 +93,7 @@ def bmc_agent(
         f"--redfish-port={bmc.get('redfish_port', 443)}",
         *([f"--redfish-ca-file={layout.home / bmc['redfish_ca_file']}"] if "redfish_ca_file" in bmc else []),
         *([f"--redfish-fingerprint={bmc['redfish_fingerprint']}"] if "redfish_fingerprint" in bmc else []),
+        *([f"--redfish-system={bmc['redfish_system']}"] if "redfish_system" in bmc else []),
         *(["--redfish-insecure"] if bmc.get("insecure") else []),
     ]
     # The password is in the agent's environment, and in no argument.

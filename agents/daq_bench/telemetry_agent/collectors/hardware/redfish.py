@@ -20,7 +20,7 @@ from daq_bench.telemetry_agent.reading.collector import Reading, Unsupported, re
 
 PERIOD_S_MIN = 15.0  # a BMC makes these documents slowly
 TIME_S_MAX = 20.0
-CHASSIS_MAX = 32
+CHASSIS_MAX, SYSTEMS_MAX = 32, 8
 SYSTEMS, CHASSIS = "/redfish/v1/Systems", "/redfish/v1/Chassis"
 
 
@@ -39,7 +39,7 @@ class Redfish:
         """Ask for every document that tells of the inlet."""
         try:
             with Session(self._address, os.environ.get(PASSWORD_VARIABLE, ""), self._time_s_max) as session:
-                texts, faults = _texts(session)
+                texts, faults = _texts(session, self._address.system)
         except OSError as error:
             if self._answered:
                 raise
@@ -69,11 +69,11 @@ def _inlets(texts: Mapping[str, str]) -> tuple[list[tuple[Tags, float]], list[st
     return found, faults
 
 
-def _texts(session: Session) -> tuple[dict[str, str], list[str]]:
+def _texts(session: Session, system: str = "") -> tuple[dict[str, str], list[str]]:
     """Documents by chassis and resource; what cannot be read is a fault beside the others' readings. Raises OSError when nothing can."""
     texts: dict[str, str] = {}
     faults: list[str] = []
-    paths = _chassis_paths(session)
+    paths = _chassis_paths(session, system)
     if len(paths) > CHASSIS_MAX:
         faults.append(f"more than {CHASSIS_MAX} chassis; the others are not read")
     for path in paths[:CHASSIS_MAX]:
@@ -104,14 +104,29 @@ def _of_chassis(session: Session, path: str, chassis: dict[str, Any], texts: dic
     return faults
 
 
-def _chassis_paths(session: Session) -> list[Any]:
+def _chassis_paths(session: Session, system: str) -> list[Any]:
     """Those that hold the one computer system; all of them where it does not say which."""
-    systems = links(session.pages(SYSTEMS, "Members").get("Members"))
-    if len(systems) != 1:
-        raise OSError(f"it manages {len(systems)} computer systems: whose air it is cannot be told")
-    held = session.get(systems[0]).get("Links")
+    held = _chosen_system(session, system).get("Links")
     paths = links(held.get("Chassis")) if isinstance(held, dict) else []
     return paths or links(session.pages(CHASSIS, "Members").get("Members"))
+
+
+def _chosen_system(session: Session, system: str) -> dict[str, Any]:
+    """The one that is named, else the only one, else the only one with a BIOS: an HGX baseboard of GPUs is a second one without.
+
+    The role bios chooses alike (bench_bmc.redfish: chosen_system)."""
+    paths = links(session.pages(SYSTEMS, "Members").get("Members"))
+    if system or len(paths) == 1:
+        named = [path for path in paths if not system or str(path).rstrip("/").rpartition("/")[2] == system]
+        if not named:
+            raise OSError(f"it manages no computer system {system}")
+        return session.get(named[0])
+    with_bios = [one for one in map(session.get, paths[:SYSTEMS_MAX]) if "Bios" in one]
+    if len(with_bios) != 1:
+        raise OSError(
+            f"it manages {len(paths)} computer systems: whose air it is cannot be told. Name one in bmc.redfish_system"
+        )
+    return with_bios[0]
 
 
 def _thermal(session: Session, chassis: dict[str, Any]) -> dict[str, Any] | None:

@@ -2,30 +2,31 @@
 
 `disk_counters.py NAME` prints {result: [...]} or {error}. The fields are those of /sys/block/NAME/stat (the kernel's
 Documentation/block/stat.rst): sectors have 512 B whatever the device's block size. Where the kernel counts the requests of a
-multipath NVMe drive at its paths alone (nvme0c0n1; the head's counters stay zero: sysstat/sysstat#341), the drive's are the
-sums of its paths'."""
+multipath NVMe drive at its paths alone (nvme0c0n1: sysstat/sysstat#341), the drive's are the sums of its paths'."""
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
 
+from daq_bench.candidate_kit.nvme_paths import head_tells, paths_of_drive
+
 SECTOR_BYTES = 512
-READ_IOS, READ_SECTORS, WRITE_IOS, WRITTEN_SECTORS = 0, 2, 4, 6
-HEAD = re.compile(r"(nvme\d+)(n\d+)")
+READ_SECTORS, WRITTEN_SECTORS = 2, 6
 
 
 def counters(name: str, sys_block: Path = Path("/sys/block")) -> list[int]:
     """The device's fields. Raises OSError, ValueError."""
     found = _fields(sys_block / name)
-    head = HEAD.fullmatch(name)
-    if head is None or found[READ_IOS] or found[WRITE_IOS]:
-        return found
-    paths = sorted(sys_block.glob(f"{head[1]}c*{head[2]}"))
-    return [sum(column) for column in zip(*(_fields(path) for path in paths))] if paths else found
+    paths = [_fields(path) for path in paths_of_drive(name, sys_block)]
+    total = [sum(column) for column in zip(*paths)] if paths else found
+    return found if head_tells(_sectors(found), _sectors(total)) else total
+
+
+def _sectors(fields: list[int]) -> int:
+    return fields[READ_SECTORS] + fields[WRITTEN_SECTORS]
 
 
 def _fields(device: Path) -> list[int]:

@@ -7,6 +7,7 @@ Solidigm's log page CAh, whose unit is proven by its count of host writes; or fr
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -23,12 +24,22 @@ from daq_bench.candidate_kit.nand_pages import (
     PAGE_BYTES,
     is_ocp,
 )
-from daq_bench.candidate_kit.smartctl import NVME_HEALTH, document_of, rows, stated, table, whole_number
+from daq_bench.candidate_kit.smartctl import (
+    ARGUMENTS,
+    MEGABYTE,
+    NVME_HEALTH,
+    document_of,
+    gigabytes,
+    rows,
+    stated,
+    table,
+    used_percent,
+    whole_number,
+)
 from daq_bench.rig.on_candidate.reading import disk_counters
 
 TOOL_S_MAX = 120  # ends a hang: a drive answers late while it is written to
 SECTOR_BYTES = disk_counters.SECTOR_BYTES
-SAS_GIGABYTES, SAS_STEP_BYTES = re.compile(r"(\d{1,12})\.(\d{3})"), 10**6
 NVME_DATA_UNIT_BYTES = 512_000  # NVMe base specification: thousands of 512 B, rounded up
 ATA_NAND = re.compile(r"(?:NAND|Flash|Total_NAND)_Writes_(32MiB|1GiB|GiB)")
 ATA_UNITS = {"32MiB": 32 * 2**20, "1GiB": 2**30, "GiB": 2**30}
@@ -54,11 +65,12 @@ def smart_document(name: str) -> dict[str, Any]:
     try:
         # its exit status is a bit mask, which is not 0 for a good answer about an ailing drive
         done = subprocess.run(
-            [program, "-j", "-a", f"/dev/{name}"],
+            [program, *ARGUMENTS, f"/dev/{name}"],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=TOOL_S_MAX,
             check=False,
+            env={**os.environ, "LC_ALL": "C"},
         )
         return document_of(done.stdout.decode("utf-8", "replace")) or {}
     except subprocess.TimeoutExpired:
@@ -111,15 +123,17 @@ def health(log: dict[str, Any], name: str) -> dict[str, int | None]:
     return {key: None if one is None or one > most.get(f"{key}_percent", one) else one for key, one in found.items()}
 
 
-def sas_log(document: dict[str, Any]) -> dict[str, Any]:
-    """What a SAS drive's logs say of the same, under NVMe's names: the life that is used (SBC-4, Solid State Media log page 11h), and
-    reads and writes that it could not correct (SPC-4, error counter pages 02h and 03h)."""
-    if table(document, "device").get("protocol") != "SCSI":
+def other_logs(document: dict[str, Any]) -> dict[str, Any]:
+    """The words of a drive that is not NVMe about the same, under NVMe's names: the life that is used (ATA device statistics; SBC-4,
+    Solid State Media log page 11h), and reads and writes that a SAS drive could not correct (SPC-4, error counter pages 02h and 03h)."""
+    if NVME_HEALTH in document:
         return {}
+    found: dict[str, Any] = {"percentage_used": used_percent(document)}
+    if table(document, "device").get("protocol") != "SCSI":
+        return found
     log = table(document, "scsi_error_counter_log")
     errors = [table(log, way).get("total_uncorrected_errors") for way in ("read", "write")]
     known = [count(one, "total_uncorrected_errors") for one in errors]
-    found: dict[str, Any] = {"percentage_used": document.get("scsi_percentage_used_endurance_indicator")}
     if None not in known:
         found["media_errors"] = sum(one for one in known if one is not None)
     return found
@@ -130,8 +144,10 @@ def sas_written_bytes(document: dict[str, Any]) -> int | None:
     if table(document, "device").get("protocol") != "SCSI":
         return None
     told = table(table(document, "scsi_error_counter_log"), "write").get("gigabytes_processed")
-    found = SAS_GIGABYTES.fullmatch(str(told))
-    return (int(found[1] + found[2]) * SAS_STEP_BYTES or None) if found else None
+    try:
+        return gigabytes(told, "write.gigabytes_processed") or None
+    except ValueError:
+        return None
 
 
 def log_page(name: str, number: int) -> bytes:
@@ -170,7 +186,7 @@ def reading_of(name: str) -> dict[str, Any]:
     host_bytes = None if units is None else units * NVME_DATA_UNIT_BYTES
     counter, written, step = "nvme", host_bytes, NVME_DATA_UNIT_BYTES
     if written is None:
-        counter, written, step = "scsi", sas_written_bytes(document), SAS_STEP_BYTES
+        counter, written, step = "scsi", sas_written_bytes(document), MEGABYTE
     if written is None:
         counter, written, step = "kernel", fields[disk_counters.WRITTEN_SECTORS] * SECTOR_BYTES, SECTOR_BYTES
     return {
@@ -179,7 +195,7 @@ def reading_of(name: str) -> dict[str, Any]:
         "written_bytes": written,
         "step_bytes": step,
         **nand_writes(name, document, host_bytes),
-        **health(log or sas_log(document), name),
+        **health(log or other_logs(document), name),
     }
 
 

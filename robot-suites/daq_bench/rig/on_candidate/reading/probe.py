@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.candidate_kit.cpu_model import cpu_model
+from daq_bench.candidate_kit.pcie_link import link_of
 from daq_bench.rig.on_candidate.reading.backing import memory_beneath
 
 LSBLK = [
@@ -91,7 +92,7 @@ def describe(node: dict[str, Any], sys_block: Path = Path("/sys/block")) -> dict
         "wwn": _text(node["wwn"]),
         "size_bytes": int(node["size"]),
         "numa_node": _numa_node(hardware),
-        "rotational": bool(node["rota"]),
+        "rotational": node["rota"] in (True, 1, "1"),  # lsblk before 2.33 prints flags as text
         "transport": _text(node["tran"]),
         "pcie_link": _pcie_link(hardware),
         "raid_level": _sysfs(folder / "md" / "level"),
@@ -119,11 +120,14 @@ def _numa_node(device: Path) -> int | None:
 
 
 def _pcie_link(device: Path) -> str | None:
-    """`8.0 GT/s PCIe x4` of the nearest PCIe function above the device."""
+    """`8.0 GT/s PCIe x4` of the nearest PCIe function above the device; None where the kernel knows none."""
     for folder in (device, *device.parents):
         speed, width = _sysfs(folder / "current_link_speed"), _sysfs(folder / "current_link_width")
         if speed and width:
-            return f"{speed} x{width}"
+            try:
+                return f"{speed} x{width}" if link_of(speed, width) else None
+            except ValueError:
+                return None
     return None
 
 
