@@ -27,13 +27,12 @@ from daq_bench.simulation.run import simulate
 from daq_bench.simulation.truth import truth_of
 
 CHUNK = 4  # seeds that a process takes at a time
-NO_ROW_RESTS_ON = ("document.py", "market_document.py", "market_scenarios.py", "mutants.py", "sample.py", "__main__.py")
+NO_ROW_RESTS_ON = ("document.py", "market_document.py", "mutants.py", "sample.py", "__main__.py")
 SOURCES = (
     "inventory",
     "robot-suites/daq_bench/rig",
     "robot-suites/daq_bench/simulation",
     "agents/daq_bench/telemetry_agent",
-    "agents/daq_bench/candidate_kit",
     "agents/daq_bench/candidate_kit",
 )
 CANARY = Hazard(
