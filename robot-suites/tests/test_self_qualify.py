@@ -95,6 +95,7 @@ def test_a_campaign_goes_on_from_its_whole_lines(tmp_path: Path, monkeypatch: py
     with file.open("a") as stream:
         stream.write("".join(json.dumps(vars(each)) + "\n" for each in done) + '{"seed": 1, "scen')
     assert one.rows() == done
+    assert [each.seed for each in one.run(silent)] == [0, 1, 2]  # the torn row is made again, and spoils none
     other = Campaign(range(0, 3), "snb-100s", file, 1)
     assert other.rows() == []  # another scenario: begun anew
 
