@@ -14,7 +14,6 @@ import argparse
 import hashlib
 import importlib
 import importlib.machinery
-import json
 import os
 import random
 import resource
@@ -34,6 +33,8 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.operator import Operator
 from cosmic_ray.plugins import get_operator
+
+from daq_bench.bench_model.base.rows import add_rows, rows_in
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "mutants"
@@ -256,9 +257,7 @@ def chosen(rooms: Sequence[str]) -> list[str]:
 
 
 def rows_before(file: Path) -> dict[Mutant, dict[str, object]]:
-    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    rows = [json.loads(line) for line in lines if line.endswith("}")]
-    return {Mutant(row["file"], row["operator"], row["occurrence"], row["line"]): row for row in rows}
+    return {Mutant(row["file"], row["operator"], row["occurrence"], row["line"]): row for row in rows_in(file)}
 
 
 def table(rows: Sequence[dict[str, object]]) -> str:
@@ -317,19 +316,17 @@ def main() -> int:
     for name in LOADED:
         importlib.import_module(name)
     began_s = time.monotonic()
-    with rows_file.open("a", encoding="utf-8") as stored:
-        for number, row in enumerate(campaign(left, options.jobs, options.folder), 1):
-            stored.write(json.dumps(row) + "\n")
-            stored.flush()
-            rows.append(row)
-            if row["outcome"] == LIVED:
-                print(f"lived: {words(row)}", flush=True)
-            if number % 50 == 0:
-                took_s = time.monotonic() - began_s
-                print(
-                    f"{number} of {len(left)}, {took_s:.0f} s, {took_s / number * (len(left) - number):.0f} s to go",
-                    flush=True,
-                )
+    for number, row in enumerate(campaign(left, options.jobs, options.folder), 1):
+        add_rows(rows_file, [row])
+        rows.append(row)
+        if row["outcome"] == LIVED:
+            print(f"lived: {words(row)}", flush=True)
+        if number % 50 == 0:
+            took_s = time.monotonic() - began_s
+            print(
+                f"{number} of {len(left)}, {took_s:.0f} s, {took_s / number * (len(left) - number):.0f} s to go",
+                flush=True,
+            )
     print(table(rows))
     for row in rows:
         if row["outcome"] == LIVED:

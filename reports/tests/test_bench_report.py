@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 
+from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle.column_file import FILE, difference
 from daq_bench.bench_report.reading.telemetry import columns_of
 from daq_bench.bench_report.trend.command import render
+from daq_bench.bench_rounds.measuring.tools import Tools
 from daq_bench.reporting_bench import history, history_trial, report, report_bundle, report_trial
+from daq_bench.rig.base.shell import LocalShell
 from daq_bench.rig.checking.sealing import altered_evidence, altered_reports
 
 
@@ -107,3 +110,14 @@ def test_the_index_made_anew_is_held_to_the_bounds_of_its_readers() -> None:
     assert held(point(59.0)) == [True, True]
     assert held(point(61.0)) == [False, True]
     assert held(point(59.0, lot_rows="ended with 1")) == held() == [False, False]
+
+
+def test_a_trial_states_what_its_own_process_took(tmp_path: Path) -> None:
+    root = report_bundle.make(tmp_path / "bundle", 5000, columns=True)
+    tools = Tools(LocalShell(), Path("daqwriter"), tmp_path)
+    found = tools.trial("judge", 120, "daq_bench.reporting_bench.report_trial", "judge", root)
+    assert found.argv[1:] == ("-m", "daq_bench.reporting_bench.report_trial", "judge", str(root))
+    assert found.more.keys() == {"seconds", "cpu_s"}
+    assert found.max_rss_bytes is not None and found.max_rss_bytes > 2**20
+    with pytest.raises(BenchError, match="judge"):
+        tools.trial("judge", 120, "daq_bench.reporting_bench.report_trial", "judge", tmp_path / "no bundle")

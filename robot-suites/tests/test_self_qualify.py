@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.simulation import campaign
+from daq_bench.simulation.__main__ import BEGIN, END, SHIPPED, renewed
 from daq_bench.simulation.campaign import CANARY, CANARY_SEED, Campaign, Row, canary, judged
 from daq_bench.simulation.document import Measured, text_of
 from daq_bench.simulation.mutants import Seen, cases_of, chosen_specs, trial
@@ -92,6 +95,7 @@ def test_a_campaign_goes_on_from_its_whole_lines(tmp_path: Path, monkeypatch: py
     with file.open("a") as stream:
         stream.write("".join(json.dumps(vars(each)) + "\n" for each in done) + '{"seed": 1, "scen')
     assert one.rows() == done
+    assert [each.seed for each in one.run(silent)] == [0, 1, 2]  # the torn row is made again, and spoils none
     other = Campaign(range(0, 3), "snb-100s", file, 1)
     assert other.rows() == []  # another scenario: begun anew
 
@@ -166,3 +170,23 @@ def test_the_page_counts_what_the_rows_say() -> None:
     assert "- Good candidate that did not pass: 1" in text
     assert "Neither seen nor explained: SNB-01 dropped." in text
     assert all(len(line) <= 140 or line.startswith("|") for page in (text, soaked) for line in page.splitlines())
+
+
+@pytest.mark.parametrize("scenario", ["record", "thermal", "market", *(f"market-{name}" for name in SHIPPED[1:])])
+def test_a_page_keeps_what_was_written_by_hand(tmp_path: Path, scenario: str) -> None:
+    page = tmp_path / "page.md"
+    for text in ("the first\n", "the second\n"):
+        assert renewed(Namespace(scenario=scenario, page=page), text) == page
+    before, measured, after = re.split(f"{BEGIN}|{END}", page.read_text(encoding="utf-8"))
+    assert before.startswith("# Self-qualification")
+    assert measured == "\n\nthe second\n\n"
+    assert after.startswith("\n\n")
+    assert "## What the model leaves out" in after
+
+
+def test_a_page_without_marks_is_left_alone(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("by hand\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="has no lines"):
+        renewed(Namespace(scenario="record", page=page), "the first\n")
+    assert page.read_text(encoding="utf-8") == "by hand\n"

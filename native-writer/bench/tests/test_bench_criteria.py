@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from daq_bench.bench_model.statistics.paired import Pair
-from daq_bench.bench_rounds import criteria, tables
+from daq_bench.bench_rounds import columns, criteria, tables
 from daq_bench.bench_rounds.measuring.ratios import summary
 from daq_bench.bench_rounds.part import Settings
 from daq_bench.bench_rounds.parts import known_parts
@@ -192,3 +192,29 @@ def test_summary_of_a_claim() -> None:
     assert text.endswith("Result: all 8 criteria hold.\n")
     assert "Not a claim" not in text
     assert "interrupted" in tables.summary([], known_parts(), interrupted=True)
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
+def test_an_exponent_is_that_of_what_is_above_the_least(power: float) -> None:
+    costs = [(size, 0.01 * size**power) for size in (10.0, 100.0, 1000.0)]
+    started = [(1.0, 0.09), *costs]  # the start of a process, whatever it does then
+    assert criteria.exponent(started, 0.02) != pytest.approx(power)
+    assert criteria.exponent(costs, 0.02) == pytest.approx(power)
+    assert criteria.exponent([(1.0, None), *costs], 0.02) == pytest.approx(power)
+
+
+def test_an_exponent_needs_two_costs() -> None:
+    assert criteria.exponent([], 0.1) is None
+    assert criteria.exponent([(1.0, 5.0), (10.0, None), (100.0, 0.05)], 0.1) is None
+
+
+def test_a_contender_that_failed_states_nothing() -> None:
+    good = {"contenders": {"one": {"seconds": {"median": 1500.0}}}, "errors": {}}
+    for point, value, text in (
+        (good, 1500.0, "1.50"),
+        ({**good, "errors": {"one": "it ended"}}, None, "-"),
+        ({**good, "contenders": {"one": {"seconds": {"median": None}}}}, None, "-"),
+        ({**good, "contenders": {}}, None, "-"),
+    ):
+        assert columns.stated(point, "one", "seconds") == value
+        assert columns.scaled("ks", "one", "seconds", 1000, 2)[1](point) == text

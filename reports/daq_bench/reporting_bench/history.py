@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from daq_bench.bench_rounds.columns import scaled, stated
 from daq_bench.bench_rounds.criteria import Criterion, at_most, each
 from daq_bench.bench_rounds.measuring.rounds import Contender, Point
 from daq_bench.bench_rounds.measuring.sample import Sample
-from daq_bench.bench_rounds.measuring.tools import FRESH_PEAK, Tools
-from daq_bench.bench_rounds.part import Column, Documents, Part, Settings
+from daq_bench.bench_rounds.measuring.tools import Tools
+from daq_bench.bench_rounds.part import Documents, Part, Settings
 from daq_bench.reporting_bench.history_bundles import make_history
 
 SIZES, QUICK_SIZES = (1000, 10_000), (50, 200)
@@ -43,11 +42,7 @@ def folder_of(tools: Tools, runs: int) -> Path:
 
 
 def measured(tools: Tools, what: str, runs: int) -> Sample:
-    argv = (sys.executable, "-m", "daq_bench.reporting_bench.history_trial", what, str(folder_of(tools, runs)))
-    done = tools.shell.run([*FRESH_PEAK, *argv], MOST_S).check(what)
-    said = json.loads(done.stdout.splitlines()[-1])
-    more = {name: float(said[name]) for name in ("seconds", "cpu_s")}
-    return Sample(max_rss_bytes=int(said["max_rss_bytes"]), more=more, argv=argv)
+    return tools.trial(what, MOST_S, "daq_bench.reporting_bench.history_trial", what, folder_of(tools, runs))
 
 
 @contextmanager
@@ -85,16 +80,11 @@ def conditions(settings: Settings) -> dict[str, Any]:
     }
 
 
-def value(point: dict[str, Any], contender: str, quantity: str) -> float | None:
-    found = point["contenders"].get(contender, {}).get(quantity, {}).get("median")
-    return None if found is None or contender in point["errors"] else float(found)
-
-
 def judge(measured_points: Documents) -> list[Criterion]:
     largest = max(measured_points, key=lambda point: int(point["key"]["runs"]), default=None)
 
     def of(quantity: str) -> dict[str, float | None]:
-        return {what: value(largest, what, quantity) if largest else None for what in (*FIRST, *READERS)}
+        return {what: stated(largest, what, quantity) if largest else None for what in (*FIRST, *READERS)}
 
     return [
         each(
@@ -108,14 +98,6 @@ def judge(measured_points: Documents) -> list[Criterion]:
     ]
 
 
-def column(what: str, quantity: str, unit: str, scale: float, digits: int) -> Column:
-    def cell(point: dict[str, Any]) -> str:
-        found = value(point, what, quantity)
-        return "-" if found is None else f"{found / scale:.{digits}f}"
-
-    return f"{what}, {unit}", cell
-
-
 PART = Part(
     name="history",
     title="what reads all bundles of a laboratory",
@@ -123,8 +105,8 @@ PART = Part(
     conditions=conditions,
     judge=judge,
     columns=[
-        *(column(what, "seconds", "s", 1, 1) for what in (*FIRST, *READERS)),
-        *(column(what, "max_rss_bytes", "MiB", 2**20, 0) for what in (*FIRST, *READERS)),
+        *(scaled(f"{what}, s", what, "seconds", 1, 1) for what in (*FIRST, *READERS)),
+        *(scaled(f"{what}, MiB", what, "max_rss_bytes", 2**20, 0) for what in (*FIRST, *READERS)),
     ],
     limit=lambda point: "CPU: every CPU for `rebuild` and `lot_rows`, one for the others",
     hold=bundles,

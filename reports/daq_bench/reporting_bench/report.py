@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from daq_bench.bench_model.base.units import GIB
 from daq_bench.bench_model.bundle.column_file import FILE
-from daq_bench.bench_rounds.criteria import Criterion, at_most, each
+from daq_bench.bench_rounds.columns import scaled, stated
+from daq_bench.bench_rounds.criteria import Criterion, at_most, each, exponent
 from daq_bench.bench_rounds.measuring.rounds import Comparison, Contender, Point
 from daq_bench.bench_rounds.measuring.sample import Sample
-from daq_bench.bench_rounds.measuring.tools import FRESH_PEAK, Tools
-from daq_bench.bench_rounds.part import Column, Documents, Part, Settings
+from daq_bench.bench_rounds.measuring.tools import Tools
+from daq_bench.bench_rounds.part import Documents, Part, Settings
 from daq_bench.reporting_bench import report_bundle
 
 SIZES, QUICK_SIZES = (10**5, 10**6, 10**7), (10**4, 10**5)
@@ -52,11 +49,7 @@ def measured(tools: Tools, what: str, points: int) -> Sample:
     roots = [folder_of(tools, points, what != FROM_SPOOL)]
     if what == TREND:
         roots = [tools.scratch / f"ten-{points}-{number}" for number in range(RUNS)]
-    argv = (sys.executable, "-m", "daq_bench.reporting_bench.report_trial", TRIAL[what], *map(str, roots))
-    done = tools.shell.run([*FRESH_PEAK, *argv], MOST_S).check(what)
-    said = json.loads(done.stdout.splitlines()[-1])
-    more = {name: float(said[name]) for name in ("seconds", "cpu_s")}
-    return Sample(max_rss_bytes=int(said["max_rss_bytes"]), more=more, argv=argv)
+    return tools.trial(what, MOST_S, "daq_bench.reporting_bench.report_trial", TRIAL[what], *roots)
 
 
 def folder_of(tools: Tools, points: int, columns: bool) -> Path:
@@ -118,19 +111,11 @@ def conditions(settings: Settings) -> dict[str, Any]:
     }
 
 
-def value(point: dict[str, Any], contender: str, quantity: str) -> float | None:
-    found = point["contenders"].get(contender, {}).get(quantity, {}).get("median")
-    return None if found is None or contender in point["errors"] else float(found)
-
-
-def exponent(measured_points: Documents) -> float | None:
-    """Slope of log(seconds) over log(points) of reading a spool; None with fewer than two sizes that take long enough."""
-    pairs = [(point["key"]["points"], value(point, COLUMNS, "seconds")) for point in measured_points]
-    usable = [(size, seconds) for size, seconds in pairs if seconds is not None and seconds >= FIT_FROM_S]
-    if len(usable) < 2:
-        return None
-    x, y = np.log([size for size, _ in usable]), np.log([seconds for _, seconds in usable])
-    return float(np.polyfit(x, y, 1)[0])
+def linear(measured_points: Documents) -> float | None:
+    """Exponent of the time that reading a spool takes in its points."""
+    return exponent(
+        [(point["key"]["points"], stated(point, COLUMNS, "seconds")) for point in measured_points], FIT_FROM_S
+    )
 
 
 def judge(measured_points: Documents) -> list[Criterion]:
@@ -138,9 +123,9 @@ def judge(measured_points: Documents) -> list[Criterion]:
         next((point for point in measured_points if point["key"]["points"] == wanted), None)
         for wanted in (SMOKE_POINTS, max((point["key"]["points"] for point in measured_points), default=0))
     )
-    ten = {f"{RUNS} runs": value(largest, TREND, "seconds") if largest else None}
-    memory = {f"{RUNS} runs": value(largest, TREND, "max_rss_bytes") if largest else None}
-    smoke = {"smoke run": value(smallest, REPORT, "seconds") if smallest else None}
+    ten = {f"{RUNS} runs": stated(largest, TREND, "seconds") if largest else None}
+    memory = {f"{RUNS} runs": stated(largest, TREND, "max_rss_bytes") if largest else None}
+    smoke = {"smoke run": stated(smallest, REPORT, "seconds") if smallest else None}
     return [
         each("report.smoke", "seconds for the report of a smoke run", smoke, SMOKE_S_MAX, at_most),
         each(
@@ -154,19 +139,11 @@ def judge(measured_points: Documents) -> list[Criterion]:
         each(
             "report.linear",
             "exponent of the cost in the points",
-            {"all": exponent(measured_points)},
+            {"all": linear(measured_points)},
             EXPONENT_MAX,
             at_most,
         ),
     ]
-
-
-def column(header: str, contender: str, quantity: str, scale: float, digits: int) -> Column:
-    def cell(point: dict[str, Any]) -> str:
-        found = value(point, contender, quantity)
-        return "-" if found is None else f"{found / scale:.{digits}f}"
-
-    return header, cell
 
 
 PART = Part(
@@ -176,14 +153,14 @@ PART = Part(
     conditions=conditions,
     judge=judge,
     columns=[
-        column("report, s", REPORT, "seconds", 1, 1),
-        column("MiB", REPORT, "max_rss_bytes", 2**20, 0),
-        column("without column file, s", FROM_SPOOL, "seconds", 1, 1),
-        column("column file, s", COLUMNS, "seconds", 1, 2),
-        column("judge, s", JUDGE, "seconds", 1, 2),
-        column("check-bundle, s", CHECK, "seconds", 1, 0),
-        column("trend of ten runs, s", TREND, "seconds", 1, 1),
-        column("MiB ", TREND, "max_rss_bytes", 2**20, 0),
+        scaled("report, s", REPORT, "seconds", 1, 1),
+        scaled("MiB", REPORT, "max_rss_bytes", 2**20, 0),
+        scaled("without column file, s", FROM_SPOOL, "seconds", 1, 1),
+        scaled("column file, s", COLUMNS, "seconds", 1, 2),
+        scaled("judge, s", JUDGE, "seconds", 1, 2),
+        scaled("check-bundle, s", CHECK, "seconds", 1, 0),
+        scaled("trend of ten runs, s", TREND, "seconds", 1, 1),
+        scaled("MiB ", TREND, "max_rss_bytes", 2**20, 0),
     ],
     limit=lambda point: "one CPU (two where a spool is read in blocks)",
     hold=bundles,

@@ -13,6 +13,22 @@ def median_of(point: dict[str, Any], contender: str, quantity: str) -> float | N
     return found
 
 
+def stated(point: dict[str, Any], contender: str, quantity: str) -> float | None:
+    """`median_of` a contender that did not fail once."""
+    found = median_of(point, contender, quantity)
+    return None if found is None or contender in point["errors"] else float(found)
+
+
+def scaled(header: str, contender: str, quantity: str, scale: float, digits: int) -> Column:
+    """The stated median in units of `scale`."""
+
+    def cell(point: dict[str, Any]) -> str:
+        found = stated(point, contender, quantity)
+        return "-" if found is None else f"{found / scale:.{digits}f}"
+
+    return header, cell
+
+
 def rate(header: str, contender: str, quantity: str = "bytes_per_s") -> Column:
     """GB/s, three decimals; `failed` where the tool failed."""
 

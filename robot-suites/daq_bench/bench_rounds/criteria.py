@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from daq_bench.bench_model.statistics.paired import CONFIDENCE, Pair, compare
 from daq_bench.bench_model.verdict.decision import MET, UNDECIDED, Estimate, decide
 
@@ -58,6 +60,16 @@ def median(id_: str, text: str, values: Mapping[str, float | None], bound: float
     middle = statistics.median(measured) if measured else None
     failed = tuple(f"{label} (failed)" for label, value in values.items() if value is None)
     return Criterion(id_, text, bound, middle, middle is not None and not failed and holds(middle, bound), failed)
+
+
+def exponent(costs: Sequence[tuple[float, float | None]], least: float) -> float | None:
+    """Slope of log(cost) over log(size) of pairs of size and cost; None with fewer than two costs of at least `least`: below, the start and
+    the clock's grain are measured."""
+    usable = [(size, cost) for size, cost in costs if cost is not None and cost >= least]
+    if len(usable) < 2:
+        return None
+    x, y = np.log([size for size, _ in usable]), np.log([cost for _, cost in usable])
+    return float(np.polyfit(x, y, 1)[0])
 
 
 def loss_below(id_: str, text: str, pairs: Sequence[Pair], bound_percent: float) -> Criterion:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.crash_trials.campaign import Row, alone, keep, rows_of, run
+from daq_bench.bench_model.base.rows import add_rows
+from daq_bench.crash_trials.campaign import Row, alone, rows_of, run
 from daq_bench.crash_trials.candidate import missing
 from daq_bench.crash_trials.document import DOCUMENT, write, write_hazards
 from daq_bench.crash_trials.hazards import HAZARDS, Hazard, P, Struck, befallen
@@ -114,7 +115,7 @@ def strike_all(
     for hazard, seed in to_do(hazards, seeds, file):
         began_s = time.monotonic()
         found = replace(befall(hazard, seed), seconds=round(time.monotonic() - began_s, 1))
-        keep(file, found)
+        add_rows(file, [asdict(found)])
         said = "; ".join(found.objections) or "nothing to object"
         right = " or ".join(found.right)
         print(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import shutil
 import subprocess
 import time
@@ -11,21 +10,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.rows import add_rows, rows_in
 from daq_bench.crash_trials import judge
 from daq_bench.crash_trials.candidate import DIRECTORY, LightCandidate, light_candidates
 from daq_bench.crash_trials.processes import marked
 from daq_bench.crash_trials.trial import Killed, Place, Said, Spec, document, killed_run, spec_of
-from daq_bench.rig.base.bundle import write_text_atomically
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.telemetry.influx_server import LocalInflux
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 Kept = TypeVar("Kept")
 
@@ -168,18 +164,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 def rows_of(file: Path, kind: type[Kept]) -> list[Kept]:
     """The rows of earlier trials."""
-    return [msgspec.convert(json.loads(line), kind) for line in _whole_lines(file)]
-
-
-def keep(file: Path, row: DataclassInstance) -> None:
-    """Adds a row, whole or not at all."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_text_atomically(file, "".join(f"{line}\n" for line in (*_whole_lines(file), json.dumps(asdict(row)))))
-
-
-def _whole_lines(file: Path) -> list[str]:
-    """All lines but one that was cut off."""
-    return file.read_text(encoding="utf-8").split("\n")[:-1] if file.exists() else []
+    return msgspec.convert(rows_in(file), list[kind])  # type: ignore[valid-type]
 
 
 def run(seeds: Sequence[int], file: Path, work: Path) -> Iterator[Row]:
@@ -191,7 +176,7 @@ def run(seeds: Sequence[int], file: Path, work: Path) -> Iterator[Row]:
             canary(place)
             while left:
                 row = trial(place, spec_of(left.pop(0)))
-                keep(file, row)
+                add_rows(file, [asdict(row)])
                 if row.objections:
                     shutil.copytree(
                         place.runs, file.parent / "kept" / f"seed-{row.seed}", symlinks=True, dirs_exist_ok=True

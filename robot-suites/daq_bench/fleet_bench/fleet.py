@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import tempfile
@@ -11,13 +10,12 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from daq_bench.bench_rounds.criteria import Criterion, at_most, each
+from daq_bench.bench_rounds.columns import scaled, stated
+from daq_bench.bench_rounds.criteria import Criterion, at_most, each, exponent
 from daq_bench.bench_rounds.measuring.rounds import Contender, Point
 from daq_bench.bench_rounds.measuring.sample import Sample
-from daq_bench.bench_rounds.measuring.tools import FRESH_PEAK, Tools
-from daq_bench.bench_rounds.part import Column, Documents, Part, Settings
+from daq_bench.bench_rounds.measuring.tools import Tools
+from daq_bench.bench_rounds.part import Documents, Part, Settings
 
 SIZES, QUICK_SIZES = (1, 8, 37, 75, 150), (2, 8)
 FLEET, STAGED = "fleet", "fleet-staged"
@@ -34,18 +32,8 @@ def sizes(settings: Settings) -> tuple[int, ...]:
 
 def measured(tools: Tools, candidates: int) -> Sample:
     with tempfile.TemporaryDirectory(dir=tools.scratch) as folder:
-        argv = (
-            sys.executable,
-            "-m",
-            "daq_bench.fleet_bench.trial",
-            str(candidates),
-            folder,
-            str(tools.scratch / STAGED),
-        )
-        done = tools.shell.run([*FRESH_PEAK, *argv], MOST_S).check(f"a fleet of {candidates}")
-    said = json.loads(done.stdout.splitlines()[-1])
-    more = {name: float(said[name]) for name in ("seconds", "cpu_s")}
-    return Sample(max_rss_bytes=int(said["max_rss_bytes"]), more=more, argv=argv)
+        words = (str(candidates), folder, tools.scratch / STAGED)
+        return tools.trial(f"a fleet of {candidates}", MOST_S, "daq_bench.fleet_bench.trial", *words)
 
 
 @contextmanager
@@ -82,24 +70,15 @@ def conditions(settings: Settings) -> dict[str, Any]:
     }
 
 
-def value(point: dict[str, Any], quantity: str) -> float | None:
-    found = point["contenders"].get(FLEET, {}).get(quantity, {}).get("median")
-    return None if found is None or FLEET in point["errors"] else float(found)
-
-
-def exponent(measured_points: Documents) -> float | None:
-    """Slope of log(CPU) over log(candidates); None where a size failed, or with fewer than two that take long enough."""
-    pairs = [(point["key"]["candidates"], value(point, "cpu_s")) for point in measured_points]
-    usable = [(size, cpu) for size, cpu in pairs if cpu is not None and cpu >= FIT_FROM_S]
-    if len(usable) < 2 or any(cpu is None for _, cpu in pairs):
-        return None
-    x, y = np.log([size for size, _ in usable]), np.log([cpu for _, cpu in usable])
-    return float(np.polyfit(x, y, 1)[0])
+def linear(measured_points: Documents) -> float | None:
+    """Exponent of the CPU time in the candidates; None also where a size failed."""
+    pairs = [(point["key"]["candidates"], stated(point, FLEET, "cpu_s")) for point in measured_points]
+    return None if any(cpu is None for _, cpu in pairs) else exponent(pairs, FIT_FROM_S)
 
 
 def bytes_per_candidate(measured_points: Documents) -> float | None:
     """Growth of the memory from the smallest fleet to the largest, for each candidate more; None where a size failed."""
-    known = [(point["key"]["candidates"], value(point, "max_rss_bytes")) for point in measured_points]
+    known = [(point["key"]["candidates"], stated(point, FLEET, "max_rss_bytes")) for point in measured_points]
     pairs = sorted((size, used) for size, used in known if used is not None)
     if len(pairs) < max(2, len(known)):
         return None
@@ -108,19 +87,11 @@ def bytes_per_candidate(measured_points: Documents) -> float | None:
 
 
 def judge(measured_points: Documents) -> list[Criterion]:
-    grown, memory = {"all": exponent(measured_points)}, {"all": bytes_per_candidate(measured_points)}
+    grown, memory = {"all": linear(measured_points)}, {"all": bytes_per_candidate(measured_points)}
     return [
         each("fleet.linear", "exponent of the control node's CPU time in the candidates", grown, EXPONENT_MAX, at_most),
         each("fleet.memory", "bytes of its memory for each candidate more", memory, BYTES_PER_CANDIDATE_MAX, at_most),
     ]
-
-
-def column(header: str, quantity: str, scale: float, digits: int) -> Column:
-    def cell(point: dict[str, Any]) -> str:
-        found = value(point, quantity)
-        return "-" if found is None else f"{found / scale:.{digits}f}"
-
-    return header, cell
 
 
 PART = Part(
@@ -129,7 +100,11 @@ PART = Part(
     points=points,
     conditions=conditions,
     judge=judge,
-    columns=[column("s", "seconds", 1, 1), column("CPU s", "cpu_s", 1, 2), column("MiB", "max_rss_bytes", 2**20, 0)],
+    columns=[
+        scaled("s", FLEET, "seconds", 1, 1),
+        scaled("CPU s", FLEET, "cpu_s", 1, 2),
+        scaled("MiB", FLEET, "max_rss_bytes", 2**20, 0),
+    ],
     limit=lambda point: "nothing: it waits",
     hold=staged,
     space_bytes=lambda settings: 2 * BUNDLE_BYTES * max(sizes(settings)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -12,12 +13,11 @@ from pathlib import Path
 
 from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.marked_page import renew
 from daq_bench.bench_model.base.places import REPOSITORY
-from daq_bench.rig.base.bundle import write_text_atomically
 from daq_bench.simulation import market_document
 from daq_bench.simulation.campaign import Campaign, Row, canary
 from daq_bench.simulation.document import Measured, text_of
-from daq_bench.simulation.market_scenarios import TOLD
 from daq_bench.simulation.mutants import cases_of, chosen_specs, trial
 from daq_bench.simulation.physics.drawing import MARKET, is_sold, spec_of
 from daq_bench.simulation.run import simulate
@@ -25,7 +25,8 @@ from daq_bench.simulation.sample import finish_sample
 
 FOLDER = REPOSITORY / "build" / "self-qualification"
 PAGES = REPOSITORY / "docs"
-PAGE_OF = {"thermal": "self-qualification-thermal.md"}  # the others have one page
+BEGIN, END = "<!-- measured: make self-qualify -->", "<!-- end of what was measured -->"
+SHIPPED = ("snb-100s", "thermal", "steady-state", "saturation", "endurance")
 RUNS, EACH = 1000, 2
 INTERRUPTED, WRONG = 130, 1
 
@@ -57,17 +58,21 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument(
         "--shipped",
-        choices=("snb-100s", *TOLD),
+        choices=SHIPPED,
         help="with --scenario=market: the shipped scenario (default snb-100s)",
     )
-    parser.add_argument("--page", type=Path, help="the page to write (default: the scenario's, in docs/)")
+    parser.add_argument(
+        "--page",
+        type=Path,
+        help="the page to renew (default: the scenario's, in docs/; one that is not there begins as a copy of it)",
+    )
     parser.add_argument(
         "--sample", type=Path, help="instead of a campaign: one whole bundle with its report, in this folder"
     )
     options = parser.parse_args()
     if options.shipped and options.scenario != MARKET:
         parser.error("--shipped names the scenario of the market's servers: say --scenario=market, too")
-    if options.shipped not in (None, "snb-100s"):
+    if options.shipped not in (None, SHIPPED[0]):
         options.scenario = f"{MARKET}-{options.shipped}"
     return options
 
@@ -87,20 +92,29 @@ def _qualify(options: argparse.Namespace) -> int:
     campaign = Campaign(seeds, options.scenario, FOLDER / f"rows-{options.scenario}.jsonl", options.jobs)
     rows = campaign.run(_Progress())
     if is_sold(options.scenario):  # the mutants are those of the record and of the soak
-        page = options.page or PAGES / f"self-qualification-{options.scenario}.md"
-        write_text_atomically(page, market_document.text_of(rows, options.seed, found_canary, options.scenario))
-        return _told(rows, page)
+        return _told(
+            rows, renewed(options, market_document.text_of(rows, options.seed, found_canary, options.scenario))
+        )
     print("\nmutants of the bench", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="mutants-", dir=FOLDER) as folder:
         cases = list(cases_of(chosen_specs(EACH, options.scenario), Path(folder), options.scenario))
     measured = Measured(rows, options.seed, options.scenario, found_canary, trial(cases), len(cases))
-    page = options.page or PAGES / PAGE_OF.get(options.scenario, "self-qualification.md")
-    write_text_atomically(page, text_of(measured))
-    told = _told(rows, page)
+    told = _told(rows, renewed(options, text_of(measured)))
     blind = [one.name for one in measured.mutants if not one.is_explained]
     if blind:
         print(f"self-qualify: no run shows what these are good for: {', '.join(blind)}", file=sys.stderr)
     return WRONG if blind else told
+
+
+def renewed(options: argparse.Namespace, measured: str) -> Path:
+    """Puts what was measured between the marks of the page, and returns its place."""
+    own = options.scenario == "thermal" or is_sold(options.scenario)
+    usual = PAGES / (f"self-qualification-{options.scenario}.md" if own else "self-qualification.md")
+    page: Path = options.page or usual
+    if not page.exists():
+        shutil.copyfile(usual, page)
+    renew(page, BEGIN, END, f"\n{measured}")
+    return page
 
 
 def _told(rows: Sequence[Row], page: Path) -> int:

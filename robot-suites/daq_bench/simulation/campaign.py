@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import json
 import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -21,19 +20,19 @@ import msgspec
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.places import REPOSITORY
+from daq_bench.bench_model.base.rows import add_rows, rows_in
 from daq_bench.simulation.physics.drawing import Spec, soaks, spec_of, takes_raw_drives, wears
 from daq_bench.simulation.physics.hazards import Hazard
 from daq_bench.simulation.run import simulate
 from daq_bench.simulation.truth import truth_of
 
 CHUNK = 4  # seeds that a process takes at a time
-NO_ROW_RESTS_ON = ("document.py", "market_document.py", "market_scenarios.py", "mutants.py", "sample.py", "__main__.py")
+NO_ROW_RESTS_ON = ("document.py", "market_document.py", "mutants.py", "sample.py", "__main__.py")
 SOURCES = (
     "inventory",
     "robot-suites/daq_bench/rig",
     "robot-suites/daq_bench/simulation",
     "agents/daq_bench/telemetry_agent",
-    "agents/daq_bench/candidate_kit",
     "agents/daq_bench/candidate_kit",
 )
 CANARY = Hazard(
@@ -169,10 +168,10 @@ class Campaign:
     def rows(self) -> list[Row]:
         """The rows that there are, of these seeds. Begins the file anew where it is of other sources."""
         state = {"fingerprint": fingerprint(), "scenario": self.scenario}
-        found = list(_lines(self.file))
+        found = rows_in(self.file)
         if not found or found[0] != state:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            self.file.write_text(json.dumps(state) + "\n", encoding="utf-8")
+            self.file.unlink(missing_ok=True)
+            add_rows(self.file, [state])
             return []
         wanted = set(self.seeds)
         rows = {row.seed: row for row in (msgspec.convert(line, Row) for line in found[1:]) if row.seed in wanted}
@@ -204,19 +203,9 @@ class Campaign:
         pending = [pool.submit(_chunk, chunk, self.scenario, work) for chunk in chunks]
         for future in as_completed(pending):
             rows = future.result()
-            with self.file.open("a", encoding="utf-8") as file:
-                file.write("".join(json.dumps(asdict(row)) + "\n" for row in rows))
+            add_rows(self.file, map(asdict, rows))
             done += len(rows)
             show(done, len(self.seeds))
-
-
-def _lines(file: Path) -> Iterator[dict[str, object]]:
-    """The whole lines; one that was cut off by an interruption is no line."""
-    if not file.exists():
-        return
-    *whole, _ = file.read_text(encoding="utf-8").split("\n")
-    for line in whole:
-        yield json.loads(line)
 
 
 def fault_of(scenario: str) -> tuple[Hazard, str]:

@@ -1,6 +1,5 @@
-"""docs/self-qualification.md, or a scenario's own page: what the campaign counted, with intervals, by hazard, and what it did not see.
-
-It holds no date."""
+"""The part of docs/self-qualification.md, or of a scenario's own page, that is measured: what the campaign counted, with intervals, by
+hazard, and what it did not see. It holds no date. The rest of a page is written there."""
 
 from __future__ import annotations
 
@@ -17,92 +16,6 @@ from daq_bench.simulation.physics.hazards import STRENGTHS
 OUTCOMES = ("PASS", "FAIL", "INADMISSIBLE", "ERROR", "REFUSED")
 SEEDS_SHOWN = 12
 
-HEAD = """# Self-qualification
-
-This page is for who asks how often the bench itself errs. `make self-qualify` wrote it; the rows behind it are in
-`build/self-qualification/`. Change nothing here by hand. The [thermal soak](self-qualification-thermal.md) and the
-[servers that are sold](self-qualification-market.md) have pages of their own.
-
-A seed draws a server (its drives' pace against the demand, cache, garbage collection, heat, buffer) and the hazards that befall it; the
-bench is not told. A physical model writes what daqwriter, fio, smartctl, nvme, ipmitool and the telemetry agent would have
-written; from their texts on everything is the bench's own code: the workload, its journal, telemetry's account, all derived documents,
-the judge. The truth of a run follows from what was injected and what it did to the model (`robot-suites/daq_bench/simulation/truth.py`),
-never from the verdict's code. Hazards are drawn from harmless to severe, so that PASS is right for some of them.
-"""
-
-SOAK_HEAD = """# Self-qualification: the thermal soak
-
-This page is the second half of [self-qualification](self-qualification.md), which says how a run is simulated, and what its truth rests on.
-`make self-qualify SIMULATED=thermal` wrote it; the rows behind it are in `build/self-qualification/`. Change nothing here by hand.
-
-The drives are those of the same seeds, cooled so that steady writing leaves them 8 to 30 K below their own warning temperature, or with
-tight cooling 8 K below to 6 K above it; some are told to throttle 12 K below it. Into the soak go heat, a load beside it, slow drives and
-whatever else can befall it. A run must not pass where a drive slowed itself down for heat, came within 5 K of its warning temperature, or
-took so little in any 100 s of the soak that a record would have lost data.
-"""
-
-HELD = """"Held by" are the fewest criteria that object to a run beside the mutant's own. Where a mutant alone is not seen, they are taken
-away: the run must still be refused with the mutant's criterion, and pass without it, so that each criterion is shown to decide. Why
-others always object, too:
-
-- SNB-01, SNB-02, SNB-03: a lost superchunk cannot be read back (SNB-03), and a ring loses only when it is over its high watermark (SNB-02).
-- SNB-03, SNB-04: a stored superchunk that does not read back is damaged, and the read-back itself says "damaged" (gaps_of_plan).
-- SNB-05: preflight refuses a declared buffer that is smaller than the rings; more than it is needed only while the rings are BUSY.
-- scaled_down: a load below the demand is preconditioned over less of the drive, which the conditioning states (stated).
-- source and load: a superchunk that the source did not offer is missing in the counts of the load. Both have the same limit of 99 %.
-"""
-
-SOAK_HELD = """"Held by" and "without those" mean what they mean for the record. Why others always object, too:
-
-- TH-01, TH-03: a drive whose throttling begins at its warning temperature, or a little below it, has come within 5 K of it.
-- TH-02: throttling within the record's length is throttling (TH-01).
-- load, gaps_of_plan: a soak that ended early is too short by its count of seconds, and by the plan.
-
-TH-05 and TH-06 are advisory: they decide no outcome, so that no mutant of them could be seen.
-"""
-
-SOAK_MODEL = """## What the model leaves out
-
-All that [self-qualification](self-qualification.md) lists, but for daqwriter's records, and besides:
-
-- The scenario is `simulated-thermal`: the bounds of `thermal` word for word; a soak of half an hour, the least that the bench takes for an
-  equilibrium, where the shipped one may last four hours. The drives' time constants are minutes.
-- There is no fan sweep: the modelled BMC turns no fans, and what it would answer to commands would have been made up.
-- An outcome is held against the truth, and not each requirement. A run that fails for heat may count the onset too early: where the rate
-  fell for another reason and stayed low (garbage collection), and a drive becomes hot minutes later, the fall counts as the onset (TH-02).
-- The temperature that a soak is heading for (TH-05), and causes of dips (TH-06), are advisory and decide nothing here.
-- A soak counts as short, or a record as lost, within the edges of truth.py (`EDGES`, `LOSS_EDGE`), where either outcome is right.
-"""
-
-MODEL = """## What the model leaves out
-
-- The scenario is `{scenario}`, one whole readout unit. The soak is the only other one simulated; `make audit` tries the rules of all.
-- Time goes in steps of a second, and so do daqwriter's records, where the real ones come every 0.1 s: shorter events have no shape.
-- Robot Framework, Ansible and SSH are not started: what they do with a candidate is called in the same order. A fault in them is not seen.
-- Drives have one cache, one stage of garbage collection, two stages of heat and two steps of throttling. No queue, no latency of single
-  requests beyond a mean, no wear-out, no file system, no interference between drives but the stripe's slowest.
-- A processor has no temperature, no frequency and no C-states: a governor that is reset shows in the source's pace alone.
-- The telemetry agent has the collectors block_device, temperature, kernel_log, ipmi, smart and workload; the others are absent.
-- A slow drive, a wrong NUMA node and a perfect counterfeit are named by the requirement that is missed, and by nothing else: no reading
-  of a run tells them from a drive that is slow by itself. "Cause named" asks for no more there.
-- A sensor that is stuck is so from the first reading to the last. It is caught where the drive's temperature must have moved (what it
-  wrote, its like beside it, its own counts), and then the run is INADMISSIBLE however cool the drive was: a reading that hides 8 K or
-  more, the least room of a drive of this model, is no evidence (`HIDDEN_K` in truth.py). One that sticks in mid-run while its drive is
-  hot for less than a minute, or does not count its minutes, is not caught.
-- A BMC that lies tells 0 W or repeats a value. Sensors that drift, and BMCs that lie credibly, are not in it.
-- One that tells 0 W fails with all of its sensors in the model. Those of a real one may go on
-  ([crash-trials.md](crash-trials.md), bmc_zero_watts).
-- The truth near a limit of the bench's own (a clock 1 s off, five periods of silence) allows either outcome (`EDGES` in truth.py).
-- The intervals speak of the model's servers. How often real servers have which fault is not known here.
-
-## Levels 2 and 3
-
-Level 2 (light candidates in network namespaces, with real sshd and programs) is `make crash-trials`, which kills the bench's own processes
-or plants faults (`HAZARDS=light`). Level 3 (the virtual candidate: NVMe drives, power, BMC, fans, clock) is `make crash-trials
-HAZARDS=virtual`. They strike tens of times, not thousands: [crash-trials.md](crash-trials.md) has which fault each level made, how often,
-how it ended, and what that found. Firmware that changed, drives' heat and clocks that are off from the beginning are of this level alone.
-"""
-
 
 @dataclass(frozen=True)
 class Measured:
@@ -117,20 +30,17 @@ class Measured:
 
 
 def text_of(found: Measured) -> str:
-    """The whole page."""
+    """What stands between the page's marks."""
     rows = found.rows
-    soak = found.scenario == "thermal"
     parts = [
-        SOAK_HEAD if soak else HEAD,
         _counted(found),
         "## Outcomes against the truth\n\n" + confusion(rows),
         "## By hazard\n\n" + _by_hazard(rows, kinds_of(found.scenario)),
         "## Without any hazard, by pace\n\n" + _by_pace(rows),
         "## Runs that erred\n\n" + errors(rows),
         "## Mutants of the bench\n\n" + _mutants(found),
-        SOAK_MODEL if soak else MODEL.format(scenario=found.scenario),
     ]
-    return "\n".join(parts).rstrip() + "\n"
+    return "\n".join(parts)
 
 
 def _counted(found: Measured) -> str:
@@ -266,7 +176,7 @@ def _mutants(found: Measured) -> str:
         "hazard at its\nhardest on an ample server, and servers a little below and above the demand. The suite's stop at a failed identity "
         "test is taken away,\nso that the judge is left to object. A mutant is seen when it lets one of them pass.\n\n"
         + table(("mutant", "what it looks after", "wrong PASS", "runs with", "held by", "without those"), rows)
-        + f"\nNeither seen nor explained: {_wrapped(blind)}.\n\n{SOAK_HELD if found.scenario == 'thermal' else HELD}"
+        + f"\nNeither seen nor explained: {_wrapped(blind)}.\n"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -86,6 +87,14 @@ class Tools:
         argv = JobFile.named(WRITE_FILE).command(Layout().fio_jobs / f"{WRITE_FILE}.fio", values, [section])
         done = self.shell.run(argv, START_S + 10 * seconds).check("fio")
         return replace(parse_fio(done.stdout), argv=done.argv)
+
+    def trial(self, what: str, timeout_s: float, module: str, *words: str | Path) -> Sample:
+        """Runs once a Python module of ours in a process of its own, which states its seconds, CPU and memory as a line of JSON."""
+        argv = (sys.executable, "-m", module, *map(str, words))
+        done = self.shell.run([*FRESH_PEAK, *argv], timeout_s).check(what)
+        said = json.loads(done.stdout.splitlines()[-1])
+        more = {name: float(said[name]) for name in ("seconds", "cpu_s")}
+        return Sample(max_rss_bytes=int(said["max_rss_bytes"]), more=more, argv=argv)
 
     def versions(self) -> dict[str, str]:
         asked: dict[str, Sequence[str | Path]] = {

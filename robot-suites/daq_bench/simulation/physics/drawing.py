@@ -96,11 +96,6 @@ def is_sold(scenario: str) -> bool:
     return scenario.startswith(MARKET)
 
 
-def shipped_of(scenario: str) -> str:
-    """The shipped scenario in which a server of the market is run."""
-    return scenario.removeprefix(f"{MARKET}-") if scenario != MARKET else "snb-100s"
-
-
 def takes_raw_drives(scenario: str) -> bool:
     """Says whether nothing but a whole drive without a file system will do."""
     return scenario.endswith(("steady-state", "saturation"))

@@ -1,14 +1,17 @@
-"""The BIOS attributes: those in force, those pending until the next reset, and their permitted values. Kept in `bios.json`."""
+"""The BIOS attributes: those in force, those pending until the next reset, and their permitted values. Kept in `bios.json`, with what a
+start brings about: the power switch has the standard library alone, which does not read the vendors' file."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from daq_bench.virtual_candidate.bmc.sensors import Sensors
 from daq_bench.virtual_candidate.files import locked, read_json, write_json
-from daq_bench.virtual_candidate.vendors import VENDORS, Vendor
+
+if TYPE_CHECKING:
+    from daq_bench.virtual_candidate.vendors import Vendor
 
 
 @dataclass(frozen=True)
@@ -39,10 +42,12 @@ class Bios:
         defaults = {attribute.name: attribute.default for attribute in vendor.attributes}
         at_once = {attribute.name: attribute.default for attribute in vendor.at_once}
         state = {"vendor": vendor.key, "current": defaults, "pending": {}, "scheduled": False, "at_once": at_once}
-        write_json(self._file, state)
+        write_json(self._file, {**state, "implied": vendor.implied, "fan_modes": vendor.fan_modes})
 
     @property
     def vendor(self) -> Vendor:
+        from daq_bench.virtual_candidate.vendors import VENDORS  # not for the power switch
+
         return VENDORS[self._read()["vendor"]]
 
     def current(self) -> dict[str, str]:
@@ -60,8 +65,9 @@ class Bios:
         self._set_fans(attributes)
 
     def _set_fans(self, changed: dict[str, str]) -> None:
+        modes = self._read()["fan_modes"]
         for name, value in changed.items():
-            if mode := self.vendor.fan_modes.get(name, {}).get(value):
+            if mode := modes.get(name, {}).get(value):
                 Sensors(self.directory).set_fan_mode(mode)
 
     def pending(self) -> dict[str, str]:
@@ -90,7 +96,7 @@ class Bios:
         with locked(self._lock):
             state = self._read()
             state["pending"].update(attributes)
-            state["scheduled"] = state["scheduled"] or with_job or not VENDORS[state["vendor"]].needs_job
+            state["scheduled"] = state["scheduled"] or with_job or not self.vendor.needs_job
             write_json(self._file, state)
 
     def clear(self) -> None:
@@ -113,11 +119,10 @@ class Bios:
             state = self._read()
             if not state["scheduled"]:
                 return {}
-            vendor = VENDORS[state["vendor"]]
             wanted: dict[str, str] = {}
             for name, value in state["pending"].items():
                 if state["current"][name] != value:
-                    wanted.update(vendor.implied.get((name, value), {}))
+                    wanted.update(state["implied"].get(name, {}).get(value, {}))
             wanted.update(state["pending"])
             changed = {name: value for name, value in wanted.items() if state["current"][name] != value}
             state["current"].update(changed)

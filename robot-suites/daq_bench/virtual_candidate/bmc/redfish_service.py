@@ -22,20 +22,25 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from daq_bench.virtual_candidate.bmc import redfish_documents as documents
+from daq_bench.virtual_candidate.bmc import mockup
 from daq_bench.virtual_candidate.bmc.bios import Bios, Refusal
+from daq_bench.virtual_candidate.bmc.mockup import Document, Mockup, Values
 from daq_bench.virtual_candidate.bmc.power import Power
-from daq_bench.virtual_candidate.bmc.redfish_documents import ROOT, Document
 from daq_bench.virtual_candidate.bmc.sensors import Sensors
 from daq_bench.virtual_candidate.emulated import qemu
 from daq_bench.virtual_candidate.emulated.qmp import Qmp, QmpError
 from daq_bench.virtual_candidate.files import append_json_line
+from daq_bench.virtual_candidate.hardware import INLET, POWER
 
 USER_VARIABLE = "VIRTUAL_BMC_USER"
 PASSWORD_VARIABLE = "VIRTUAL_BMC_PASSWORD"
 BODY_BYTES_MAX = 65536
 WATCH_S = 0.5
-OPEN_PATHS = ("/redfish", ROOT)  # open by the standard, so that a client can identify the service
+OPEN_PATHS = ("/redfish", "/redfish/v1")  # open by the standard, so that a client can identify the service
+
+# Names of Supermicro's fan modes in its Redfish extension -> names in hardware.FAN_MODES.
+SUPERMICRO_FAN_MODES = {"Standard": "standard", "FullSpeed": "full", "Optimal": "optimal", "HeavyIO": "heavy-io"}
+_FAN_MODE_NAMES = {name: key for key, name in SUPERMICRO_FAN_MODES.items()}
 
 
 class ProblemError(Exception):
@@ -60,49 +65,40 @@ class Service:
         self.power = Power(directory)
         self.sensors = Sensors(directory)
         self.vendor = self.bios.vendor
-        self.at = documents.paths(self.vendor)
         self.jobs: list[str] = []
-
-    def readable(self) -> dict[str, Callable[[], Document]]:
-        """Every resource that can be read, by its path."""
-        at, vendor = self.at, self.vendor
-        resources: dict[str, Callable[[], Document]] = {
-            "/redfish": lambda: {"v1": f"{ROOT}/"},
-            ROOT: lambda: documents.service_root(vendor),
-            f"{ROOT}/Systems": lambda: documents.collection(f"{ROOT}/Systems", "ComputerSystem", [at["system"]]),
-            f"{ROOT}/Chassis": lambda: documents.collection(f"{ROOT}/Chassis", "Chassis", [at["chassis"]]),
-            f"{ROOT}/Managers": lambda: documents.collection(f"{ROOT}/Managers", "Manager", [at["manager"]]),
-            f"{ROOT}/Registries": lambda: documents.collection(
-                f"{ROOT}/Registries", "MessageRegistryFile", [at["registry"]]
-            ),
-            at["system"]: lambda: documents.system(vendor, self.power.is_on()),
-            at["bios"]: lambda: documents.bios(vendor, self.bios.current()),
-            at["settings"]: lambda: documents.bios_settings(vendor, self.bios.pending()),
-            at["registry"]: lambda: documents.registry_location(vendor),
-            at["registry_file"]: lambda: documents.registry(vendor),
-            at["chassis"]: lambda: documents.chassis(vendor),
-            at["power"]: lambda: documents.power(vendor, self.sensors.read),
-            at["thermal"]: lambda: documents.thermal(vendor, self.sensors.read),
-            at["thermal_subsystem"]: lambda: documents.thermal_subsystem(vendor),
-            at["thermal_metrics"]: lambda: documents.thermal_metrics(vendor, self.sensors.read),
-            at["environment"]: lambda: documents.environment_metrics(vendor, self.sensors.read),
-            at["inlet"]: lambda: documents.inlet_sensor(vendor, self.sensors.read),
-            at["manager"]: lambda: documents.manager(vendor),
+        self._mockup = Mockup(self.vendor)
+        self.at = self._mockup.at
+        read = self.sensors.read
+        self._values: Values = {
+            "power_state": lambda: "On" if self.power.is_on() else "Off",
+            "system_state": lambda: "Enabled" if self.power.is_on() else "StandbyOffline",
+            "attributes": self.bios.current,
+            "pending": self.bios.pending,
+            "at_once": self.bios.at_once,
+            "registry_attributes": lambda: mockup.registry_attributes(self.vendor),
+            "registry_dependencies": lambda: mockup.registry_dependencies(self.vendor),
+            "watts": lambda: read(POWER),
+            "inlet_degc": lambda: read(INLET),
+            "temperatures": lambda: mockup.temperatures(self.at["thermal"], read),
+            "fans": lambda: mockup.fans(self.at["thermal"], read),
+            "fan_mode": lambda: _FAN_MODE_NAMES[self.sensors.fan_mode().name],
+            "jobs": lambda: [mockup.link(path) for path in self.jobs],
+            "jobs_count": lambda: len(self.jobs),
         }
-        if vendor.key == "supermicro":
-            resources[at["fan_mode"]] = lambda: documents.fan_mode(vendor, self.sensors.fan_mode().name)
-        if vendor.at_once:
-            resources[at["at_once"]] = lambda: documents.at_once(vendor, self.bios.at_once())
-        if vendor.needs_job:
-            resources[at["jobs"]] = lambda: documents.collection(at["jobs"], "Job", self.jobs)
-            resources.update({path: self._job(path) for path in self.jobs})
-        return resources
+
+    def readable(self) -> list[str]:
+        """The path of every resource that can be read."""
+        return [*self._mockup.resources, *self.jobs]
+
+    def document(self, path: str) -> Document:
+        """The resource at one of these paths, as it is now."""
+        return self._job(path) if path in self.jobs else self._mockup.filled(path, self._values)
 
     def patch(self, path: str, body: Document) -> Document:
         """Changes a resource and returns it. Raises ProblemError for a change that is not possible."""
         if path == self.at["settings"]:
             return self._set_attributes(body)
-        if self.vendor.at_once and path == self.at["at_once"]:
+        if path == self.at.get("at_once"):
             attributes = body.get("Attributes") or {}
             known = [each.name for each in self.vendor.at_once]
             refusals = self.bios.refusals(attributes) + [
@@ -113,15 +109,15 @@ class Service:
             if refusals or not attributes:
                 raise ProblemError(HTTPStatus.BAD_REQUEST, *refusals)
             self.bios.set_at_once(attributes)
-            return self.readable()[path]()
-        if self.vendor.key == "supermicro" and path == self.at["fan_mode"]:
+            return self.document(path)
+        if path == self.at.get("fan_mode"):
             mode = body.get("Mode")
-            if mode not in documents.SUPERMICRO_FAN_MODES:
-                allowed = ", ".join(documents.SUPERMICRO_FAN_MODES)
+            if mode not in SUPERMICRO_FAN_MODES:
+                allowed = ", ".join(SUPERMICRO_FAN_MODES)
                 text = f"The value {mode!r} of the property Mode is not in its list: {allowed}."
                 raise problem(HTTPStatus.BAD_REQUEST, "PropertyValueNotInList", text)
-            self.sensors.set_fan_mode(documents.SUPERMICRO_FAN_MODES[mode])
-            return self.readable()[path]()
+            self.sensors.set_fan_mode(SUPERMICRO_FAN_MODES[mode])
+            return self.document(path)
         raise problem(HTTPStatus.METHOD_NOT_ALLOWED, "OperationNotAllowed", f"{path} cannot be changed.")
 
     def post(self, path: str, body: Document) -> str | None:
@@ -130,18 +126,18 @@ class Service:
             self._reset(body.get("ResetType"))
         elif path == self.at["reset_bios"]:
             self.bios.reset_to_defaults()
-        elif self.vendor.needs_job and path == self.at["delete_job"]:
+        elif path == self.at.get("delete_job"):
             if not self.jobs or body.get("JobID") != self.jobs[-1].rpartition("/")[2] or not self.bios.scheduled:
                 text = f"There is no job {body.get('JobID')} that could be deleted."
                 raise problem(HTTPStatus.BAD_REQUEST, "ActionParameterNotSupported", text)
             self.bios.clear()
             self.jobs.pop()
-        elif self.vendor.needs_job and path == self.at["clear_pending"]:
+        elif path == self.at.get("clear_pending"):
             if self.bios.scheduled:
                 text = "The pending values are committed to a job; delete the job."
                 raise problem(HTTPStatus.BAD_REQUEST, "OperationFailed", text)
             self.bios.clear()
-        elif self.vendor.needs_job and path == self.at["jobs"]:
+        elif path == self.at.get("jobs"):
             if body.get("TargetSettingsURI") != self.at["settings"]:
                 text = f"TargetSettingsURI must be {self.at['settings']}."
                 raise problem(HTTPStatus.BAD_REQUEST, "ActionParameterNotSupported", text)
@@ -172,7 +168,7 @@ class Service:
         self.bios.set(attributes, with_job=apply is not None)
         if self.vendor.needs_job and apply is not None:
             self.jobs.append(f"{self.at['jobs']}/JID_{len(self.jobs) + 1:012d}")
-        return documents.bios_settings(self.vendor, self.bios.pending())
+        return self.document(self.at["settings"])
 
     def _reset(self, kind: Any) -> None:
         actions = {
@@ -188,22 +184,22 @@ class Service:
         elif kind in actions:
             actions[kind]()
         else:
-            allowed = ", ".join(documents.RESET_TYPES)
+            reset = self.document(self.at["system"])["Actions"]["#ComputerSystem.Reset"]
+            allowed = ", ".join(reset["ResetType@Redfish.AllowableValues"])
             text = f"The value {kind!r} of the parameter ResetType is not in its list: {allowed}."
             raise problem(HTTPStatus.BAD_REQUEST, "ActionParameterValueNotInList", text)
 
-    def _job(self, path: str) -> Callable[[], Document]:
+    def _job(self, path: str) -> Document:
         # Only the newest job can still wait: a reset carries out all pending ones.
         waits = path == self.jobs[-1] and self.bios.scheduled
-        name = path.rpartition("/")[2]
-        return lambda: documents.resource(
-            path,
-            "DellJob.v1_0_0.DellJob",
-            name,
-            "Configure BIOS",
-            JobType="BIOSConfiguration",
-            JobState="Scheduled" if waits else "Completed",
-        )
+        return {
+            **mockup.link(path),
+            "@odata.type": "#DellJob.v1_0_0.DellJob",
+            "Id": path.rpartition("/")[2],
+            "Name": "Configure BIOS",
+            "JobType": "BIOSConfiguration",
+            "JobState": "Scheduled" if waits else "Completed",
+        }
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -279,7 +275,7 @@ class Handler(BaseHTTPRequestHandler):
             # The body may not have been read: the next request on this connection would begin inside of it.
             self.close_connection = True
             realm = {"WWW-Authenticate": 'Basic realm="BMC"'} if found.status == HTTPStatus.UNAUTHORIZED else {}
-            self._send(found.status, documents.error(found.refusals), realm)
+            self._send(found.status, mockup.error(found.refusals), realm)
 
     def _authenticate(self) -> None:
         if self.command == "GET" and self._resource in OPEN_PATHS:
@@ -294,10 +290,9 @@ class Handler(BaseHTTPRequestHandler):
             raise problem(HTTPStatus.UNAUTHORIZED, "InsufficientPrivilege", text)
 
     def _found(self) -> Document:
-        resources = self.service.readable()
-        if self._resource not in resources:
+        if self._resource not in self.service.readable():
             raise problem(HTTPStatus.NOT_FOUND, "ResourceMissingAtURI", f"There is no resource at {self._resource}.")
-        return resources[self._resource]()
+        return self.service.document(self._resource)
 
     def _body(self) -> Document:
         length = self.headers.get("Content-Length", "0")
