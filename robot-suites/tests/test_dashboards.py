@@ -44,24 +44,24 @@ from daq_bench.rig.base.bundle import Bundle, now_utc
 from daq_bench.rig.base.influx import HISTORY, Influx
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.telemetry.agent import Agent
-from daq_bench.rig.telemetry.history import publish
+from daq_bench.rig.telemetry.history import kept_event, publish
 from daq_bench.rig.telemetry.influx_room import delete_old
 from daq_bench.rig.telemetry.influx_server import LocalInflux, create_database
 from daq_bench.telemetry_agent.base.point import Encoder, FieldValue, Point
 
 LAYOUT = Layout()
 TEST_PORT = 18486
+MINUTE_NS = 60 * 10**9
 # Names that a careless query would take for a pattern, or for the end of one.
 HOST, RUN, OTHER_RUN = "bench-01.example.org (rack/3)", "20260131T120000Z-bench-01-it's", "20260130T120000Z-bench-01"
 DEVICES = ("nvme0n1", "md/raid5.a", "sd[a]")
-KEPT = ("bench_verdict", "bench_run", "aligned")
+KEPT = ("bench_verdict", "bench_run", "aligned_run")
 WORDS = {
     "kind": ("fan", "temperature", "some", "phase", "test", "hazard", "busy", "error", "verdict", "telemetry"),
     "core": ("total", "0", "1"),
     "device": DEVICES,
     "extent": ("", "span"),
     "requirement": ("overall", "SNB-01"),
-    "load": ("record 1",),
     "label": ("Composite",),
     "phase": ("record",),
 }
@@ -77,40 +77,39 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalInflux]:
     made.stop()
 
 
-def synthetic_points(measurement: str, declared: dict[str, Any], now_ns: int) -> Iterator[Point]:
+def synthetic_points(measurement: str, declared: dict[str, Any], run: str, now_ns: int) -> Iterator[Point]:
     """Three points of every field of a measurement, for every combination of the words that queries tell apart."""
     names = [tag for tag in declared["tags"] if tag not in ("host", "run")]
     fields = {
-        name: FIELD_VALUES.get((measurement, name), VALUES[field["type"]]) for name, field in declared["fields"].items()
+        each: run if name == "of_run" else FIELD_VALUES.get((measurement, name), VALUES[field["type"]])
+        for name, field in declared["fields"].items()
+        for each in ([name.replace("*", device) for device in DEVICES] if "*" in name else [name])
     }
     for words in product(*(WORDS.get(tag, ("x",)) for tag in names)):
         tags = tuple(sorted((key, word) for key, word in zip(names, words, strict=True) if word))
         for second in range(3):
             # Grown from one to the next, so that a counter has a rate.
             grown = {name: value + second if type(value) is int else value for name, value in fields.items()}
-            yield Point(measurement, tags, grown, (EPOCH_NS if measurement == "aligned" else now_ns) + second * 10**9)
+            yield Point(measurement, tags, grown, (EPOCH_NS if measurement == "aligned_run" else now_ns) + second * 10**9)
 
 
 FIELD_VALUES: dict[tuple[str, str], FieldValue] = {
     ("bench_verdict", "decision"): "met",
     ("bench_event", "text"): "what happened",
+    ("aligned_run", "load"): "record 1",
     ("bench_run", "started_ns"): 1_769_860_800 * 10**9,
 }
 
 
 def fill(influx: Influx, now_ns: int) -> None:
-    """Writes every declared measurement for two runs."""
-    for run in (RUN, OTHER_RUN):
-        encoder = Encoder({"host": HOST, "run": run})
+    """Writes every declared measurement for two runs, one after the other as those of one candidate are."""
+    for run, at_ns in ((RUN, now_ns), (OTHER_RUN, now_ns - 5 * MINUTE_NS)):
         for name, declared in yaml.safe_load(METRICS.read_text(encoding="utf-8"))["measurements"].items():
-            lines = "".join(encoder.encode(point) for point in synthetic_points(name, declared, now_ns))
-            for bucket in (influx.history,) if name in KEPT else buckets_of(name, influx):
-                influx.write(bucket, lines)
-
-
-def buckets_of(measurement: str, influx: Influx) -> tuple[str, ...]:
-    """Events are in both: from the agent, and from the history."""
-    return (influx.database, influx.history) if measurement == "bench_event" else (influx.database,)
+            encoder = Encoder({"host": HOST, "run": run} if "run" in declared["tags"] else {"host": HOST})
+            lines = [encoder.encode(point) for point in synthetic_points(name, declared, run, at_ns)]
+            influx.write(influx.history if name in KEPT else influx.database, "".join(lines))
+            if name == "bench_event":  # once more, by the rig
+                influx.write(influx.history, "".join(map(kept_event, lines)))
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +178,6 @@ def test_a_worst_of_tile_names_the_drive(server: LocalInflux, title: str, worst:
     assert [row[1:] for row in rows] == [worst]
 
 
-MINUTE_NS = 60 * 10**9
 SCENE = "daqwriter,host=h,run={run} backlog_bytes={backlog}i,buffer_bytes=10000i,lost_superchunks={lost}i {ns}"
 
 
@@ -330,7 +328,7 @@ def test_a_query_that_influxdb_refuses_is_an_error(filled: Server) -> None:
 def test_points_of_the_year_2000_are_refused_where_points_expire(filled: Server) -> None:
     """This is why the aligned series have a policy of their own."""
     filled.rows('CREATE RETENTION POLICY "month" ON "bench" DURATION 30d REPLICATION 1')
-    request = urllib.request.Request(f"{filled.url}/write?db=bench&rp=month", f"aligned x=1 {EPOCH_NS}".encode())
+    request = urllib.request.Request(f"{filled.url}/write?db=bench&rp=month", f"aligned_run x=1 {EPOCH_NS}".encode())
     with pytest.raises(urllib.error.HTTPError, match="400") as refused:
         urllib.request.urlopen(request, timeout=10)
     assert "points beyond retention policy" in refused.value.read().decode()
@@ -556,7 +554,10 @@ def test_moments_and_spans_of_every_kind_arrive(observed: Observed) -> None:
     """While it happens by the agent, at the end all of them once more into the history, with what came later; none twice."""
     bundle, server = observed.bundle, observed.server
     columns = '"kind", "text", "end_ms", "extent"'
-    rows = server.rows(f"SELECT {columns} FROM {HISTORY}.bench_event WHERE run = '{bundle.id}' AND host = 'here'")
+    where = f"FROM {HISTORY}.bench_event WHERE host = 'here'"  # of this run alone, as its times say
+    rows = server.rows(f"SELECT {columns} {where}")
+    by_run = server.rows(f"SELECT text FROM {HISTORY}.bench_event WHERE run = '{bundle.id}'")
+    assert [text for _, text in by_run] == [row[2] for row in rows if row[1] == "verdict"]
     spans = {(kind, text): (begin, end) for begin, kind, text, end, extent in rows if extent == "span"}
     moments = [(kind, text) for _, kind, text, _, extent in rows if extent is None]
     events = [(event.kind, event.text) for event in bundle.events()]
@@ -570,12 +571,12 @@ def test_moments_and_spans_of_every_kind_arrive(observed: Observed) -> None:
     assert end - begin >= RECORD_S * 1000
     assert all(end >= begin for begin, end in spans.values())
     assert publish(bundle.path, Influx(server.url)) is None
-    assert len(server.rows(f"SELECT text FROM {HISTORY}.bench_event WHERE run = '{bundle.id}'")) == len(rows)
+    assert len(server.rows(f"SELECT text {where}")) == len(rows)
 
 
 def test_the_record_begins_at_the_epoch(observed: Observed) -> None:
     """Aligned on the trigger: nothing is stored before it, and the first whole second is at the rate of the others."""
-    query = f"SELECT stored_bytes_per_s, offered_bytes_per_s FROM {HISTORY}.aligned WHERE run = '{observed.bundle.id}'"
+    query = f"SELECT stored_bytes_per_s, offered_bytes_per_s FROM {HISTORY}.aligned_run WHERE run = '{observed.bundle.id}'"
     rows = [row for row in observed.server.rows(query) if row[2]]
     offsets = [row[0] - EPOCH_NS // 10**6 for row in rows]
     assert offsets[0] == 0
