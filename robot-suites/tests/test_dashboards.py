@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -90,7 +91,9 @@ def synthetic_points(measurement: str, declared: dict[str, Any], run: str, now_n
         for second in range(3):
             # Grown from one to the next, so that a counter has a rate.
             grown = {name: value + second if type(value) is int else value for name, value in fields.items()}
-            yield Point(measurement, tags, grown, (EPOCH_NS if measurement == "aligned_run" else now_ns) + second * 10**9)
+            yield Point(
+                measurement, tags, grown, (EPOCH_NS if measurement == "aligned_run" else now_ns) + second * 10**9
+            )
 
 
 FIELD_VALUES: dict[tuple[str, str], FieldValue] = {
@@ -448,6 +451,113 @@ def test_drive_history_shows_months_and_drive_health_no_longer_does(
     assert of_one == [[70, 50]], "All runs are those without the tag, too"
 
 
+# --- compare two runs ---
+
+# (run, second after the begin, fields) of two loads at one time, as aligned_lines writes them: the second load's a nanosecond later.
+TWO_RUNS = (
+    ("r1", 0, 'load="record 1",stored_bytes_per_s=100.0,busy_fraction=0.5'),
+    (
+        "r1",
+        0,
+        'load="record 1",nvme0n1_written_bytes_per_s=60.0,nvme0n1_write_latency_s=0.1,nvme0n1_temperature_degc=40.0',
+    ),
+    ("r1", 0, 'load="record 1",md/raid5.a_written_bytes_per_s=40.0'),
+    ("r1", 1, 'load="record 2",stored_bytes_per_s=900.0,busy_fraction=0.5'),
+    ("r1", 1, 'load="record 2",nvme0n1_written_bytes_per_s=800.0,nvme0n1_temperature_degc=80.0'),
+    ("r2", 0, 'load="record 1",stored_bytes_per_s=200.0,busy_fraction=0.5'),
+    ("r2", 0, 'load="record 1",sdb_written_bytes_per_s=7.0'),
+)
+
+
+def of_side(
+    on: Server, title: str, load: str, change: Callable[[Query], Query] = lambda query: query
+) -> list[dict[str, Any]]:
+    """What each side of a panel of *Compare two runs* shows: values by the line's name, as Grafana's transformation renames it."""
+    panel = next(panel for panel in COMPARE.panels() if panel.title == title)
+    choices: dict[str, Choice] = {"run_a": "r1", "run_b": "r2", "load": load}
+    shown = Range(EPOCH_NS // 10**6 - 10_000, EPOCH_NS // 10**6 + 120_000)
+    sides = []
+    for target in panel.targets:
+        found: dict[str, Any] = {}
+        for columns, rows in on.tables(interpolated(change(target.query).render(), choices, shown)):
+            for place, column in enumerate(columns[1:], start=1):
+                name = target.alias.replace("$col", column)
+                for transformation in panel.json(1, {}).get("transformations", ()):
+                    options = transformation["options"]
+                    name = re.sub(options["regex"], options["renamePattern"].replace("$", "\\"), name)
+                known = [row[place] for row in rows if row[place] is not None]
+                found.update({name: known} if known else {})
+        sides.append(found)
+    return sides
+
+
+@pytest.mark.parametrize("version", ["1.8", pytest.param("2", marks=pytest.mark.influx2)])
+def test_two_runs_are_compared_load_by_load_and_drive_by_drive(
+    request: pytest.FixtureRequest, tmp_path: Path, version: str
+) -> None:
+    """By values. Runs, loads and drives lie in one series for each run; each panel shows its own, and a run of before has its table."""
+    lines = [f"aligned_run,host=h,run={run} {fields} {EPOCH_NS + nth}" for run, nth, fields in TWO_RUNS]
+    lines += [
+        f'bench_verdict,host=h,scenario=s,requirement={requirement} of_run="{run}",outcome="{outcome}",measured={measured} {at}'
+        for run, requirement, outcome, measured, at in (
+            ("r1", "overall", "FAIL", 0, 1), ("r1", "SNB-01", "FAIL", 3, 1), ("r2", "SNB-01", "PASS", 0, 2)
+        )
+    ]  # fmt: skip
+    # As the bench wrote it before, and once more by a replay: the run counts once.
+    lines += ['bench_verdict,host=h,scenario=s,run=r1,requirement=overall outcome="FAIL" 1']
+    lines += [
+        f'bench_run,host=h,scenario=s,run={run} outcome="FAIL",word="FAIL",started_ns=1i {at}'
+        for run, at in (("r1", 1), ("r2", 2))
+    ]
+    if version == "1.8":
+        url = request.getfixturevalue("server").running_url()
+        create_database(url, "compared")
+        on = Server(url, "compared")
+        Influx(url, "compared").write("compared/history", "\n".join(lines) + "\n")
+    else:
+        influx2 = request.getfixturevalue("influx2")
+        set_up_as_the_role(influx2, tmp_path, "compared")
+        history = "compared/history"
+        Influx(influx2.url, "compared", ORGANISATION, influx2.token(("write", history))).write(
+            history, "\n".join(lines) + "\n"
+        )
+        on = Server(influx2.url, "compared", influx2.token(("read", history)))
+    run_a, run_b, load = COMPARE.variables
+    assert (values_of(on, run_a, {}), values_of(on, run_b, {"run_a": "r2"})) == (["r2", "r1"], ["r1"])
+    assert [values_of(on, load, {"run_a": run}) for run in ("r1", "r2", "r")] == [
+        ["record 1", "record 2"],
+        ["record 1"],
+        [],
+    ]
+    drives = "Write rate of each drive"
+    assert of_side(on, "Stored rate", "record 1") == [{"A": [100.0]}, {"B": [200.0]}]
+    assert of_side(on, "Stored rate", "record 2") == [{"A": [900.0]}, {}]
+    assert of_side(on, drives, "record 1") == [{"A nvme0n1": [60.0], "A md/raid5.a": [40.0]}, {"B sdb": [7.0]}]
+    assert of_side(on, drives, "record 2") == [{"A nvme0n1": [800.0]}, {}]
+    assert of_side(on, "Drive temperature", "record 2") == [{"A nvme0n1": [80.0]}, {}]
+    assert of_side(on, "Write latency at the device", "record 1") == [{"A nvme0n1": [0.1]}, {}]
+    mixed = [
+        of_side(on, drives, "record 1", change)
+        for change in (
+            lambda query: replace(query, where=query.where[1:]),
+            lambda query: replace(query, where=query.where[:1]),
+        )
+    ]
+    right = of_side(on, drives, "record 1")
+    assert [one == right for one in mixed] == [False, False], "mutants: without the run, without the load"
+    choices: dict[str, Choice] = {
+        "run_a": "r1",
+        "run_b": "r2",
+        **dict.fromkeys(("host", "scenario", "model", "requirement"), Every.VALUE),
+    }
+    for side, said in (("A", ["SNB-01", "FAIL", 3]), ("B", ["SNB-01", "PASS", 0])):
+        panel = next(panel for panel in COMPARE.panels() if panel.title == f"Requirements of run {side}")
+        ((columns, rows),) = on.tables(interpolated(panel.targets[0].query.render(), choices, Range(0, 1000)))
+        assert [[row[columns.index(name)] for name in ("requirement", "outcome", "measured")] for row in rows] == [said]
+    counted = next(panel for panel in FLEET.panels() if panel.title == "Runs in this range")
+    assert [row[1] for row in on.rows(interpolated(counted.targets[0].query.render(), choices, Range(0, 1000)))] == [2]
+
+
 # --- a real agent beside a real load ---
 
 
@@ -576,7 +686,9 @@ def test_moments_and_spans_of_every_kind_arrive(observed: Observed) -> None:
 
 def test_the_record_begins_at_the_epoch(observed: Observed) -> None:
     """Aligned on the trigger: nothing is stored before it, and the first whole second is at the rate of the others."""
-    query = f"SELECT stored_bytes_per_s, offered_bytes_per_s FROM {HISTORY}.aligned_run WHERE run = '{observed.bundle.id}'"
+    query = (
+        f"SELECT stored_bytes_per_s, offered_bytes_per_s FROM {HISTORY}.aligned_run WHERE run = '{observed.bundle.id}'"
+    )
     rows = [row for row in observed.server.rows(query) if row[2]]
     offsets = [row[0] - EPOCH_NS // 10**6 for row in rows]
     assert offsets[0] == 0
