@@ -58,7 +58,12 @@ class Scene:
 
     def verdict(self, host: str, age: float, outcome: str, requirement: str = "overall", **fields: FieldValue) -> None:
         tags = {"scenario": "dune-snb", "requirement": requirement, "model": "m"}
-        point = Point("bench_verdict", tuple(sorted(tags.items())), {"outcome": outcome, **fields}, self.now_ns - int(age * MINUTE_NS))
+        point = Point(
+            "bench_verdict",
+            tuple(sorted(tags.items())),
+            {"outcome": outcome, **fields},
+            self.now_ns - int(age * MINUTE_NS),
+        )
         self.history.append(Encoder({"host": host}).encode(point))
 
     def drive(

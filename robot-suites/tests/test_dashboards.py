@@ -477,11 +477,11 @@ def of_side(
     choices: dict[str, Choice] = {"run_a": "r1", "run_b": "r2", "load": load}
     shown = Range(EPOCH_NS // 10**6 - 10_000, EPOCH_NS // 10**6 + 120_000)
     sides = []
-    for target in panel.targets:
+    for one in panel.targets:
         found: dict[str, Any] = {}
-        for columns, rows in on.tables(interpolated(change(target.query).render(), choices, shown)):
+        for columns, rows in on.tables(interpolated(change(one.query).render(), choices, shown)):
             for place, column in enumerate(columns[1:], start=1):
-                name = target.alias.replace("$col", column)
+                name = one.alias.replace("$col", column)
                 for transformation in panel.json(1, {}).get("transformations", ()):
                     options = transformation["options"]
                     name = re.sub(options["regex"], options["renamePattern"].replace("$", "\\"), name)

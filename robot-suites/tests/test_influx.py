@@ -148,7 +148,9 @@ def test_verdict_run_and_events_reach_the_history_once(server: Influx, finished:
     assert run["started_ns"] == int(began.timestamp()) * 10**9
     assert run["trigger_ns"] - run["started_ns"] == 60_250_000_000
     events = cells(server, 'SELECT * FROM "history"."bench_event"')
-    assert [row.get("run") for row in events] == [None, finished.id], "a night makes new series of busy and verdict alone"
+    assert [row.get("run") for row in events] == [None, finished.id], (
+        "a night makes new series of busy and verdict alone"
+    )
     assert [(row["kind"], row["host"]) for row in events] == [("phase", "this machine"), ("verdict", "this machine")]
     assert events[0]["text"] == 'applying "the" tuning, step=1'
     declared = YAML(typ="safe").load(Layout().inventory / "metrics.yml")["measurements"]

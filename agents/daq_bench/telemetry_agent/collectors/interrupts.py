@@ -176,7 +176,7 @@ def _listed(folder: Path) -> list[str]:
 
 
 def _fields(total: Counter[str], local: frozenset[str] | None, interval_s: float) -> dict[str, FieldValue]:
-    """Fields of a device; of its CPUs only where there was an interrupt."""
+    """Fields of a device. They name its CPUs only where there was an interrupt."""
     whole = sum(total.values())
     fields: dict[str, FieldValue] = {"interrupts_per_s": whole / interval_s, "cores": len(total)}
     if not whole:
