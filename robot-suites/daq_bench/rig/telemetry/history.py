@@ -95,7 +95,9 @@ def _word(verdict: dict[str, Any]) -> str:
 
 def _verdict_point(bundle: Bundle, requirement: str) -> Point:
     """Its run is a field: as a tag it would make a series for each requirement of each night, for ever."""
-    return _point(bundle, "bench_verdict", requirement=requirement).field("of_run", bundle.id)
+    point = _point(bundle, "bench_verdict", requirement=requirement)
+    point.field("of_run", bundle.id)
+    return point
 
 
 def _point(bundle: Bundle, measurement: str, **tags: str) -> Point:
