@@ -116,7 +116,7 @@ class Storage:
     """The wanted state of one database. Durations are InfluxQL's, such as 30d; INF is for ever."""
 
     database: str = "bench"
-    retention: str = "30d"
+    retention: str = "14d"
     downsampled: str = "bench_1m"
     downsampled_retention: str = "INF"
     # Each execution reads the whole of `late` again: a server of 24 drives takes 8 % of a core at 5m and 30m, a third of it so.

@@ -163,7 +163,7 @@ def test_a_server_is_set_up_once_with_users_of_least_rights_and_removed(server: 
     drift = server.run("verify")
     assert drift.code != 0
     assert f"user {READER} may ALL PRIVILEGES on bench, not READ on bench alone" in drift.text
-    assert "retention policy raw is 168h0m0s, default, not 30d" in drift.text
+    assert "retention policy raw is 168h0m0s, default, not 14d" in drift.text
     assert "continuous query bench_1m is not wanted; continuous query bench_1m_smart is missing" in drift.text
     assert server.run("apply").changed > 0
     assert server.run("verify").code == 0

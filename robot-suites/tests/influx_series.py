@@ -11,15 +11,17 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from daq_bench.bench_model.behaviour.aligned import LOADS_MAX
 from daq_bench.rig.base.influx import Influx
 from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.telemetry.history import kept_event
 from daq_bench.telemetry_agent.base.point import Encoder, FieldValue, Point
 
 Words = tuple[str, ...]
 DRIVES, CORES, SOCKETS, PORTS, REQUIREMENTS = 24, 64, 2, 2, 12
 NIGHT_NS = 86_400 * 10**9
-IN_HISTORY = ("bench_verdict", "bench_run", "aligned")
+IN_HISTORY = ("bench_verdict", "bench_run", "aligned_run")
+# Events that are known after the agent's end, so that only the rig writes them.
+KNOWN_LATER = (("busy", ("extent", "span")), ("verdict",))
 VALUES: dict[str, FieldValue] = {"integer": 1, "float": 1.5, "boolean": True, "string": "x"}
 
 
@@ -40,8 +42,7 @@ TAKES: dict[str, dict[str, Words]] = {
     "memory": {},
     "numa": {"node": numbered("", SOCKETS)},
     "memory_bandwidth": {"domain": numbered("L3-", SOCKETS)},
-    # The 8 busiest CPUs of each device in a second; over a night every CPU has been among them.
-    "interrupts": {"device": (*DRIVE, *numbered("eth", PORTS)), "core": ("total", *CORE)},
+    "interrupts": {"device": (*DRIVE, *numbered("eth", PORTS))},
     "network": {"interface": (*numbered("eth", PORTS), "bond0")},
     "network_link": {"interface": (*numbered("eth", PORTS), "bond0")},
     "md_array": {"member": ("", *DRIVE)},
@@ -68,7 +69,7 @@ TAKES: dict[str, dict[str, Words]] = {
     "bench_event": {"kind": numbered("kind", 10), "source": numbered("source", 3), "extent": ("", "span")},
     "bench_verdict": {"requirement": numbered("SNB-", REQUIREMENTS)},
     "bench_run": {},
-    "aligned": {"load": numbered("record ", LOADS_MAX), "device": ("", *DRIVE)},
+    "aligned_run": {},
 }
 
 
@@ -101,12 +102,18 @@ def nights(servers: int, begin_ns: int, count: int) -> Iterator[tuple[str, str]]
     every = declared()
     for night, server in product(range(count), range(servers)):
         at_ns = begin_ns + night * NIGHT_NS
-        encoder = Encoder({"host": f"server-{server}", "run": f"run-{at_ns}-server-{server}"})
+        everywhere = {"host": f"server-{server}", "run": f"run-{at_ns}-server-{server}"}
         lines: dict[str, list[str]] = {"": [], "/history": []}
         for name, said in every.items():
+            encoder = Encoder({tag: word for tag, word in everywhere.items() if tag in said["tags"]})
             made = [encoder.encode(point) for point in points(name, said, at_ns)]
-            for policy in ("/history",) if name in IN_HISTORY else ("", "/history") if name == "bench_event" else ("",):
-                lines[policy] += made
+            lines["/history" if name in IN_HISTORY else ""] += made
+            if name == "bench_event":
+                made += [
+                    encoder.encode(Point(name, (("kind", kind), ("source", "x"), *extent), {"text": "x"}, at_ns))
+                    for kind, *extent in KNOWN_LATER
+                ]
+                lines["/history"] += map(kept_event, made)
         yield from ((policy, "".join(made)) for policy, made in lines.items())
 
 

@@ -19,6 +19,7 @@ from daq_bench.bench_dashboards.trial import Server
 from daq_bench.rig.base.influx import Influx
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.run.watch import CLOSING_PHASE
+from daq_bench.rig.telemetry.history import kept_event
 from daq_bench.rig.telemetry.influx_server import LocalInflux
 from daq_bench.telemetry_agent.base.point import Encoder, FieldValue, Point
 from daq_bench.virtual_candidate.ports import free_ports
@@ -45,7 +46,8 @@ class Scene:
         self, host: str, run: str, measurement: str, age: float, tags: dict[str, str], history: bool = False, **fields: FieldValue
     ) -> None:  # fmt: skip
         point = Point(measurement, tuple(sorted(tags.items())), fields, self.now_ns - int(age * MINUTE_NS))
-        (self.history if history else self.live).append(Encoder({"host": host, "run": run}).encode(point))
+        line = Encoder({"host": host, "run": run}).encode(point)
+        (self.history if history else self.live).append(kept_event(line) if history else line)
 
     def phase(self, host: str, run: str, age: float, source: str = "snb_record", history: bool = False) -> None:
         self.put(host, run, "bench_event", age, {"kind": "phase", "source": source}, history, text="what began")
@@ -56,7 +58,13 @@ class Scene:
 
     def verdict(self, host: str, age: float, outcome: str, requirement: str = "overall", **fields: FieldValue) -> None:
         tags = {"scenario": "dune-snb", "requirement": requirement, "model": "m"}
-        self.put(host, f"judged-{age}", "bench_verdict", age, tags, True, outcome=outcome, **fields)
+        point = Point(
+            "bench_verdict",
+            tuple(sorted(tags.items())),
+            {"outcome": outcome, **fields},
+            self.now_ns - int(age * MINUTE_NS),
+        )
+        self.history.append(Encoder({"host": host}).encode(point))
 
     def drive(
         self, host: str, measurement: str, device: str, age: float, sensor: str = "", **fields: FieldValue
@@ -74,6 +82,11 @@ class Scene:
         self.phase(host, run, ended, CLOSING_PHASE)
         for source, age in (("snb_record", began), (CLOSING_PHASE, ended)):
             self.phase(host, run, age, source, history=True)
+        self.judged(host, run, ended)
+
+    def judged(self, host: str, run: str, age: float) -> None:
+        """The last event of a run, which alone is kept with the run's id (rig.telemetry.history)."""
+        self.put(host, run, "bench_event", age, {"kind": "verdict", "source": "judge"}, True, text="PASS")
 
 
 def scene(now_ns: int) -> Scene:
@@ -95,7 +108,7 @@ def runs(made: Scene) -> None:
     made.phase("closing", "c1", 10, CLOSING_PHASE)
     # Its agent died; the run ended all the same.
     made.open_run("judged", "j1", 2 * HOUR, 1.5 * HOUR)
-    made.phase("judged", "j1", HOUR, history=True)
+    made.judged("judged", "j1", HOUR)
     made.open_run("killed", "k1", 6 * HOUR, 5 * HOUR)
     made.open_run("killed long ago", "k2", 41 * HOUR, 40 * HOUR)
     made.open_run("long without an event", "e1", 40 * HOUR, 35 * HOUR)

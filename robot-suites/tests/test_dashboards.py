@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -44,24 +45,24 @@ from daq_bench.rig.base.bundle import Bundle, now_utc
 from daq_bench.rig.base.influx import HISTORY, Influx
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.telemetry.agent import Agent
-from daq_bench.rig.telemetry.history import publish
+from daq_bench.rig.telemetry.history import kept_event, publish
 from daq_bench.rig.telemetry.influx_room import delete_old
 from daq_bench.rig.telemetry.influx_server import LocalInflux, create_database
 from daq_bench.telemetry_agent.base.point import Encoder, FieldValue, Point
 
 LAYOUT = Layout()
 TEST_PORT = 18486
+MINUTE_NS = 60 * 10**9
 # Names that a careless query would take for a pattern, or for the end of one.
 HOST, RUN, OTHER_RUN = "bench-01.example.org (rack/3)", "20260131T120000Z-bench-01-it's", "20260130T120000Z-bench-01"
 DEVICES = ("nvme0n1", "md/raid5.a", "sd[a]")
-KEPT = ("bench_verdict", "bench_run", "aligned")
+KEPT = ("bench_verdict", "bench_run", "aligned_run")
 WORDS = {
     "kind": ("fan", "temperature", "some", "phase", "test", "hazard", "busy", "error", "verdict", "telemetry"),
     "core": ("total", "0", "1"),
     "device": DEVICES,
     "extent": ("", "span"),
     "requirement": ("overall", "SNB-01"),
-    "load": ("record 1",),
     "label": ("Composite",),
     "phase": ("record",),
 }
@@ -77,40 +78,41 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalInflux]:
     made.stop()
 
 
-def synthetic_points(measurement: str, declared: dict[str, Any], now_ns: int) -> Iterator[Point]:
+def synthetic_points(measurement: str, declared: dict[str, Any], run: str, now_ns: int) -> Iterator[Point]:
     """Three points of every field of a measurement, for every combination of the words that queries tell apart."""
     names = [tag for tag in declared["tags"] if tag not in ("host", "run")]
     fields = {
-        name: FIELD_VALUES.get((measurement, name), VALUES[field["type"]]) for name, field in declared["fields"].items()
+        each: run if name == "of_run" else FIELD_VALUES.get((measurement, name), VALUES[field["type"]])
+        for name, field in declared["fields"].items()
+        for each in ([name.replace("*", device) for device in DEVICES] if "*" in name else [name])
     }
     for words in product(*(WORDS.get(tag, ("x",)) for tag in names)):
         tags = tuple(sorted((key, word) for key, word in zip(names, words, strict=True) if word))
         for second in range(3):
             # Grown from one to the next, so that a counter has a rate.
             grown = {name: value + second if type(value) is int else value for name, value in fields.items()}
-            yield Point(measurement, tags, grown, (EPOCH_NS if measurement == "aligned" else now_ns) + second * 10**9)
+            yield Point(
+                measurement, tags, grown, (EPOCH_NS if measurement == "aligned_run" else now_ns) + second * 10**9
+            )
 
 
 FIELD_VALUES: dict[tuple[str, str], FieldValue] = {
     ("bench_verdict", "decision"): "met",
     ("bench_event", "text"): "what happened",
+    ("aligned_run", "load"): "record 1",
     ("bench_run", "started_ns"): 1_769_860_800 * 10**9,
 }
 
 
 def fill(influx: Influx, now_ns: int) -> None:
-    """Writes every declared measurement for two runs."""
-    for run in (RUN, OTHER_RUN):
-        encoder = Encoder({"host": HOST, "run": run})
+    """Writes every declared measurement for two runs, one after the other as those of one candidate are."""
+    for run, at_ns in ((RUN, now_ns), (OTHER_RUN, now_ns - 5 * MINUTE_NS)):
         for name, declared in yaml.safe_load(METRICS.read_text(encoding="utf-8"))["measurements"].items():
-            lines = "".join(encoder.encode(point) for point in synthetic_points(name, declared, now_ns))
-            for bucket in (influx.history,) if name in KEPT else buckets_of(name, influx):
-                influx.write(bucket, lines)
-
-
-def buckets_of(measurement: str, influx: Influx) -> tuple[str, ...]:
-    """Events are in both: from the agent, and from the history."""
-    return (influx.database, influx.history) if measurement == "bench_event" else (influx.database,)
+            encoder = Encoder({"host": HOST, "run": run} if "run" in declared["tags"] else {"host": HOST})
+            lines = [encoder.encode(point) for point in synthetic_points(name, declared, run, at_ns)]
+            influx.write(influx.history if name in KEPT else influx.database, "".join(lines))
+            if name == "bench_event":  # once more, by the rig
+                influx.write(influx.history, "".join(map(kept_event, lines)))
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +181,6 @@ def test_a_worst_of_tile_names_the_drive(server: LocalInflux, title: str, worst:
     assert [row[1:] for row in rows] == [worst]
 
 
-MINUTE_NS = 60 * 10**9
 SCENE = "daqwriter,host=h,run={run} backlog_bytes={backlog}i,buffer_bytes=10000i,lost_superchunks={lost}i {ns}"
 
 
@@ -330,7 +331,7 @@ def test_a_query_that_influxdb_refuses_is_an_error(filled: Server) -> None:
 def test_points_of_the_year_2000_are_refused_where_points_expire(filled: Server) -> None:
     """This is why the aligned series have a policy of their own."""
     filled.rows('CREATE RETENTION POLICY "month" ON "bench" DURATION 30d REPLICATION 1')
-    request = urllib.request.Request(f"{filled.url}/write?db=bench&rp=month", f"aligned x=1 {EPOCH_NS}".encode())
+    request = urllib.request.Request(f"{filled.url}/write?db=bench&rp=month", f"aligned_run x=1 {EPOCH_NS}".encode())
     with pytest.raises(urllib.error.HTTPError, match="400") as refused:
         urllib.request.urlopen(request, timeout=10)
     assert "points beyond retention policy" in refused.value.read().decode()
@@ -450,6 +451,113 @@ def test_drive_history_shows_months_and_drive_health_no_longer_does(
     assert of_one == [[70, 50]], "All runs are those without the tag, too"
 
 
+# --- compare two runs ---
+
+# (run, second after the begin, fields) of two loads at one time, as aligned_lines writes them: the second load's a nanosecond later.
+TWO_RUNS = (
+    ("r1", 0, 'load="record 1",stored_bytes_per_s=100.0,busy_fraction=0.5'),
+    (
+        "r1",
+        0,
+        'load="record 1",nvme0n1_written_bytes_per_s=60.0,nvme0n1_write_latency_s=0.1,nvme0n1_temperature_degc=40.0',
+    ),
+    ("r1", 0, 'load="record 1",md/raid5.a_written_bytes_per_s=40.0'),
+    ("r1", 1, 'load="record 2",stored_bytes_per_s=900.0,busy_fraction=0.5'),
+    ("r1", 1, 'load="record 2",nvme0n1_written_bytes_per_s=800.0,nvme0n1_temperature_degc=80.0'),
+    ("r2", 0, 'load="record 1",stored_bytes_per_s=200.0,busy_fraction=0.5'),
+    ("r2", 0, 'load="record 1",sdb_written_bytes_per_s=7.0'),
+)
+
+
+def of_side(
+    on: Server, title: str, load: str, change: Callable[[Query], Query] = lambda query: query
+) -> list[dict[str, Any]]:
+    """What each side of a panel of *Compare two runs* shows: values by the line's name, as Grafana's transformation renames it."""
+    panel = next(panel for panel in COMPARE.panels() if panel.title == title)
+    choices: dict[str, Choice] = {"run_a": "r1", "run_b": "r2", "load": load}
+    shown = Range(EPOCH_NS // 10**6 - 10_000, EPOCH_NS // 10**6 + 120_000)
+    sides = []
+    for one in panel.targets:
+        found: dict[str, Any] = {}
+        for columns, rows in on.tables(interpolated(change(one.query).render(), choices, shown)):
+            for place, column in enumerate(columns[1:], start=1):
+                name = one.alias.replace("$col", column)
+                for transformation in panel.json(1, {}).get("transformations", ()):
+                    options = transformation["options"]
+                    name = re.sub(options["regex"], options["renamePattern"].replace("$", "\\"), name)
+                known = [row[place] for row in rows if row[place] is not None]
+                found.update({name: known} if known else {})
+        sides.append(found)
+    return sides
+
+
+@pytest.mark.parametrize("version", ["1.8", pytest.param("2", marks=pytest.mark.influx2)])
+def test_two_runs_are_compared_load_by_load_and_drive_by_drive(
+    request: pytest.FixtureRequest, tmp_path: Path, version: str
+) -> None:
+    """By values. Runs, loads and drives lie in one series for each run; each panel shows its own, and a run of before has its table."""
+    lines = [f"aligned_run,host=h,run={run} {fields} {EPOCH_NS + nth}" for run, nth, fields in TWO_RUNS]
+    lines += [
+        f'bench_verdict,host=h,scenario=s,requirement={requirement} of_run="{run}",outcome="{outcome}",measured={measured} {at}'
+        for run, requirement, outcome, measured, at in (
+            ("r1", "overall", "FAIL", 0, 1), ("r1", "SNB-01", "FAIL", 3, 1), ("r2", "SNB-01", "PASS", 0, 2)
+        )
+    ]  # fmt: skip
+    # As the bench wrote it before, and once more by a replay: the run counts once.
+    lines += ['bench_verdict,host=h,scenario=s,run=r1,requirement=overall outcome="FAIL" 1']
+    lines += [
+        f'bench_run,host=h,scenario=s,run={run} outcome="FAIL",word="FAIL",started_ns=1i {at}'
+        for run, at in (("r1", 1), ("r2", 2))
+    ]
+    if version == "1.8":
+        url = request.getfixturevalue("server").running_url()
+        create_database(url, "compared")
+        on = Server(url, "compared")
+        Influx(url, "compared").write("compared/history", "\n".join(lines) + "\n")
+    else:
+        influx2 = request.getfixturevalue("influx2")
+        set_up_as_the_role(influx2, tmp_path, "compared")
+        history = "compared/history"
+        Influx(influx2.url, "compared", ORGANISATION, influx2.token(("write", history))).write(
+            history, "\n".join(lines) + "\n"
+        )
+        on = Server(influx2.url, "compared", influx2.token(("read", history)))
+    run_a, run_b, load = COMPARE.variables
+    assert (values_of(on, run_a, {}), values_of(on, run_b, {"run_a": "r2"})) == (["r2", "r1"], ["r1"])
+    assert [values_of(on, load, {"run_a": run}) for run in ("r1", "r2", "r")] == [
+        ["record 1", "record 2"],
+        ["record 1"],
+        [],
+    ]
+    drives = "Write rate of each drive"
+    assert of_side(on, "Stored rate", "record 1") == [{"A": [100.0]}, {"B": [200.0]}]
+    assert of_side(on, "Stored rate", "record 2") == [{"A": [900.0]}, {}]
+    assert of_side(on, drives, "record 1") == [{"A nvme0n1": [60.0], "A md/raid5.a": [40.0]}, {"B sdb": [7.0]}]
+    assert of_side(on, drives, "record 2") == [{"A nvme0n1": [800.0]}, {}]
+    assert of_side(on, "Drive temperature", "record 2") == [{"A nvme0n1": [80.0]}, {}]
+    assert of_side(on, "Write latency at the device", "record 1") == [{"A nvme0n1": [0.1]}, {}]
+    mixed = [
+        of_side(on, drives, "record 1", change)
+        for change in (
+            lambda query: replace(query, where=query.where[1:]),
+            lambda query: replace(query, where=query.where[:1]),
+        )
+    ]
+    right = of_side(on, drives, "record 1")
+    assert [one == right for one in mixed] == [False, False], "mutants: without the run, without the load"
+    choices: dict[str, Choice] = {
+        "run_a": "r1",
+        "run_b": "r2",
+        **dict.fromkeys(("host", "scenario", "model", "requirement"), Every.VALUE),
+    }
+    for side, said in (("A", ["SNB-01", "FAIL", 3]), ("B", ["SNB-01", "PASS", 0])):
+        panel = next(panel for panel in COMPARE.panels() if panel.title == f"Requirements of run {side}")
+        ((columns, rows),) = on.tables(interpolated(panel.targets[0].query.render(), choices, Range(0, 1000)))
+        assert [[row[columns.index(name)] for name in ("requirement", "outcome", "measured")] for row in rows] == [said]
+    counted = next(panel for panel in FLEET.panels() if panel.title == "Runs in this range")
+    assert [row[1] for row in on.rows(interpolated(counted.targets[0].query.render(), choices, Range(0, 1000)))] == [2]
+
+
 # --- a real agent beside a real load ---
 
 
@@ -556,7 +664,10 @@ def test_moments_and_spans_of_every_kind_arrive(observed: Observed) -> None:
     """While it happens by the agent, at the end all of them once more into the history, with what came later; none twice."""
     bundle, server = observed.bundle, observed.server
     columns = '"kind", "text", "end_ms", "extent"'
-    rows = server.rows(f"SELECT {columns} FROM {HISTORY}.bench_event WHERE run = '{bundle.id}' AND host = 'here'")
+    where = f"FROM {HISTORY}.bench_event WHERE host = 'here'"  # of this run alone, as its times say
+    rows = server.rows(f"SELECT {columns} {where}")
+    by_run = server.rows(f"SELECT text FROM {HISTORY}.bench_event WHERE run = '{bundle.id}'")
+    assert [text for _, text in by_run] == [row[2] for row in rows if row[1] == "verdict"]
     spans = {(kind, text): (begin, end) for begin, kind, text, end, extent in rows if extent == "span"}
     moments = [(kind, text) for _, kind, text, _, extent in rows if extent is None]
     events = [(event.kind, event.text) for event in bundle.events()]
@@ -570,12 +681,14 @@ def test_moments_and_spans_of_every_kind_arrive(observed: Observed) -> None:
     assert end - begin >= RECORD_S * 1000
     assert all(end >= begin for begin, end in spans.values())
     assert publish(bundle.path, Influx(server.url)) is None
-    assert len(server.rows(f"SELECT text FROM {HISTORY}.bench_event WHERE run = '{bundle.id}'")) == len(rows)
+    assert len(server.rows(f"SELECT text {where}")) == len(rows)
 
 
 def test_the_record_begins_at_the_epoch(observed: Observed) -> None:
     """Aligned on the trigger: nothing is stored before it, and the first whole second is at the rate of the others."""
-    query = f"SELECT stored_bytes_per_s, offered_bytes_per_s FROM {HISTORY}.aligned WHERE run = '{observed.bundle.id}'"
+    query = (
+        f"SELECT stored_bytes_per_s, offered_bytes_per_s FROM {HISTORY}.aligned_run WHERE run = '{observed.bundle.id}'"
+    )
     rows = [row for row in observed.server.rows(query) if row[2]]
     offsets = [row[0] - EPOCH_NS // 10**6 for row in rows]
     assert offsets[0] == 0

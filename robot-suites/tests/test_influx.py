@@ -133,7 +133,8 @@ def test_verdict_run_and_events_reach_the_history_once(server: Influx, finished:
     assert publish(finished.path, server) is None
     assert not undelivered(finished.path)
     where = f"WHERE run = '{finished.id}'"
-    verdicts = {row["requirement"]: row for row in cells(server, f'SELECT * FROM "history"."bench_verdict" {where}')}
+    of_run = f"WHERE of_run = '{finished.id}'"
+    verdicts = {row["requirement"]: row for row in cells(server, f'SELECT * FROM "history"."bench_verdict" {of_run}')}
     assert {name: row["outcome"] for name, row in verdicts.items()} == dict.fromkeys(verdicts, "INADMISSIBLE")
     assert [
         [verdicts[name].get(key) for key in ("measured", "bound", "margin_percent", "decision")]
@@ -146,7 +147,10 @@ def test_verdict_run_and_events_reach_the_history_once(server: Influx, finished:
     began = datetime(2026, 1, 31, 11, 58, tzinfo=UTC)
     assert run["started_ns"] == int(began.timestamp()) * 10**9
     assert run["trigger_ns"] - run["started_ns"] == 60_250_000_000
-    events = cells(server, f'SELECT * FROM "history"."bench_event" {where}')
+    events = cells(server, 'SELECT * FROM "history"."bench_event"')
+    assert [row.get("run") for row in events] == [None, finished.id], (
+        "a night makes new series of busy and verdict alone"
+    )
     assert [(row["kind"], row["host"]) for row in events] == [("phase", "this machine"), ("verdict", "this machine")]
     assert events[0]["text"] == 'applying "the" tuning, step=1'
     declared = YAML(typ="safe").load(Layout().inventory / "metrics.yml")["measurements"]

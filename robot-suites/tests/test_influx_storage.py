@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
 import time
 import tomllib
 from collections.abc import Iterator
@@ -31,7 +32,15 @@ from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.discovery.doctor import control_node
 from daq_bench.rig.run.watch import Watch
 from daq_bench.rig.telemetry import influx_room
-from daq_bench.rig.telemetry.influx_room import RETENTION, delete_old, fullness, raw_retention
+from daq_bench.rig.telemetry.influx_room import (
+    RAW_MAX,
+    RETENTION,
+    delete_beyond,
+    delete_old,
+    fullness,
+    raw_max,
+    raw_retention,
+)
 from daq_bench.rig.telemetry.influx_server import LocalInflux, create_database
 from daq_bench.virtual_candidate.ports import free_ports
 
@@ -248,6 +257,68 @@ def test_old_raw_points_go_when_asked_and_never_those_of_an_unsealed_run(
     assert delete_old(url, tmp_path, timedelta(days=30), NOW, aged) == 0
 
 
+@pytest.mark.parametrize(
+    ("unsealed", "too_much", "left", "within"),
+    [
+        ((), None, [100, 60, 20, 0], True),  # nobody asked
+        ((), -1, [100, 60, 20, 0], True),  # there is room for one more byte
+        ((), 0, [100, 60, 20, 0], True),
+        ((), 1, [60, 20, 0], True),  # one byte too much takes the oldest shard
+        ((), 10**15, [0], False),  # that of now stays, whatever the limit
+        ((70,), 10**15, [60, 20, 0], False),
+        ((20.5, 200), 10**15, [100, 60, 20, 0], False),
+    ],
+    # The database is named by it, and 1.8 takes a folder's name for a pattern of its own.
+    ids=("unasked", "room", "full", "byte", "any", "unsealed", "old-unsealed"),
+)
+def test_the_oldest_raw_points_go_when_all_take_too_much_of_the_disk(
+    influx: LocalInflux,
+    url: str,
+    aged: str,
+    tmp_path: Path,
+    unsealed: tuple[float, ...],
+    too_much: int | None,
+    left: list[int],
+    within: bool,
+) -> None:
+    """What they take is found without the bench: by du, in the server's own folder."""
+    run_of(tmp_path, 300, sealed=True)
+    for days in unsealed:
+        run_of(tmp_path, days, sealed=False)
+    folders = [influx.directory / part / aged / "raw" for part in ("data", "wal")]
+    shards = [folder / shard.name for folder in folders for shard in folder.iterdir() if shard.name.isdigit()]
+    du = subprocess.run(
+        ["du", "--block-size=1", "--summarize", "--", *shards], capture_output=True, text=True, check=True
+    )
+    # Without the shards' folders themselves, which du counts with what is in them.
+    taken = (
+        sum(int(line.split()[0]) for line in du.stdout.splitlines()) - sum(one.stat().st_blocks for one in shards) * 512
+    )
+    assert taken > 0
+    bytes_max = None if too_much is None else max(1, taken - too_much)
+    deleted, beyond = delete_beyond(url, influx.directory, tmp_path, bytes_max, NOW, aged)
+    assert (deleted, values(url, aged, RAW)) == (4 - len(left), left)
+    assert (beyond == 0) is within
+    for policy in ("bench_1m", "history"):
+        assert values(url, aged, f'SELECT v FROM "{policy}".smart') == [100, 60, 20, 0]
+    assert delete_beyond(url, influx.directory, tmp_path, bytes_max, NOW, aged)[0] == 0
+
+
+def test_the_limit_is_a_size_and_none_by_default() -> None:
+    assert (raw_max({}), raw_max({RAW_MAX: ""}), raw_max({RAW_MAX: "200GB"})) == (None, None, 200 * 10**9)
+    for text, fault in (
+        ("0", "0 would delete all raw points"),
+        ("0 GB", "0 would delete all raw points"),
+        ("-1GB", "'-1GB' is not a size"),
+        ("nan", "'nan' is not a size"),
+        ("200G", "'200G' has unit 'G'"),
+        ("30d", "'30d' has unit 'd'"),
+        ("inf", "'inf' is not a size"),
+    ):
+        with pytest.raises(RefusedError, match=f"^{RAW_MAX}: {fault}"):
+            raw_max({RAW_MAX: text})
+
+
 def test_the_setting_is_a_duration_and_for_ever_by_default() -> None:
     assert (raw_retention({}), raw_retention({RETENTION: "INF"})) == (None, None)
     assert raw_retention({RETENTION: "2w"}) == timedelta(days=14)
@@ -291,7 +362,13 @@ def test_a_run_deletes_what_is_no_longer_wanted_and_warns(tmp_path: Path, monkey
         assert values(started, "bench", RAW) == [20, 0]
         (warning,) = said
         assert warning.startswith("warning: the bench's own InfluxDB takes ")
-        assert f"set {RETENTION} (30d, for example)" in warning
+        assert f"set {RETENTION} (14d, for example) or {RAW_MAX} (200GB, for example)" in warning
+        monkeypatch.setenv(RAW_MAX, "1B")
+        said.clear()
+        Watch(SimpleNamespace(layout=layout), bundle, None, None, said.append).reach_influx()  # type: ignore[arg-type]
+        assert values(started, "bench", RAW) == [0], "the shard of now, and of this run"
+        assert said[0].startswith("warning: raw points in the bench's own InfluxDB take ")
+        assert f"more than {RAW_MAX} allows" in said[0]
     finally:
         own.stop()
 
@@ -299,7 +376,8 @@ def test_a_run_deletes_what_is_no_longer_wanted_and_warns(tmp_path: Path, monkey
 # --- the number of series ---
 
 DAY_MS = 86_400_000
-RAW_NIGHTS = 31  # 30 d and the day that has not ended yet: shards of a day
+RAW_NIGHTS = 15  # 14 d and the day that has not ended yet: shards of a day
+BOUND = 100_000  # series of six servers of 24 drives after 365 nights
 ADR = Layout().repository / "docs" / "adr" / "0041-what-influxdb-keeps.md"
 
 
@@ -309,8 +387,8 @@ def cardinality(url: str, database: str) -> int:
 
 
 def test_the_series_of_a_year_are_those_that_the_decision_states(url: str) -> None:
-    """Counted by InfluxDB: raw points and the history have a series for each run, values of a minute have not, and series go with the
-    shards that alone held them. From that, the number of six servers of 24 drives after 365 nights."""
+    """Counted by InfluxDB: raw points make new series each night, and these go with the shards that alone held them; values of a minute and
+    most of the history make none. From that, the number of six servers of 24 drives after 365 nights."""
     database = "series"
     create_database(url, database)
     begin_ns = (time.time_ns() // NIGHT_NS - 25) * NIGHT_NS
@@ -318,20 +396,23 @@ def test_the_series_of_a_year_are_those_that_the_decision_states(url: str) -> No
     for servers, nights in ((1, 1), (1, 2), (2, 2)):
         write_nights(url, database, servers, begin_ns, nights)
         counts.append(cardinality(url, database))
-    of_a_run = counts[0]
-    assert counts == [of_a_run, 2 * of_a_run, 4 * of_a_run]
+    of_a_night = counts[1] - counts[0]
+    once = counts[0] - of_a_night  # of a server
+    assert counts[2] == 2 * once + 4 * of_a_night
     since_ms = begin_ns // 10**6
     for night_ms in (since_ms, since_ms + DAY_MS):
         by_the_minute(Server(url, database), night_ms, until_ms=night_ms + 60_000)
-    of_a_server, rest = divmod(cardinality(url, database) - 4 * of_a_run, 2)
+    minutes, rest = divmod(cardinality(url, database) - counts[2], 2)
     assert rest == 0
     assert delete_old(url, Path("/none"), timedelta(days=7), NOW, database) > 0
-    of_history, rest = divmod(cardinality(url, database) - 2 * of_a_server, 4)
+    kept, rest = divmod(cardinality(url, database) - 2 * minutes - 2 * once, 4)
     assert rest == 0, "the series of raw points are gone"
-    raw = of_a_run - of_history
-    total = 6 * (RAW_NIGHTS * raw + of_a_server + 365 * of_history)
+    raw = of_a_night - kept
+    assert f"{RAW_NIGHTS - 1}d" == Storage().retention
+    of_all = [6 * RAW_NIGHTS * raw, 6 * minutes, 6 * once, 6 * 365 * kept]
+    assert sum(of_all) < BOUND
     text = ADR.read_text(encoding="utf-8")
-    for number in (raw, of_a_server, of_history, 6 * RAW_NIGHTS * raw, 6 * of_a_server, 6 * 365 * of_history, total):
+    for number in (raw, minutes, once, kept, *of_all, sum(of_all)):
         assert f"| {number:,} |" in text, (
-            f"{ADR.name}: {number:,} (raw {raw}, minutes {of_a_server}, history {of_history}, in all {total:,})"
+            f"{ADR.name}: {number:,} (raw {raw}, minutes {minutes}, history {once} and {kept} a night, in all {sum(of_all):,})"
         )

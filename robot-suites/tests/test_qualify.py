@@ -267,7 +267,9 @@ def test_phases_tests_and_the_verdict_are_annotations_in_influxdb(finished: tupl
     assert "PASS: The Supernova Burst Is Recorded And Read Back" in texts
     assert any(text.startswith("block size 1 MiB") for text in texts)
     where = f"WHERE run = '{bundle.name}'"
-    verdicts = rows(url, f"SELECT outcome FROM history.bench_verdict {where} AND requirement = 'overall'")
+    verdicts = rows(
+        url, f"SELECT outcome FROM history.bench_verdict WHERE of_run = '{bundle.name}' AND requirement = 'overall'"
+    )
     assert [row[1] for row in verdicts] == ["INADMISSIBLE"]
     kept = rows(url, f"SELECT kind, text FROM history.bench_event {where}")
     assert {"phase", "test", "verdict"} <= {row[1] for row in kept}

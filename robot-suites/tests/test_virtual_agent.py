@@ -131,15 +131,13 @@ def test_the_drives_vectors_tell_which_cpu_took_them(seen: Seen) -> None:
     assert {point.tags["driver"] for point in totals} == {"nvme"}
     assert max(point.fields["interrupts_per_s"] for point in totals) > 0
     assert all(point.fields["vectors"] >= 1 for point in totals)
-    cores = [point for point in seen.of("interrupts", device=drive) if point.tags["core"] != "total"]
-    assert cores
-    for point in cores:
-        assert point.fields["remote"] == (point.tags["core"] != seen.nodes[drive])
     for point in totals:
-        if point.fields["interrupts_per_s"]:
-            own = [one for one in cores if one.time_ns == point.time_ns]
-            remote = sum(one.fields["interrupts_per_s"] for one in own if one.fields["remote"])
-            assert point.fields["remote_fraction"] == pytest.approx(remote / point.fields["interrupts_per_s"])
+        if not point.fields["interrupts_per_s"]:
+            continue
+        assert point.fields["busiest_core_remote"] == (str(point.fields["busiest_core"]) != seen.nodes[drive])
+        by_core = dict(one.split("=") for one in str(point.fields["busiest_cores"]).split(" "))
+        remote = sum(float(rate) for core, rate in by_core.items() if core != seen.nodes[drive])
+        assert point.fields["remote_fraction"] == pytest.approx(remote / point.fields["interrupts_per_s"], rel=1e-4)
 
 
 def test_a_drive_that_is_written_to_has_a_latency_and_a_queue(seen: Seen) -> None:

@@ -149,13 +149,14 @@ def verdict_of(*where: Condition, in_range: bool, limit: int = 0) -> Query:
     columns = tuple(
         value(name) for name in ("text", "outcome", "decision", "measured", "bound", "unit", "margin_percent")
     )
+    run = value("of_run").named("run")
     return Query(
         "bench_verdict",
-        columns,
+        (*columns, run),
         (*where, differs("requirement", "overall")),
         policy=HISTORY,
         in_range=in_range,
         newest_first=True,
         limit=limit,
-        tags=("requirement", "run", "host"),
+        tags=("requirement", "host"),
     )

@@ -10,6 +10,7 @@ from daq_bench.bench_dashboards.declared import Declared
 from daq_bench.bench_dashboards.furniture import (
     TAG,
     Annotation,
+    FieldTexts,
     Link,
     TagValues,
     data_source_variable,
@@ -59,7 +60,8 @@ class Dashboard:
         for variable in self.variables:
             place = f"{self.title} / variable {variable.name}"
             measurement = declared.measurement(variable.measurement, place, variable.policy == MINUTES)
-            measurement.require_tags((variable.tag, *(tag for tag, _ in variable.where)), place)
+            own = () if isinstance(variable, FieldTexts) else (variable.tag,)
+            measurement.require_tags((*own, *(tag for tag, _ in variable.where)), place)
             if variable.field:
                 measurement.require_field(variable.field, place, number=False)
             _known({name for _, name in variable.where} | {name for name in (variable.unlike,) if name}, known, place)

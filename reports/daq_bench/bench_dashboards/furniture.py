@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from daq_bench.bench_dashboards.influxql import Query, chosen, last, other_than
+from daq_bench.bench_dashboards.influxql import Query, chosen, last, other_than, texts
 from daq_bench.bench_dashboards.looks import Colour, Json
 from daq_bench.bench_dashboards.panels import DATA_SOURCE
 
@@ -105,6 +105,17 @@ def report_base_variable() -> Json:
         "hide": 2,
         "skipUrlSync": False,
     }
+
+
+@dataclass(frozen=True)
+class FieldTexts(TagValues):
+    """A variable whose values are the texts of a field (`tag` is its name)."""
+
+    @property
+    def query(self) -> str:
+        where = tuple(chosen(tag, variable) for tag, variable in self.where)
+        column = texts(self.field).named(self.field)
+        return Query(self.measurement, (column,), where, policy=self.policy, in_range=False).render()
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,19 @@ def mean(name: str) -> Expression:
     return _call("mean", value(name))
 
 
+def _of_each(function: str, name: str) -> Expression:
+    """A column for each field that ends so: `*_NAME` in inventory/metrics.yml, with a drive's name for the star."""
+    return Expression(f"{function}(/_{name}$/)", frozenset({f"*_{name}"}), frozenset({f"*_{name}"}))
+
+
+def mean_of_each(name: str) -> Expression:
+    return _of_each("mean", name)
+
+
+def highest_of_each(name: str) -> Expression:
+    return _of_each("max", name)
+
+
 def highest(name: str) -> Expression:
     return _call("max", value(name))
 
@@ -101,6 +114,11 @@ def spread(name: str) -> Expression:
 
 def count(name: str) -> Expression:
     return _call("count", value(name), numeric=False)
+
+
+def texts(name: str) -> Expression:
+    """Each text once that the field has."""
+    return _call("distinct", value(name), numeric=False)
 
 
 def total(name: str) -> Expression:
@@ -163,6 +181,11 @@ def one_of(tag: str, *values: str) -> Condition:
 def present(tag: str) -> Condition:
     """The series has this tag at all."""
     return Condition(f"{quoted(tag)} =~ /.+/", tag=tag)
+
+
+def chosen_text(name: str, variable: str) -> Condition:
+    """The field, a text, is one of the values of the dashboard's variable."""
+    return Condition(chosen(name, variable).text, field=name, variable=variable)
 
 
 def reads(name: str, *texts: str) -> Condition:

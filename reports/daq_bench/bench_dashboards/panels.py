@@ -133,6 +133,7 @@ class TimeSeries(Panel):
     points: bool = False
     legend: tuple[str, ...] = ("lastNotNull", "max")
     gap_s: float = 0  # 0: by how often its measurements are read
+    rename: tuple[str, str] | None = None  # pattern of a line's name, and what it reads instead ($1: a group)
     most_points: int = MOST_POINTS
 
     def __post_init__(self) -> None:
@@ -149,7 +150,12 @@ class TimeSeries(Panel):
     @property
     def many(self) -> bool:
         """Each device, core or sensor has a line of its own: no areas, and the legend beside the graph."""
-        return any("$tag_" in target.alias for target in self.targets)
+        return any("$tag_" in target.alias or "$col" in target.alias for target in self.targets)
+
+    def transformations(self) -> Iterable[Json]:
+        if self.rename:
+            pattern, reading = self.rename
+            yield {"id": "renameByRegex", "options": {"regex": pattern, "renamePattern": reading}}
 
     def colour_mode(self) -> str:
         return "palette-classic"

@@ -36,7 +36,14 @@ class Server:
         return [row for _, rows in self.series(query) for row in rows]
 
     def series(self, query: str) -> list[tuple[dict[str, str], list[list[Any]]]]:
-        """Tags and rows of each series. Raises BenchError with the server's words; InfluxQL errors come with HTTP 200."""
+        """Tags and rows of each series. Raises BenchError as `tables` does."""
+        return [(one.get("tags", {}), one["values"]) for one in self._answer(query)]
+
+    def tables(self, query: str) -> list[tuple[list[str], list[list[Any]]]]:
+        """Columns and rows of each series. Raises BenchError with the server's words; InfluxQL errors come with HTTP 200."""
+        return [(one["columns"], one["values"]) for one in self._answer(query)]
+
+    def _answer(self, query: str) -> list[dict[str, Any]]:
         data = urllib.parse.urlencode({"db": self.database, "q": query, "epoch": "ms"}).encode()
         request = urllib.request.Request(f"{self.url}/query", data)
         if ":" in self.token:
@@ -53,7 +60,8 @@ class Server:
         failed = document.get("error") or document["results"][0].get("error")
         if failed:
             raise BenchError(f"{query}: {failed}")
-        return [(series.get("tags", {}), series["values"]) for series in document["results"][0].get("series", [])]
+        found: list[dict[str, Any]] = document["results"][0].get("series", [])
+        return found
 
 
 @dataclass(frozen=True)

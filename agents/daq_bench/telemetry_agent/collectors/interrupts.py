@@ -1,9 +1,10 @@
 """The CPUs that take the interrupts of each drive, storage adapter and network card: /proc/interrupts, every second.
 
 Promise: sums all vectors of a device: the interrupts per second, the number of CPUs that take them, and the share on
-CPUs of another NUMA node than the device's (`remote_fraction`; absent where the device has no node). Beside this total
-(core "total") at most `CORES_REPORTED` points per device: its busiest CPUs. So 28 devices give at most 252 points in a
-second, however many CPUs and vectors there are; over a long run a device has at most as many series as CPUs.
+CPUs of another NUMA node than the device's (`remote_fraction`; absent where the device has no node). One point per
+device names its busiest CPU and the rates of its `CORES_REPORTED` busiest in fields: 28 devices give 28 points in a
+second and 28 series, however many CPUs and vectors there are. The tag `core` says "total" in each, as it did when
+points of single CPUs stood beside it: queries and bundles of before have both.
 
 Once a second and not faster: on 256 CPUs the table has a line of 3 kB per vector. Only lines that changed are taken
 apart, since most vectors of a large machine are silent.
@@ -132,7 +133,7 @@ class Interrupts:
         return reading_now({"interrupts": self._table.text(), **self._devices})
 
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
-        """One point per device with its busiest CPUs."""
+        """One point per device."""
         now = parse_table(reading.texts["interrupts"])
         interval_s = rate_interval_s(reading, previous, self.period_s)
         if previous is None or interval_s is None:
@@ -149,12 +150,10 @@ class Interrupts:
             total: Counter[str] = Counter()
             for counts_by_cpu in growth:
                 total.update(counts_by_cpu)
-            tags = (("device", key[len(DEVICE_KEY) :]), ("driver", driver))
-            local = cpus_of(cpulist) if node else None
-            for core, fields in _fields(total, local, interval_s).items():
-                if core == "total":
-                    fields["vectors"] = len(vectors.split())
-                points.append(Point("interrupts", (("core", core), *tags), fields, reading.time_ns))
+            tags = (("core", "total"), ("device", key[len(DEVICE_KEY) :]), ("driver", driver))
+            fields = _fields(total, cpus_of(cpulist) if node else None, interval_s)
+            fields["vectors"] = len(vectors.split())
+            points.append(Point("interrupts", tags, fields, reading.time_ns))
         return points
 
     def _find_devices(self) -> dict[str, str]:
@@ -176,14 +175,18 @@ def _listed(folder: Path) -> list[str]:
         return []
 
 
-def _fields(total: Counter[str], local: frozenset[str] | None, interval_s: float) -> dict[str, dict[str, FieldValue]]:
-    """Fields by core, "total" first."""
+def _fields(total: Counter[str], local: frozenset[str] | None, interval_s: float) -> dict[str, FieldValue]:
+    """Fields of a device. They name its CPUs only where there was an interrupt."""
     whole = sum(total.values())
-    found: dict[str, dict[str, FieldValue]] = {"total": {"interrupts_per_s": whole / interval_s, "cores": len(total)}}
-    if local is not None and whole:
-        found["total"]["remote_fraction"] = sum(count for cpu, count in total.items() if cpu not in local) / whole
-    for cpu, count in sorted(total.items(), key=lambda one: (-one[1], int(one[0])))[:CORES_REPORTED]:
-        found[cpu] = {"interrupts_per_s": count / interval_s}
-        if local is not None:
-            found[cpu]["remote"] = cpu not in local
-    return found
+    fields: dict[str, FieldValue] = {"interrupts_per_s": whole / interval_s, "cores": len(total)}
+    if not whole:
+        return fields
+    ordered = sorted(total.items(), key=lambda one: (-one[1], int(one[0])))[:CORES_REPORTED]
+    busiest, count = ordered[0]
+    fields["busiest_core"] = int(busiest)
+    fields["busiest_core_interrupts_per_s"] = count / interval_s
+    fields["busiest_cores"] = " ".join(f"{cpu}={count / interval_s:.6g}" for cpu, count in ordered)
+    if local is not None:
+        fields["busiest_core_remote"] = busiest not in local
+        fields["remote_fraction"] = sum(count for cpu, count in total.items() if cpu not in local) / whole
+    return fields

@@ -1,7 +1,7 @@
 """*Compare two runs*: both laid over each other, the begin of a load at the same place.
 
 InfluxQL cannot shift a series by an amount that a variable names. So the bench writes a copy of each run's main series whose
-loads begin at 2000-01-01 00:00:00 UTC (measurement `aligned`): the axis reads as time since the trigger."""
+loads begin at 2000-01-01 00:00:00 UTC (measurement `aligned_run`): the axis reads as time since the trigger."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from daq_bench.bench_dashboards.common import (
     verdict_of,
 )
 from daq_bench.bench_dashboards.dashboard import Dashboard
-from daq_bench.bench_dashboards.furniture import NEWEST_FIRST, Link, TagValues
+from daq_bench.bench_dashboards.furniture import NEWEST_FIRST, FieldTexts, Link, TagValues
 from daq_bench.bench_dashboards.influxql import (
     HISTORY,
     INTERVAL,
@@ -24,16 +24,20 @@ from daq_bench.bench_dashboards.influxql import (
     Expression,
     Query,
     chosen,
+    chosen_text,
     highest,
+    highest_of_each,
     last,
     mean,
-    present,
+    mean_of_each,
 )
 from daq_bench.bench_dashboards.layout import Row, Section
 from daq_bench.bench_dashboards.looks import OUTCOMES, Colour, DataLink, Override, Thresholds, Unit
 from daq_bench.bench_dashboards.panels import Stat, Table, Target, TimeSeries
 
 SIDES = ("A", "B")
+# InfluxDB names the column by the function and the field: A mean_nvme0n1_write_latency_s.
+DRIVE_NAME = ("^([AB]) (?:mean|max)_(.+)_(?:written_bytes_per_s|write_latency_s|temperature_degc)$", "$1 $2")
 COLOURS = (Override("/^A/", colour=Colour.CALM), Override("/^B/", colour=Colour.ALARM))
 
 
@@ -41,27 +45,27 @@ def _run(side: str) -> Condition:
     return chosen("run", f"run_{side.lower()}")
 
 
-def _series(column: Expression, by: str = "", every: str = INTERVAL) -> tuple[Target, ...]:
-    """One target for each side."""
-    where = (present(by),) if by else ()
+def _series(column: Expression, each: bool = False, every: str = INTERVAL) -> tuple[Target, ...]:
+    """One target for each side. `each`: the column is one for each drive, whose name is in the field's."""
     return tuple(
         Target(
-            Query(
-                "aligned", (column,), (_run(side), chosen("load"), *where), (by,) if by else (), every, policy=HISTORY
-            ),
-            f"{side} $tag_{by}" if by else side,
+            Query("aligned_run", (column,), (_run(side), chosen_text("load", "load")), (), every, policy=HISTORY),
+            f"{side} $col" if each else side,
         )
         for side in SIDES
     )
 
 
-def _graph(title: str, description: str, column: Expression, unit: Unit, need: str = "", by: str = "") -> TimeSeries:
+def _graph(
+    title: str, description: str, column: Expression, unit: Unit, need: str = "", each: bool = False
+) -> TimeSeries:
     return TimeSeries(
         title,
         description,
-        _series(column, by),
+        _series(column, each),
         unit,
         overrides=COLOURS,
+        rename=DRIVE_NAME if each else None,
         needs=(need,) if need else (),
         legend=("mean", "max"),
     )
@@ -104,7 +108,7 @@ def _table(side: str) -> Table:
     return Table(
         f"Requirements of run {side}",
         "Each measured value with its bound. Compare row by row with the other run.",
-        (Target(verdict_of(_run(side), in_range=False), table=True),),
+        (Target(verdict_of(chosen_text("of_run", f"run_{side.lower()}"), in_range=False), table=True),),
         Unit.COUNT,
         overrides=JUDGED_COLUMNS,
         columns=VERDICT_COLUMNS,
@@ -161,17 +165,17 @@ def _sections() -> tuple[Section, ...]:
             _graph(
                 "Write rate of each drive",
                 "By the kernel's count.",
-                mean("written_bytes_per_s"),
+                mean_of_each("written_bytes_per_s"),
                 Unit.BYTES_PER_S,
-                by="device",
+                each=True,
             ),
             _graph(
                 "Drive temperature",
                 "A run that began warmer throttles sooner: look at the left edge first.",
-                highest("temperature_degc"),
+                highest_of_each("temperature_degc"),
                 Unit.CELSIUS,
                 "temperature.temperature_degc",
-                "device",
+                each=True,
             ),
         ),
         Row(
@@ -179,10 +183,10 @@ def _sections() -> tuple[Section, ...]:
             _graph(
                 "Write latency at the device",
                 "Mean time of a write in each interval.",
-                mean("write_latency_s"),
+                mean_of_each("write_latency_s"),
                 Unit.SECONDS,
                 "block_device.write_latency_s",
-                "device",
+                each=True,
             ),
             _graph(
                 "CPU in the kernel", "Share of the whole machine's CPU time.", mean("system_fraction"), Unit.FRACTION
@@ -202,7 +206,7 @@ def _run_variable(side: str, unlike: str = "") -> TagValues:
         f"Run {side}",
         f"Run {side}, newest first" + (", but for run A" if unlike else ""),
         "run",
-        "aligned",
+        "aligned_run",
         policy=HISTORY,
         field="busy_fraction",
         unlike=unlike,
@@ -238,14 +242,14 @@ DASHBOARD = Dashboard(
     variables=(
         _run_variable("A"),
         _run_variable("B", unlike="run_a"),
-        TagValues(
+        FieldTexts(
             "load",
             "Load",
             "Which load of the runs, by name and number",
             "load",
-            "aligned",
+            "aligned_run",
             policy=HISTORY,
-            field="busy_fraction",
+            field="load",
             where=(("run", "run_a"),),
         ),
     ),

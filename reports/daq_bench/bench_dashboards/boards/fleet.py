@@ -70,7 +70,7 @@ def _verdicts(column: Expression, *by: str, where: tuple[Condition, ...] = WHAT)
 
 
 def _header() -> Row:
-    runs = _verdicts(count("outcome"), where=OVERALL)
+    runs = Query("bench_run", (count("outcome"),), WHO, policy=HISTORY)
     counted = (*WHAT, reads("outcome", "PASS", "FAIL"))
     margins = _verdicts(last("margin_percent").named("margin"), "requirement", "host", where=counted)
     running = Query("telemetry_agent", (last("staleness_s").named("age"),), (chosen("host"),), ("host", "run"))
@@ -218,7 +218,7 @@ def _accounting() -> Section:
         "The agents' accounts",
         "Points of each run as its agent counted them last. Collected = spooled + unspooled; spooled = delivered + rejected + "
         "undelivered. Unspooled: not written yet when it counted, so that a few are its own last points. Kept as long as raw "
-        "points are (30 days).",
+        "points are (14 days).",
         (Target(query, table=True),),
         Unit.COUNT,
         overrides=(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from daq_bench.bench_dashboards.common import HERE, JUDGED_COLUMNS, REPORT, VERDICT_COLUMNS, line, verdict_of
 from daq_bench.bench_dashboards.influxql import (
     HISTORY,
+    Condition,
     Query,
     chosen,
+    chosen_text,
     equals,
     growth,
     highest,
@@ -93,11 +95,14 @@ def telemetry() -> Section:
     )
 
 
+JUDGED: tuple[Condition, ...] = (chosen("host"), chosen_text("of_run", "run"))
+
+
 def verdict() -> Section:
     overall = Query(
         "bench_verdict",
         (last("word"),),
-        (chosen("host"), chosen("run"), equals("requirement", "overall")),
+        (*JUDGED, equals("requirement", "overall")),
         policy=HISTORY,
     )
     outcome = Stat(
@@ -113,7 +118,7 @@ def verdict() -> Section:
     table = Table(
         "Requirements of runs judged in this range",
         "Each requirement's bound, measured value and margin. A run has its rows when it is judged.",
-        (Target(verdict_of(*HERE, in_range=True), table=True),),
+        (Target(verdict_of(*JUDGED, in_range=True), table=True),),
         Unit.COUNT,
         overrides=(*JUDGED_COLUMNS, Override("run", links=(REPORT,))),
         columns=(*VERDICT_COLUMNS, ("run", "run")),

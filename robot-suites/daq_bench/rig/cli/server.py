@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from datetime import UTC, datetime
 
+from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.cli.arguments import Command
-from daq_bench.rig.telemetry.influx_room import RETENTION, delete_old, raw_retention
+from daq_bench.rig.telemetry.influx_room import RAW_MAX, RETENTION, delete_beyond, delete_old, raw_max, raw_retention
 from daq_bench.rig.telemetry.influx_server import LocalInflux
 
 
@@ -18,13 +19,19 @@ def add_action(command: argparse.ArgumentParser) -> None:
 def influx(options: argparse.Namespace) -> int:
     server = LocalInflux(Layout().influxd, Layout().influx_data)
     if options.action == "start":
-        kept = raw_retention()
+        kept, bytes_max = raw_retention(), raw_max()
         started = server.start()
         print(f"InfluxDB is running at {started}")
-        if deleted := delete_old(started, Layout().runs, kept, datetime.now(UTC)):
+        now = datetime.now(UTC)
+        if deleted := delete_old(started, Layout().runs, kept, now):
             print(
                 f"{deleted} shards of raw points were deleted, older than {RETENTION} and than every run that is not sealed"
             )
+        deleted, beyond = delete_beyond(started, server.directory, Layout().runs, bytes_max, now)
+        if deleted:
+            print(f"{deleted} shards of raw points were deleted, the oldest, since all took more than {RAW_MAX}")
+        if beyond:
+            print(f"{decimal_label(beyond)} more than {RAW_MAX} are left: of this week, or of runs that are not sealed")
     elif options.action == "stop":
         print("InfluxDB stopped" if server.stop() else "InfluxDB was not running")
     else:

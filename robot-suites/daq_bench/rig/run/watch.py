@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError, in_words
+from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.bench_model.bundle.telemetry_files import BMC, OWN, SUMMARY_FILE
 from daq_bench.bench_model.evidence import telemetry_account
 from daq_bench.rig.base.bundle import Bundle, now_utc
@@ -17,7 +18,7 @@ from daq_bench.rig.run.clean_up import CleanUp, Place
 from daq_bench.rig.run.progress import announce_clean_up
 from daq_bench.rig.telemetry.agent import Agent
 from daq_bench.rig.telemetry.influx_counts import counts_document
-from daq_bench.rig.telemetry.influx_room import delete_old, fullness, raw_retention
+from daq_bench.rig.telemetry.influx_room import RAW_MAX, delete_beyond, delete_old, fullness, raw_max, raw_retention
 from daq_bench.rig.telemetry.influx_server import DEFAULT_PORT, LocalInflux
 from daq_bench.rig.telemetry.remote_agent import RemoteAgent
 
@@ -62,7 +63,14 @@ class Watch:
         """Deletes what the operator no longer wants to keep, and warns of a disk that fills; the run goes on with either."""
         runs = self._bundle.path.parent
         try:
-            delete_old(url, runs, raw_retention(), datetime.now(UTC))
+            now = datetime.now(UTC)
+            delete_old(url, runs, raw_retention(), now)
+            _, beyond = delete_beyond(url, server.directory, runs, raw_max(), now)
+            if beyond:
+                self._say(
+                    f"warning: raw points in the bench's own InfluxDB take {decimal_label(beyond)} more than {RAW_MAX} allows: a shard "
+                    "holds a week, and those of this week and of runs that are not sealed stay"
+                )
         except BenchError as error:
             self._say(f"warning: {error}")
         found, remedy = fullness(server.directory)

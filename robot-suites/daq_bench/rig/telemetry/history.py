@@ -34,6 +34,8 @@ DELIVERED = "verdict-delivered"  # file in telemetry/, outside of the sealed evi
 REPLAYED_ACCOUNT = "telemetry/account-after-replay.json"  # outside of it, too
 REPORT = "report.html"
 EVENTS_PER_WRITE = 5000
+KEPT_BY_RUN = re.compile(r",kind=(busy|verdict)(,|$)")
+RUN_TAG = re.compile(r",run=(?:\\.|[^,\\])*")
 
 
 def server_version(influx: Influx) -> str | None:
@@ -51,10 +53,10 @@ def verdict_points(bundle: Bundle) -> list[Point]:
     verdict = bundle.read("verdict.json")
     if verdict is None:
         return []
-    overall = _point(bundle, "bench_verdict", requirement="overall").field("outcome", verdict["outcome"])
+    overall = _verdict_point(bundle, "overall").field("outcome", verdict["outcome"])
     points = [overall.field("word", _word(verdict))]
     for requirement in verdict["requirements"]:
-        point = _point(bundle, "bench_verdict", requirement=requirement["id"]).field("outcome", requirement["outcome"])
+        point = _verdict_point(bundle, requirement["id"]).field("outcome", requirement["outcome"])
         values = {name: requirement.get(name) for name in ("measured", "margin_percent")}
         for name, value in {**values, "bound": requirement.get("scaled_bound")}.items():
             if value is not None:
@@ -75,7 +77,7 @@ def run_point(bundle: Bundle) -> Point | None:
     if verdict is None:
         return None
     started, finished = bundle.run.started, _end(bundle)
-    point = _point(bundle, "bench_run", profile=bundle.run.requirement.id)
+    point = _point(bundle, "bench_run", run=bundle.id, profile=bundle.run.requirement.id)
     point.field("started_ns", nanoseconds(started)).field("outcome", verdict["outcome"])
     point.field("word", _word(verdict))
     point.field("duration_s", (finished - started).total_seconds())
@@ -91,13 +93,19 @@ def _word(verdict: dict[str, Any]) -> str:
     return word_of(verdict["outcome"], verdict.get("declared_rehearsal") is True)
 
 
+def _verdict_point(bundle: Bundle, requirement: str) -> Point:
+    """Its run is a field: as a tag it would make a series for each requirement of each night, for ever."""
+    point = _point(bundle, "bench_verdict", requirement=requirement)
+    point.field("of_run", bundle.id)
+    return point
+
+
 def _point(bundle: Bundle, measurement: str, **tags: str) -> Point:
     """Returns a point of this run, timed at its end, with the tags by which runs are compared."""
     run = bundle.run
     first = next(iter(run.target.drives), None)
     known = {
         "host": run.candidate.name,
-        "run": bundle.id,
         "scenario": run.scenario.id,
         "model": first and first.model,
         "firmware": first and first.firmware,
@@ -140,16 +148,25 @@ def trigger_ns(bundle: Bundle) -> int | None:
 
 
 def event_lines(bundle: Bundle) -> list[str]:
-    """The run's events in line protocol, of the same series as the agent's, with those from after the agent's end."""
+    """The run's events in line protocol, with those from after the agent's end."""
     if not bundle.workload_file.exists():
         return []
     host = re.sub(r"([,= ])", r"\\\1", bundle.run.candidate.name)
     text = bundle.workload_file.read_text(encoding="utf-8")
     return [
-        line.replace("bench_event,", f"bench_event,host={host},", 1)
+        kept_event(line.replace("bench_event,", f"bench_event,host={host},", 1))
         for line in text.split("\n")
         if line.startswith("bench_event,")
     ]
+
+
+def kept_event(line: str) -> str:
+    """Returns an event's line as the history keeps it: without the tag `run`, unless dashboards and alerts look for it there by run. The
+    run of any other follows from its candidate and time (`bench_run` has both): runs of one candidate never overlap."""
+    head, space, rest = line.partition(" text=")
+    if KEPT_BY_RUN.search(head):
+        return line
+    return RUN_TAG.sub("", head) + space + rest
 
 
 def publish(path: Path, influx: Influx) -> str | None:
