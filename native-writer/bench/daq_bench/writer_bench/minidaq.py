@@ -16,6 +16,7 @@ from daq_bench.bench_rounds.part import Documents, Part, Settings, limit_by_cpu
 REQUESTS = [1, 2, 4, 8, 16, 32]  # MiB
 QUICK_REQUESTS = [1, 8, 32]
 LARGEST_BLOCK_BYTES = 8 * MIB
+IN_FLIGHT_BYTES = 32 * MIB  # of each writing thread, on all sides: a drive sees bytes, whatever the block
 APPLICATIONS = 2
 FILE_BYTES = 16 * GIB  # that all fresh files of a run may take, the same on all sides
 PATHS = ("copy", "zero-copy")
@@ -30,6 +31,8 @@ def seconds(settings: Settings) -> float:
 def make_point(settings: Settings, tools: Tools, request: int) -> Point:
     duration = seconds(settings)
     timeout_s = START_S + 10 * duration
+    block = min(request, LARGEST_BLOCK_BYTES)
+    blocks = [f"--block-size={block}", f"--io-depth={IN_FLIGHT_BYTES // block}"]
 
     def minidaq(path: str) -> list[str]:
         return [
@@ -39,12 +42,12 @@ def make_point(settings: Settings, tools: Tools, request: int) -> Point:
             f"--applications={APPLICATIONS}",
             "--links=5",
             f"--data-path={path}",
-            f"--block-size={min(request, LARGEST_BLOCK_BYTES)}",
+            *blocks,
             f"--duration={duration}",
             f"--bytes={FILE_BYTES}",
         ]
 
-    write = [f"--block-size={request}", f"--threads={APPLICATIONS}", f"--duration={duration}"]
+    write = [*blocks, f"--threads={APPLICATIONS}", f"--duration={duration}"]
 
     def on_disk(command: str, *options: str) -> Sample:
         return tools.record(command, *options, timeout_s=timeout_s)
@@ -63,7 +66,7 @@ def make_point(settings: Settings, tools: Tools, request: int) -> Point:
     contenders += [Contender(f"{name}{NULL}", measure, expected, rounds=1) for name, measure in null.items()]
     comparisons = [Comparison(path, path, "write") for path in PATHS]
     comparisons += [Comparison(f"{path}{OPEN}", path, "write", UNTIL_LAST_BLOCK, steers=False) for path in PATHS]
-    key = {"request_bytes": request, "block_bytes": min(request, LARGEST_BLOCK_BYTES)}
+    key = {"request_bytes": request, "block_bytes": block}
     return Point(key, binary_label(request), contenders, comparisons, settings.rounds, settings.most_rounds)
 
 
@@ -76,6 +79,7 @@ def conditions(settings: Settings) -> dict[str, Any]:
         "condition": "fresh file, preallocated, on all sides; rates include the final flush",
         "applications": APPLICATIONS,
         "links_per_application": 5,
+        "bytes_in_flight_per_thread": IN_FLIGHT_BYTES,
         "seconds_per_measurement": seconds(settings),
     }
 
