@@ -59,6 +59,16 @@ class Health(Closed, frozen=True, kw_only=True):
     unsafe_shutdowns: int | None
 
 
+TOLD = (  # of a drive's health, where it tells it
+    "media_errors",
+    "percentage_used",
+    "power_cycles",
+    "unsafe_shutdowns",
+    "available_spare",
+    "available_spare_threshold",
+)
+
+
 class Opening(Closed, frozen=True):
     """The drives before the experiment's first byte."""
 
