@@ -14,6 +14,9 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
+import msgspec
+from msgspec.inspect import LiteralType
+
 from daq_bench.bench_model.bundle.evidence import FILES, Document, Evidence
 from daq_bench.bench_model.documents.derived import DriveTemperature
 from daq_bench.bench_model.documents.results import Reasoned
@@ -192,6 +195,7 @@ NO_NUMBERS: dict[str, Change] = {
     "a number as text": str,
     "a truth value for a number": lambda _: True,
 }
+UNITS: dict[str, float] = {"a thousand times": 1e3, "a thousandth": 1e-3, "KiB for kB": 1 / 1.024, "kB for KiB": 1.024}
 
 
 def _changes(value: Any) -> Iterator[tuple[str, Change]]:
@@ -203,6 +207,10 @@ def _changes(value: Any) -> Iterator[tuple[str, Change]]:
         yield "flipped", lambda one: not one
     elif isinstance(value, int | float):
         yield from NO_NUMBERS.items()
+        if value:
+            yield "zero", lambda one: type(one)(0)
+            yield from ((kind, partial(_times, factor)) for kind, factor in UNITS.items())
+        yield "a negative number", lambda one: -abs(one) or type(one)(-1)
     elif isinstance(value, str):
         yield "a number for text", lambda _: 7
     elif isinstance(value, list):
@@ -216,6 +224,11 @@ def _changes(value: Any) -> Iterator[tuple[str, Change]]:
             yield "emptied", lambda _: {}
 
 
+def _times(factor: float, value: Any) -> Any:
+    """As a tool that mistook the unit would have it: a count stays whole."""
+    return type(value)(value * factor)
+
+
 def _of_rows(value: Sequence[Any]) -> Iterator[tuple[str, Change]]:
     if isinstance(value[0], dict):
         yield "first row removed", lambda rows: rows[1:]
@@ -223,6 +236,8 @@ def _of_rows(value: Sequence[Any]) -> Iterator[tuple[str, Change]]:
         yield "first row twice", lambda rows: [rows[0], *rows]
         yield "a row without content", lambda rows: [*rows, {}]
         yield "a row that is null", lambda rows: [*rows, None]
+        if len(value) > 1:
+            yield "first and last row swapped", lambda rows: [rows[-1], *rows[1:-1], rows[0]]
 
 
 def of_values(evidence: Evidence) -> Iterator[Mutant]:
@@ -299,6 +314,48 @@ def of_words(evidence: Evidence) -> Iterator[Mutant]:
                 for word in OTHER_WORDS:
                     if word != get(document, path):
                         yield Mutant("another word", file, text(path), _at(path, partial(_instead, word)))
+
+
+def of_allowed_words(evidence: Evidence) -> Iterator[Mutant]:
+    """Every word that its document's type takes from a list, replaced by every other one of the list."""
+    for file, document in evidence.documents():
+        if file not in TYPES:
+            continue
+        kind = msgspec.inspect.type_info(TYPES[file])
+        for path in paths(document):
+            old = get(document, path)
+            for word in _allowed(kind, path) if isinstance(old, str) else ():
+                if word != old:
+                    yield Mutant("another allowed word", file, text(path), _at(path, partial(_instead, word)))
+
+
+def _allowed(kind: msgspec.inspect.Type, path: Path) -> list[str]:
+    """The words of the list that a type has at this place; none where it takes any text."""
+    kinds = [kind]
+    for key in path:
+        kinds = [one for each in kinds for one in _below(each, key)]
+    return [str(word) for one in kinds for each in _each(one) if isinstance(each, LiteralType) for word in each.values]
+
+
+def _each(kind: msgspec.inspect.Type) -> Iterator[msgspec.inspect.Type]:
+    """A type's alternatives, each without what is only noted beside it."""
+    if isinstance(kind, msgspec.inspect.Metadata):
+        yield from _each(kind.type)
+    elif isinstance(kind, msgspec.inspect.UnionType):
+        for one in kind.types:
+            yield from _each(one)
+    else:
+        yield kind
+
+
+def _below(kind: msgspec.inspect.Type, key: str | int) -> Iterator[msgspec.inspect.Type]:
+    for one in _each(kind):
+        if isinstance(one, msgspec.inspect.StructType):
+            yield from (field.type for field in one.fields if field.encode_name == key)
+        elif isinstance(one, msgspec.inspect.DictType):
+            yield one.value_type
+        elif isinstance(one, msgspec.inspect.ListType | msgspec.inspect.VarTupleType):
+            yield one.item_type
 
 
 def _instead(new: Any, _old: Any) -> Any:
