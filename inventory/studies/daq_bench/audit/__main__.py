@@ -50,6 +50,7 @@ class Findings:
     tried: Counter[str] = field(default_factory=Counter)
     rightly: int = 0  # a verdict rests on nothing there
     derived: int = 0  # the document follows from others, and `check-bundle` makes it again
+    sizes: int = 0  # a number of another size that no other document contradicts
     wrong: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
 
@@ -91,6 +92,8 @@ def audit(scenario: str, most: int, seed: int = SEED) -> Findings:
                     found.rightly += 1
                 elif mutant.file in MAKERS:
                     found.derived += 1
+                elif mutant.kind in mutants.OTHER_SIZES:
+                    found.sizes += 1
                 else:
                     found.wrong.append(where)
     return found
@@ -125,8 +128,9 @@ def table(found: Sequence[Findings], seconds: float) -> Iterator[str]:
         f"{sum(tried.values())} mutants of {len(found)} scenarios, of which {len(could)} pass when their evidence is good; the others are "
         f"rehearsals, or their profile has nothing mandatory, and never pass. Wrong PASS: **{sum(wrong.values())}**; the judge fell over: "
         f"**{sum(broken.values())}**. {sum(one.rightly for one in found)} changes passed rightly, where no verdict rests on anything; "
-        f"{sum(one.derived for one in found)} passed the judge alone in documents that follow from telemetry and results, which `make "
-        "check-bundle` makes again and compares.",
+        f"{sum(one.derived for one in found)} passed the judge alone in documents that follow from telemetry and results, which "
+        f"`daq-bench check-bundle` makes again and compares, as it does {sum(one.sizes for one in found)} numbers of another size that "
+        "nothing else in the evidence tells.",
         LINE,
         break_on_hyphens=False,
     )

@@ -55,6 +55,12 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
         yield from follows("the drives' state at the end", document["at_end"], steps[-1]["health"])
     yield from _readings(document)
     yield from accounted(document["ledger"])
+    entries = {entry["number"]: entry for entry in document["ledger"]}
+    for step in steps:
+        same = ("kind", "asked_bytes", "counted_bytes")
+        entry = entries.get(step["number"], dict.fromkeys(same))
+        what = f"step {step['number']} and its entry of the account"
+        yield from follows(what, {key: step[key] for key in same}, {key: entry[key] for key in same})
     spent = sum(
         one["reserved_bytes"] if one["charged_bytes"] is None else one["charged_bytes"] for one in document["ledger"]
     )
@@ -97,9 +103,10 @@ def _readings(document: Document) -> Iterator[Problem]:
     opening, counts = document["opening"], document["opening"]["epoch"] == document["epoch"]
     for drive in column(document["drives"], "id"):
         first = next((one for one in opening["drives"] if one["id"] == drive), None)
+        told = {one["counter"] for one in document["at_start"] if one["id"] == drive}
         for key in ("written_bytes", *TOLD):
             found = _read(document, drive, key)
-            opened = [("at the opening", first[key])] if counts and first else []
+            opened = [("at the opening", first[key] if first["counter"] in told else None)] if counts and first else []
             known = [(when, value) for when, value in found if value is not None]
             if not known and all(value is None for _, value in opened):
                 continue  # a drive that never tells it: its requirement has no value

@@ -37,6 +37,8 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
             f"the fan sweep contradicts itself: it is {sweep['status']!r}, and its reason {sweep['reason']!r}",
             INVALIDATES,
         )
+    if not asked and sweep["status"] != "not asked":
+        yield f"the fan sweep is {sweep['status']!r}, and none was asked for", INVALIDATES
     duties = asked["duties_percent"] if asked and sweep["status"] == "done" else []
     planned = [SOAK, *(f"fans at {duty} %" for duty in duties)]
     if sweep["status"] == "done":
@@ -60,6 +62,7 @@ OTHERS_SHARE = 0.01  # [P] of the demand: two counts of the same bytes differ by
 def left_for_record(plan: Plan, document: Document, soak: Document) -> Iterator[Problem]:
     """The counters of the target show all that it took, others' bytes among them. A record gets no more than the load itself got: where
     that would have lost data while others wrote, the counters do not show that a record is held."""
+    yield from follows("what ended the soak", document["soak"]["stopped_by"], soak["stopped_by"])
     record, seen = soak["record"], soak["soak"]
     own = next((one.get("own") for one in document["sustained"] if one["name"] == SOAK), None)
     if not own or seen is None or record is None or record["worst_in_soak"] is None:
