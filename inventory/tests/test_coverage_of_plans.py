@@ -340,7 +340,7 @@ def _holes(run: Results) -> list[str]:
         lambda run: _fields(run, "media_errors", {7: None}),
         lambda run: _fields(run, "percentage_used", {5: None, 7: None}),
         lambda run: _fields(run, "available_spare", {12: None}),
-        lambda run: _fields(run, "percentage_used", {place: 1 for place in range(10, 30)}),
+        lambda run: _fields(run, "percentage_used", dict.fromkeys(range(10, 30), 1)),
     ],
 )
 def test_a_reading_that_nothing_rests_on_may_be_missing(wear_run: Results, spoil: Callable[[Results], object]) -> None:

@@ -215,7 +215,7 @@ def by_the_drives(entry: Document) -> int | None:
 
 
 def accounted(ledger: Sequence[Document]) -> Iterator[Problem]:
-    """The entries of an account stand in their order, and the drives' count of each follows from its two readings, as does who counted."""
+    """The entries of an account stand in their order, and the drives' count of each follows from its two readings, as does `charged_by`."""
     numbers = column(ledger, "number")
     yield from follows("the order of the account", numbers, sorted(numbers))
     for one in ledger:
@@ -223,7 +223,7 @@ def accounted(ledger: Sequence[Document]) -> Iterator[Problem]:
         yield from follows(f"{what}: the drives' count", counted, by_the_drives(one))
         if charged is not None:
             by = "reservation" if counted is None else "tool" if charged > counted else "drives"
-            yield from follows(f"{what}: by whom it was charged", one["charged_by"], by)
+            yield from follows(f"{what}: what it was charged by", one["charged_by"], by)
 
 
 def on_kind(what: str, said: str, plan: Plan) -> Iterator[Problem]:
