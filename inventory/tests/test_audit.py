@@ -87,6 +87,26 @@ def test_the_audit_sees_a_criterion_that_was_dropped(where: object, name: str, k
     assert seen > 0
 
 
+def test_a_seed_chooses_other_places_and_the_same_ones_each_time() -> None:
+    case = case_of("snb-100s")
+    every = program.mutants_of(case, evidence_of(case, results_of(case)))
+    chosen = [[(one.kind, one.place) for one in mutants.sample(every, 2, seed)] for seed in (1, 1, 2)]
+    assert chosen[0] == chosen[1] != chosen[2]
+
+
+def test_a_word_of_a_list_is_replaced_by_each_other_word_of_that_list() -> None:
+    case = case_of("saturation")
+    good = evidence_of(case, results_of(case))
+    place = "repetitions[].target_kind"
+    found = [one for one in mutants.of_allowed_words(good) if one.place == place]
+    words = {
+        mutants.applied(good, one).results["results/saturation.json"]["repetitions"][0]["target_kind"] for one in found
+    }
+    assert {"raw-device", "scratch-file"} >= words and len(
+        words
+    ) == 2  # the last row's mutant leaves the first as it is
+
+
 def test_the_table_is_written_where_the_markers_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"before\n{program.BEGIN}\nold\n{program.END}\nafter\n", encoding="utf-8")

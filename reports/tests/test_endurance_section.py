@@ -131,6 +131,20 @@ def test_a_drive_without_wear_is_said_in_the_figure(bundle_with: Maker) -> None:
     assert "no drive reports it" in figure.svg  # type: ignore[union-attr]
 
 
+def test_readings_that_lack_what_the_drive_told_are_counted_and_not_drawn(bundle_with: Maker) -> None:
+    """One of the four readings lost its log; the line is drawn from the others."""
+    document = wear_document()
+    document["at_start"] = health(0, 3)
+    document["steps"][2]["health"][0]["percentage_used"] = None
+    _, root = made(bundle_with, endurance.section, endurance=document, endurance_projection=projection())
+    words = printed_words(to_html(load(root)))
+    assert "1 of 4 readings of the drives lack a field that the drive told at the start." in words
+    assert "no drive reports it" not in words
+    document["steps"][2]["health"][0]["percentage_used"] = 3
+    _, root = made(bundle_with, endurance.section, endurance=document, endurance_projection=projection())
+    assert "lack a field" not in printed_words(to_html(load(root)))
+
+
 def test_a_run_without_the_workload_has_no_section(bundle_with: Maker) -> None:
     bundle = load(bundle_with())
     assert endurance.section(bundle) is None

@@ -136,6 +136,19 @@ def test_silent_differences_are_named_with_their_serials(runs_of: Roots) -> None
     assert "Drives of one model differ in firmware (OPPA4B5Q / OPPA4C5Q): S003." in text
 
 
+@pytest.mark.parametrize("key", ["nvme_pci_vendor", "nvme_version", "nvme_smart_health_information_log"])
+@pytest.mark.parametrize("odd", ["text", 7, [{"id": 1}], True])
+def test_a_table_of_smart_of_another_type_is_one_clear_error(runs_of: Roots, key: str, odd: object) -> None:
+    roots = runs_of(of_drive(1, 10.0), of_drive(2, 10.0, smart={"S002": {key: odd}}))
+    with pytest.raises(BundleError, match=rf"facts/smart-before\.json: {key} is .*, and no table"):
+        found_in(roots)
+
+
+def test_a_table_of_smart_that_a_drive_does_not_give_is_no_error(runs_of: Roots) -> None:
+    given = {"nvme_pci_vendor": None, "nvme_version": {}, "nvme_smart_health_information_log": None}
+    assert found_in(runs_of(of_drive(1, 10.0), of_drive(2, 10.0, smart={"S002": given})))["differences"] is not None
+
+
 def test_a_drive_whose_firmware_changed_between_its_runs_is_named(runs_of: Roots) -> None:
     later = Run("node-1", 9, drives=[drive("S001", firmware="OPPA4C5Q")])
     found = found_in(runs_of(of_drive(1, 10.0), later, of_drive(2, 10.0)))

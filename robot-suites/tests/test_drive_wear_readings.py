@@ -43,6 +43,25 @@ def test_a_log_of_one_bit_is_no_account_of_the_drive(read: Any, bit: int) -> Non
     assert all(row[name] is None for name in drive_wear.HEALTH)
 
 
+@pytest.mark.parametrize(
+    ("name", "answers", "counter", "asked"),
+    [
+        ("nvme0n1", [{"device": {}}, {NVME: {**SOUND, "data_units_written": 9}}], "nvme", 2),
+        ("nvme0n1", [{NVME: dict.fromkeys(SOUND, 255)}, {NVME: {**SOUND, "data_units_written": 9}}], "nvme", 2),
+        ("nvme0n1", [{"device": {}}, {"device": {}}], "kernel", 2),
+        ("nvme0n1", [{}], "kernel", 1),  # no tool, or no answer in time: no second wait
+        ("vda", [{"device": {}}], "kernel", 1),
+    ],
+)
+def test_a_log_that_fails_once_is_asked_for_again(
+    read: Any, monkeypatch: pytest.MonkeyPatch, name: str, answers: list[dict[str, Any]], counter: str, asked: int
+) -> None:
+    left = list(answers)
+    monkeypatch.setattr(drive_wear, "smart_document", lambda _: left.pop(0))
+    assert drive_wear.reading_of(name)["counter"] == counter
+    assert len(answers) - len(left) == asked
+
+
 SAS: dict[str, Any] = {
     "device": {"protocol": "SCSI"},
     "scsi_percentage_used_endurance_indicator": 11,

@@ -116,8 +116,8 @@ class WearEntry(Closed, frozen=True):
     before: Counters | None
     settled_utc: str | None
     after: Counters | None
-    counted_bytes: int | None
-    charged_bytes: int | None
+    counted_bytes: Count | None
+    charged_bytes: Count | None
     charged_by: Literal["drives", "tool", "reservation"] | None
 
     def __post_init__(self) -> None:

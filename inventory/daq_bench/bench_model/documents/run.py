@@ -50,7 +50,7 @@ class Host(Closed, frozen=True):
 class CandidateOfRun(Host, frozen=True, kw_only=True):
     name: str
     description: str
-    transient_buffer_bytes: int
+    transient_buffer_bytes: Count
     virtual: bool
     connection: str
 

@@ -34,7 +34,7 @@ def miscounted(parameters: Document, results: Mapping[str, Document]) -> Iterato
             )
             for count in MODELS[name].counts:
                 yield from _short(file, count, asked, results[file])
-        except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError) as error:
             yield (
                 file,
                 f"{file} cannot be held against what the scenario asked for ({type(error).__name__}: {error})",

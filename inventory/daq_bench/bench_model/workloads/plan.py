@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 from daq_bench.bench_model.base.differing import differences, shown
@@ -30,6 +30,7 @@ OF_STATUS = {
     "incomplete": (FAILS, "the data are not all there"),
     "interrupted": (INVALIDATES, "somebody interrupted it"),
 }
+RAW = "raw-device"  # a kind of target
 SAMPLES_SHARE_MIN = 0.9  # [P] of the windows that a point's time holds: a tool's first or last one may be cut short
 
 
@@ -55,6 +56,7 @@ class Plan:
     targets: tuple[str, ...]
     seed: int = 0
     capacity_bytes: int | None = None  # of the drive or set beneath the run's target
+    target_kind: str = ""
 
     @property
     def file(self) -> str:
@@ -80,6 +82,7 @@ def plan_of(run: Document, workload: str) -> Plan:
         tuple(target["name"] for target in run.get("further_targets") or []),
         int(scenario["seed"]),
         (run["target"].get("device") or {}).get("size_bytes"),
+        run["target"]["kind"],
     )
 
 
@@ -140,8 +143,10 @@ def tool(name: str, status: object, sound: Sequence[str] = SOUND) -> Iterator[Pr
 def rows(
     what: str, planned: Sequence[Any], found: Sequence[Any], label: Callable[[Any], str] = str
 ) -> Iterator[Problem]:
-    """Planned rows that are missing, and found ones that stand twice or that nobody planned."""
+    """Planned rows that are missing, and found ones that stand twice, that nobody planned, or, of numbers, out of their order."""
     counted = Counter(found)
+    if isinstance(planned, range) and any(after < before for before, after in pairwise(found)):
+        yield f"the rows of {what} do not stand in their order", INVALIDATES
     for key in dict.fromkeys(planned):
         if not counted[key]:
             yield f"{what} {label(key)} was planned and is missing"
@@ -209,12 +214,21 @@ def by_the_drives(entry: Document) -> int | None:
     return sum(grown) if grown and min(grown) >= 0 else None
 
 
-def accounted(ledger: Iterable[Document]) -> Iterator[Problem]:
-    """The drives' count of each entry of an account follows from its two readings."""
+def accounted(ledger: Sequence[Document]) -> Iterator[Problem]:
+    """The entries of an account stand in their order, and the drives' count of each follows from its two readings, as does `charged_by`."""
+    numbers = column(ledger, "number")
+    yield from follows("the order of the account", numbers, sorted(numbers))
     for one in ledger:
-        yield from follows(
-            f"entry {one['number']} of the account: the drives' count", one["counted_bytes"], by_the_drives(one)
-        )
+        what, counted, charged = f"entry {one['number']} of the account", one["counted_bytes"], one["charged_bytes"]
+        yield from follows(f"{what}: the drives' count", counted, by_the_drives(one))
+        if charged is not None:
+            by = "reservation" if counted is None else "tool" if charged > counted else "drives"
+            yield from follows(f"{what}: what it was charged by", one["charged_by"], by)
+
+
+def on_kind(what: str, said: str, plan: Plan) -> Iterator[Problem]:
+    """A tool wrote to a raw drive where the run's target is one, and to a file elsewhere."""
+    yield from follows(f"{what}: the kind of target", said, RAW if plan.target_kind == RAW else "scratch-file")
 
 
 def follows(what: str, said: Any, made: Any) -> Iterator[Problem]:

@@ -14,7 +14,17 @@ from daq_bench.bench_model.documents.tools.daqwriter import Verify, is_of_drive
 from daq_bench.bench_model.documents.tools.minidaq import Minidaq
 from daq_bench.bench_model.workloads import preconditioning
 from daq_bench.bench_model.workloads.model import Asked, Count, Model, stated
-from daq_bench.bench_model.workloads.plan import FAILS, INVALIDATES, SOUND, Plan, Problem, repetitions, rows, tool
+from daq_bench.bench_model.workloads.plan import (
+    FAILS,
+    INVALIDATES,
+    SOUND,
+    Plan,
+    Problem,
+    on_kind,
+    repetitions,
+    rows,
+    tool,
+)
 
 RECORD_PARAMETERS = {  # of the scenario, and their names in daqwriter's document
     "links": "links",
@@ -159,8 +169,7 @@ def _asked_of_writer(name: str, plan: Plan, told: Document) -> Iterator[Problem]
     for key, value in asked.items():
         if told[key] != value:
             yield f"the writer of {name} was told {key} {told[key]!r} instead of {value!r}", INVALIDATES
-    if told["target_kind"] not in ("scratch-file", "raw-device"):
-        yield f"the writer of {name} wrote to {told['target_kind']!r}, which is no target", INVALIDATES
+    yield from on_kind(f"the writer of {name}", told["target_kind"], plan)
 
 
 def _superchunks(asked: Asked, _: Document) -> float:

@@ -1,7 +1,7 @@
 """`make audit`: wrong evidence of every scenario against the functions that judge; how much passes?
 
-`python -m daq_bench.audit [--most N] [--scenarios a,b] [--write docs/statistics.md]`. `--most`: mutants of each class and scenario. The
-exit status is 1 when one wrong piece of evidence passes, and when a mutant makes the judge fall over: a verdict is an
+`python -m daq_bench.audit [--most N] [--scenarios a,b] [--seed N] [--write docs/statistics.md]`. `--most`: mutants of each class and
+scenario. The exit status is 1 when one wrong piece of evidence passes, and when a mutant makes the judge fall over: a verdict is an
 outcome, never a traceback."""
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class Findings:
     tried: Counter[str] = field(default_factory=Counter)
     rightly: int = 0  # a verdict rests on nothing there
     derived: int = 0  # the document follows from others, and `check-bundle` makes it again
+    sizes: int = 0  # a number of another size that no other document contradicts
     wrong: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
 
@@ -65,19 +66,20 @@ def mutants_of(case: Case, evidence: Evidence) -> list[Mutant]:
     return [
         *mutants.of_values(evidence),
         *mutants.of_words(evidence),
+        *mutants.of_allowed_words(evidence),
         *mutants.of_metrics(
             evidence, case.profile, case.metrics, lambda one: bounds(one, read(evidence.run, Run, "run.json"))[0]
         ),
     ]
 
 
-def audit(scenario: str, most: int) -> Findings:
-    """Judges at most `most` mutants of each class of one scenario."""
+def audit(scenario: str, most: int, seed: int = SEED) -> Findings:
+    """Judges at most `most` mutants of each class of one scenario; `seed` chooses which."""
     case = case_of(scenario)
     good = evidence_of(case, results_of(case))
     found = Findings(scenario, judge(good, case.profile, case.metrics).outcome)
     with _remembered(good):
-        for mutant in mutants.sample(mutants_of(case, good), most, SEED):
+        for mutant in mutants.sample(mutants_of(case, good), most, seed):
             found.tried[mutant.kind] += 1
             where = f"{mutant.kind}: {mutant.file}: {mutant.place}"
             try:
@@ -90,6 +92,8 @@ def audit(scenario: str, most: int) -> Findings:
                     found.rightly += 1
                 elif mutant.file in MAKERS:
                     found.derived += 1
+                elif mutant.kind in mutants.OTHER_SIZES:
+                    found.sizes += 1
                 else:
                     found.wrong.append(where)
     return found
@@ -124,8 +128,9 @@ def table(found: Sequence[Findings], seconds: float) -> Iterator[str]:
         f"{sum(tried.values())} mutants of {len(found)} scenarios, of which {len(could)} pass when their evidence is good; the others are "
         f"rehearsals, or their profile has nothing mandatory, and never pass. Wrong PASS: **{sum(wrong.values())}**; the judge fell over: "
         f"**{sum(broken.values())}**. {sum(one.rightly for one in found)} changes passed rightly, where no verdict rests on anything; "
-        f"{sum(one.derived for one in found)} passed the judge alone in documents that follow from telemetry and results, which `make "
-        "check-bundle` makes again and compares.",
+        f"{sum(one.derived for one in found)} passed the judge alone in documents that follow from telemetry and results, which "
+        f"`daq-bench check-bundle` makes again and compares, as it does {sum(one.sizes for one in found)} numbers of another size that "
+        "nothing else in the evidence tells.",
         LINE,
         break_on_hyphens=False,
     )
@@ -144,12 +149,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(prog="audit", description="wrong evidence of every scenario against the functions that judge")
     parser.add_argument("--most", type=int, default=60, help="mutants of each class and scenario (default 60)")
     parser.add_argument("--scenarios", help="names, separated by commas (default: all of the inventory)")
+    parser.add_argument("--seed", type=int, default=SEED, help=f"chooses the mutants (default {SEED})")
     parser.add_argument("--write", type=Path, help="document whose part between the audit's markers is renewed")
     options = parser.parse_args(arguments)
     began, found = time.monotonic(), []
     names = options.scenarios.split(",") if options.scenarios else scenarios()
     for number, name in enumerate(names, start=1):
-        one = audit(name, options.most)
+        one = audit(name, options.most, options.seed)
         found.append(one)
         bad = f"{len(one.wrong)} wrong PASS, {len(one.broken)} fell over"
         print(

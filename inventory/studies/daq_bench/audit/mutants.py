@@ -14,6 +14,9 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
+import msgspec
+from msgspec.inspect import LiteralType
+
 from daq_bench.bench_model.bundle.evidence import FILES, Document, Evidence
 from daq_bench.bench_model.documents.derived import DriveTemperature
 from daq_bench.bench_model.documents.results import Reasoned
@@ -72,6 +75,8 @@ NOTHING_RESTS_ON: tuple[str, ...] = (
     "results/block_scan.json:*large_blocks.throughput_bytes_per_s",  # the scan's lowest point: drawn beside the repetitions that decide
     "results/block_scan.json:*large_blocks.repetitions[].throughput_bytes_per_s_samples[]",  # one window of many may be missing
     "results/thread_scan.json:*points[].throughput_bytes_per_s_samples[]",  # the same of a point that decides
+    "results/saturation.json:repetitions[].ended_by",  # "bytes" or "span", both whole; coverage holds every other word against the status
+    "results/snb_record.json:repetitions[].minidaq.engine",  # printed: no scenario asks for one
     "run.json:target.drives[].serial",  # identity's checks hold it, where the inventory declares one
     "results/lan.json:ports[].operstate",  # the load that went through the port says that it was up
     "run.json:further_targets*",
@@ -192,6 +197,16 @@ NO_NUMBERS: dict[str, Change] = {
     "a number as text": str,
     "a truth value for a number": lambda _: True,
 }
+# Numbers that a tool may write by mistake. Where nothing else in the bundle tells the same, no judge can see them: `check-bundle` does,
+# from the tools' own output. So such a class is here for judges that fall over, and `of_metrics` has it for the values that decide.
+OTHER_SIZES: dict[str, Change] = {
+    "zero": lambda one: type(one)(0),
+    "a negative number": lambda one: -abs(one) or type(one)(-1),
+    "a thousand times": lambda one: type(one)(one * 1000),
+    "a thousandth": lambda one: type(one)(one / 1000),
+    "KiB for kB": lambda one: type(one)(one / 1.024),
+    "kB for KiB": lambda one: type(one)(one * 1.024),
+}
 
 
 def _changes(value: Any) -> Iterator[tuple[str, Change]]:
@@ -203,6 +218,7 @@ def _changes(value: Any) -> Iterator[tuple[str, Change]]:
         yield "flipped", lambda one: not one
     elif isinstance(value, int | float):
         yield from NO_NUMBERS.items()
+        yield from ((kind, change) for kind, change in OTHER_SIZES.items() if change(value) != value)
     elif isinstance(value, str):
         yield "a number for text", lambda _: 7
     elif isinstance(value, list):
@@ -216,6 +232,12 @@ def _changes(value: Any) -> Iterator[tuple[str, Change]]:
             yield "emptied", lambda _: {}
 
 
+ORDERED = {
+    "number",
+    "round",
+}  # rows that have one follow one another in time; a table of repetitions tells each by its own words
+
+
 def _of_rows(value: Sequence[Any]) -> Iterator[tuple[str, Change]]:
     if isinstance(value[0], dict):
         yield "first row removed", lambda rows: rows[1:]
@@ -223,6 +245,8 @@ def _of_rows(value: Sequence[Any]) -> Iterator[tuple[str, Change]]:
         yield "first row twice", lambda rows: [rows[0], *rows]
         yield "a row without content", lambda rows: [*rows, {}]
         yield "a row that is null", lambda rows: [*rows, None]
+        if len(value) > 1 and not ORDERED.isdisjoint(value[0]):
+            yield "first and last row swapped", lambda rows: [rows[-1], *rows[1:-1], rows[0]]
 
 
 def of_values(evidence: Evidence) -> Iterator[Mutant]:
@@ -301,6 +325,48 @@ def of_words(evidence: Evidence) -> Iterator[Mutant]:
                         yield Mutant("another word", file, text(path), _at(path, partial(_instead, word)))
 
 
+def of_allowed_words(evidence: Evidence) -> Iterator[Mutant]:
+    """Every word that its document's type takes from a list, replaced by every other one of the list."""
+    for file, document in evidence.documents():
+        if file not in TYPES:
+            continue
+        kind = msgspec.inspect.type_info(TYPES[file])
+        for path in paths(document):
+            old = get(document, path)
+            for word in _allowed(kind, path) if isinstance(old, str) else ():
+                if word != old:
+                    yield Mutant("another allowed word", file, text(path), _at(path, partial(_instead, word)))
+
+
+def _allowed(kind: msgspec.inspect.Type, path: Path) -> list[str]:
+    """The words of the list that a type has at this place; none where it takes any text."""
+    kinds = [kind]
+    for key in path:
+        kinds = [one for each in kinds for one in _below(each, key)]
+    return [str(word) for one in kinds for each in _each(one) if isinstance(each, LiteralType) for word in each.values]
+
+
+def _each(kind: msgspec.inspect.Type) -> Iterator[msgspec.inspect.Type]:
+    """A type's alternatives, each without what is only noted beside it."""
+    if isinstance(kind, msgspec.inspect.Metadata):
+        yield from _each(kind.type)
+    elif isinstance(kind, msgspec.inspect.UnionType):
+        for one in kind.types:
+            yield from _each(one)
+    else:
+        yield kind
+
+
+def _below(kind: msgspec.inspect.Type, key: str | int) -> Iterator[msgspec.inspect.Type]:
+    for one in _each(kind):
+        if isinstance(one, msgspec.inspect.StructType):
+            yield from (field.type for field in one.fields if field.encode_name == key)
+        elif isinstance(one, msgspec.inspect.DictType):
+            yield one.value_type
+        elif isinstance(one, msgspec.inspect.ListType | msgspec.inspect.VarTupleType):
+            yield one.item_type
+
+
 def _instead(new: Any, _old: Any) -> Any:
     return new
 
@@ -329,6 +395,11 @@ def of_metrics(
                 yield Mutant(
                     "a value better than its samples", metric.file, text(path), _at(path, _better(requirement))
                 )
+                yield Mutant("a value in a better unit", metric.file, text(path), _at(path, _better(requirement, 1000)))
+            if requirement.comparison != "at_least" and metric.unit in NEVER_BELOW_ZERO:
+                yield Mutant(
+                    "a value below zero", metric.file, text(path), _at(path, lambda value: type(value)(-abs(value) - 1))
+                )
 
 
 def _beyond(requirement: Requirement, bound: float) -> Change:
@@ -343,8 +414,11 @@ def _beyond(requirement: Requirement, bound: float) -> Change:
     return change
 
 
-def _better(requirement: Requirement) -> Change:
-    factor = 2.0 if requirement.comparison == "at_least" else 0.5
+NEVER_BELOW_ZERO = ("B", "count", "s", "ms", "us", "B/s", "percent")
+
+
+def _better(requirement: Requirement, times: float = 2.0) -> Change:
+    factor = times if requirement.comparison == "at_least" else 1 / times
     return lambda value: value * factor
 
 

@@ -8,6 +8,7 @@ from matplotlib.ticker import MaxNLocator
 
 from daq_bench.bench_model.documents.results import WearEntry
 from daq_bench.bench_model.workloads.endurance.document import (
+    TOLD,
     Endurance,
     EnduranceProjection,
     Health,
@@ -61,8 +62,23 @@ def _words(document: Endurance) -> str:
     overrun = document.overrun_bytes
     if overrun:
         text += f" The budget is exceeded by {decimal_size(overrun)}."
+    missing, readings = _missing(document)
+    if missing:
+        text += f" {missing} of {readings} readings of the drives lack a field that the drive told at the start."
     ended = document.ended
     return f"{text} {'It ended since ' + ended + '.' if ended else 'The run did not come to its end.'}"
+
+
+def _missing(document: Endurance) -> tuple[int, int]:
+    """Readings after a step that lack what the drive told at the start, and all readings after a step."""
+    told = {one.id: _told(one) for one in document.at_start}
+    found = [not told.get(one.id, set()) <= _told(one) for step in document.steps for one in step.health]
+    return sum(found), len(found)
+
+
+def _told(one: Health) -> set[str]:
+    """Fields that a reading has, and who counted."""
+    return {one.counter, *(name for name in TOLD if getattr(one, name) is not None)}
 
 
 def _figure(document: Endurance) -> Figure | None:
@@ -108,12 +124,17 @@ def _draw_wear(axes: Panel, document: Endurance, steps: list[Step], x: list[floa
     shown = False
     for index, drive in enumerate(ids):
         values = [_health(step, drive).percentage_used for step in steps]
-        if any(value is None for value in values):
+        if all(value is None for value in values):
             continue
-        known = [value for value in values if value is not None]
+        known = [math.nan if value is None else float(value) for value in values]  # NaN breaks the line, as above
         colour = (VERMILLION, BLUE, INK, GREY)[index % 4]
         axes.fill_between(
-            x, [max(0.0, v - 1) for v in known], [v + 1 for v in known], color=colour, alpha=0.15, linewidth=0
+            x,
+            [math.nan if math.isnan(v) else max(0.0, v - 1) for v in known],
+            [v + 1 for v in known],
+            color=colour,
+            alpha=0.15,
+            linewidth=0,
         )
         axes.plot(x, known, color=colour, marker="s", label=drive)
         shown = True

@@ -48,15 +48,25 @@ class Health(Closed, frozen=True, kw_only=True):
     counter: Literal["nvme", "scsi", "kernel"]
     written_bytes: Count
     step_bytes: Count
-    nand_bytes: int | None
+    nand_bytes: Count | None
     nand_step_bytes: Ordinal | UnsetType | None = UNSET
     nand_source: str | UnsetType | None = UNSET
-    percentage_used: int | None
-    available_spare: int | None
-    available_spare_threshold: int | None
-    media_errors: int | None
-    power_cycles: int | None
-    unsafe_shutdowns: int | None
+    percentage_used: Count | None
+    available_spare: Count | None
+    available_spare_threshold: Count | None
+    media_errors: Count | None
+    power_cycles: Count | None
+    unsafe_shutdowns: Count | None
+
+
+TOLD = (  # of a drive's health, where it tells it
+    "media_errors",
+    "percentage_used",
+    "power_cycles",
+    "unsafe_shutdowns",
+    "available_spare",
+    "available_spare_threshold",
+)
 
 
 class Opening(Closed, frozen=True):
@@ -79,7 +89,7 @@ class Step(Closed, frozen=True):
     asked_bytes: Count
     sequential_bytes: Count
     random_bytes: Count
-    counted_bytes: int | None
+    counted_bytes: Count | None
     written_bytes: Count
     duration_s: Amount
     throughput_bytes_per_s: Amount

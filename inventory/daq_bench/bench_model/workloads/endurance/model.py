@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.workloads.endurance import projection
-from daq_bench.bench_model.workloads.endurance.document import Endurance, EnduranceProjection
+from daq_bench.bench_model.workloads.endurance.document import TOLD, Endurance, EnduranceProjection
 from daq_bench.bench_model.workloads.model import Beside, Count, Model, stated
-from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, accounted, column, counting, follows, rows
+from daq_bench.bench_model.workloads.plan import (
+    DEVICE_SHARE_MIN,
+    INVALIDATES,
+    Plan,
+    Problem,
+    accounted,
+    column,
+    counting,
+    follows,
+    rows,
+)
 
 
 def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
@@ -28,7 +39,8 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
         yield "the step that fills the file is missing"
     if not any(step["kind"] == "mix" for step in steps):
         yield "not one step of the mix was written"
-    yield from counting("step", ((str(step["number"]), step) for step in steps))
+    together = _counted_together(document)
+    yield from counting("step", ((str(step["number"]), step) for step in steps if step["number"] not in together))
     for name, health in (
         ("opening", document["opening"]["drives"]),
         ("start", document["at_start"]),
@@ -41,14 +53,14 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
         yield from rows(f"after step {step['number']}, drive", drives, column(step["health"], "id"))
     if steps:
         yield from follows("the drives' state at the end", document["at_end"], steps[-1]["health"])
-    yield from _unread(document)
-    before, after = ({one["id"]: one for one in document[key]} for key in ("at_start", "at_end"))
-    for drive in before.keys() & after.keys():
-        for key in ("written_bytes", "media_errors", "percentage_used", "power_cycles", "unsafe_shutdowns"):
-            first, last = before[drive][key], after[drive][key]
-            if (first is None) != (last is None) or (first is not None and last < first):
-                yield f"{key} of drive {drive} went from {first} to {last}", INVALIDATES
+    yield from _readings(document)
     yield from accounted(document["ledger"])
+    entries = {entry["number"]: entry for entry in document["ledger"]}
+    for step in steps:
+        same = ("kind", "asked_bytes", "counted_bytes")
+        entry = entries.get(step["number"], dict.fromkeys(same))
+        what = f"step {step['number']} and its entry of the account"
+        yield from follows(what, {key: step[key] for key in same}, {key: entry[key] for key in same})
     spent = sum(
         one["reserved_bytes"] if one["charged_bytes"] is None else one["charged_bytes"] for one in document["ledger"]
     )
@@ -63,28 +75,74 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
     yield from follows("the overrun", document["overrun_bytes"], overrun)
 
 
-TOLD = (
+COUNTS = (
+    "written_bytes",
     "media_errors",
-    "percentage_used",
     "power_cycles",
     "unsafe_shutdowns",
-    "available_spare",
-    "available_spare_threshold",
-)
+)  # percentage_used is the drive's own estimate
+MISSING_MAX = 1  # [P] readings in a row: the drives are seen once in two steps at least
 
 
-def _unread(document: Document) -> Iterator[Problem]:
-    """A drive told the same of its health each time: where its log could not be read once, nobody knows what it would have said."""
-    opening, start = document["opening"], {one["id"]: one for one in document["at_start"]}
-    readings = [(f"after step {step['number']}", step["health"]) for step in document["steps"]]
-    if opening["epoch"] == document["epoch"]:  # else nothing is counted from it
-        readings.insert(0, ("at the opening", opening["drives"]))
+def _read(document: Document, drive: str, key: str) -> list[tuple[str, int | None]]:
+    """Each reading of the run and the value of a field; None where the drive did not tell, or the kernel counted in its place."""
+    start = next((one for one in document["at_start"] if one["id"] == drive), None)
+    readings = [("at the start", document["at_start"])]
+    readings += [(f"after step {step['number']}", step["health"]) for step in document["steps"]]
+    found = list[tuple[str, int | None]]()
     for when, health in readings:
-        for one in health:
-            first = start.get(one["id"], one)
-            for key in TOLD:
-                if (first[key] is None) is not (one[key] is None):
-                    yield f"{key} of drive {one['id']} is {first[key]} at the start and {one[key]} {when}"
+        one = next((one for one in health if one["id"] == drive), None)
+        same = one is not None and start is not None and one["counter"] == start["counter"]
+        found.append((when, one[key] if same and one else None))
+    return found
+
+
+def _readings(document: Document) -> Iterator[Problem]:
+    """Only the first reading and the last decide; those between show that no count fell back. So one of them may be missing, but not two
+    in a row, and not the one between the fill and the mix."""
+    opening, counts = document["opening"], document["opening"]["epoch"] == document["epoch"]
+    for drive in column(document["drives"], "id"):
+        first = next((one for one in opening["drives"] if one["id"] == drive), None)
+        told = {one["counter"] for one in document["at_start"] if one["id"] == drive}
+        for key in ("written_bytes", *TOLD):
+            found = _read(document, drive, key)
+            opened = [("at the opening", first[key] if first["counter"] in told else None)] if counts and first else []
+            known = [(when, value) for when, value in found if value is not None]
+            if not known and all(value is None for _, value in opened):
+                continue  # a drive that never tells it: its requirement has no value
+            for when, value in (*opened, *found[:2], found[-1]):
+                if value is None:
+                    yield f"{key} of drive {drive} is missing {when}"
+            missing = [value is None for _, value in found]
+            for place in range(len(found) - MISSING_MAX):
+                if all(missing[place : place + MISSING_MAX + 1]):
+                    when = f"from {found[place][0]} to {found[place + MISSING_MAX][0]}"
+                    yield f"{key} of drive {drive} is missing {when}: nobody knows what it did meanwhile"
+            compared = known if key in COUNTS else [*known[:1], *known[-1:]] if key == "percentage_used" else []
+            for (when, value), (later, other) in pairwise(compared):
+                if other < value:
+                    yield f"{key} of drive {drive} went from {value} {when} to {other} {later}", INVALIDATES
+
+
+def _counted_together(document: Document) -> set[int]:
+    """Numbers of steps that a missing reading divides, and whose bytes the readings before and after confirm together."""
+    steps, drives = document["steps"], column(document["drives"], "id")
+    written = [[value for _, value in _read(document, drive, "written_bytes")] for drive in drives]
+    found = set[int]()
+    for place in range(1, len(steps)):
+        before, between, after = ([one[at] for one in written] for at in (place - 1, place, place + 1))
+        if None not in between or None in before or None in after:
+            continue
+        both = steps[place - 1 : place + 1]
+        asked, counted = sum(one["asked_bytes"] for one in both), sum(after) - sum(before)
+        whole = all(one["written_bytes"] >= one["asked_bytes"] and one["counted_bytes"] is None for one in both)
+        if (
+            whole
+            and counted >= DEVICE_SHARE_MIN * asked
+            and all(one["admissible"] is False and one["reason"] for one in both)
+        ):
+            found |= {one["number"] for one in both}
+    return found
 
 
 MODEL = Model(

@@ -188,10 +188,10 @@ def _amplification(
 
 
 def _share(endurance: dict[str, Any], drive: str) -> float:
-    """Bytes onto this drive per byte written to the target, as this run's steps counted it; the layout's where none did."""
+    """Bytes onto this drive per byte written to the target, over all steps as the counts are; the layout's where none did."""
     start = next(one for one in endurance["at_start"] if one["id"] == drive)
     end = next(one for one in endurance["at_end"] if one["id"] == drive)
-    written = sum(step["written_bytes"] for step in endurance["steps"] if step["admissible"])
+    written = sum(step["written_bytes"] for step in endurance["steps"])
     counted = end["written_bytes"] - start["written_bytes"]
     if len(endurance["drives"]) == 1 or written == 0 or counted <= 0:
         return float(endurance["writes_per_byte_max"]) / len(endurance["drives"])

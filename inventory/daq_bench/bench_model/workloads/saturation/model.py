@@ -16,6 +16,7 @@ from daq_bench.bench_model.workloads.plan import (
     column,
     counting,
     follows,
+    on_kind,
     rows,
     tool,
 )
@@ -30,6 +31,7 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
     for one in found:
         what = f"pass {one['number']}"
         yield from tool(what, one["status"])
+        yield from on_kind(what, one["target_kind"], plan)
         yield from ((f"{what}: {text}", INVALIDATES) for text in passes.contradictions(one))
         if not any(passes.contradictions(one)):
             yield from (f"{what}: {text}" for text in passes.holes(one))

@@ -34,7 +34,7 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
     yield from rows("test", planned, column(tests, "name"))
     for test in tests:
         name, found = test["name"], test["rounds"]
-        yield from rows(f"{name}: round", range(1, len(found) + 1), column(found, "round"))
+        yield from follows(f"{name}: the rounds in their order", column(found, "round"), list(range(1, len(found) + 1)))
         if len(found) > parameters["rounds_max"]:
             yield (
                 f"{name}: {len(found)} rounds are there and at most {parameters['rounds_max']} were planned",

@@ -37,6 +37,8 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
             f"the fan sweep contradicts itself: it is {sweep['status']!r}, and its reason {sweep['reason']!r}",
             INVALIDATES,
         )
+    if not asked and sweep["status"] != "not asked":
+        yield f"the fan sweep is {sweep['status']!r}, and none was asked for", INVALIDATES
     duties = asked["duties_percent"] if asked and sweep["status"] == "done" else []
     planned = [SOAK, *(f"fans at {duty} %" for duty in duties)]
     if sweep["status"] == "done":
@@ -81,6 +83,11 @@ def left_for_record(plan: Plan, document: Document, soak: Document) -> Iterator[
         )
 
 
+def _soak_held(plan: Plan, document: Document, soak: Document) -> Iterator[Problem]:
+    yield from follows("what ended the soak", document["soak"]["stopped_by"], soak["stopped_by"])
+    yield from left_for_record(plan, document, soak)
+
+
 LOG_START_S = 5.0  # that fio's log lacks
 
 
@@ -99,7 +106,7 @@ MODEL = Model(
         Count("record.demand_bytes_per_s", lambda asked, _: asked.rate("record") * asked.scale),
         Count("record.duration_s", stated("record", "duration_s")),
     ),
-    (Beside("results/thermal_soak.json", of_bundle, left_for_record, ThermalSoak),),
+    (Beside("results/thermal_soak.json", of_bundle, _soak_held, ThermalSoak),),
     times=once,
     result=Thermal,
 )

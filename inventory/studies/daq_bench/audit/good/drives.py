@@ -301,7 +301,7 @@ def saturation(case: Case) -> dict[str, Document]:
         written = _pass(case, own, asked)
         rows.append(
             saturation_workload.row(
-                number, "span_size" not in own, capacity, asked, _fresh(case, number, asked, capacity), written, asked
+                number, case.raw, capacity, asked, _fresh(case, number, asked, capacity), written, asked
             )
         )
     found = {

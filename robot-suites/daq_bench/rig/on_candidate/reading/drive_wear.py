@@ -38,6 +38,7 @@ from daq_bench.candidate_kit.smartctl import (
 )
 from daq_bench.rig.on_candidate.reading import disk_counters
 
+TRIES = 2
 TOOL_S_MAX = 120  # ends a hang: a drive answers late while it is written to
 SECTOR_BYTES = disk_counters.SECTOR_BYTES
 NVME_DATA_UNIT_BYTES = 512_000  # NVMe base specification: thousands of 512 B, rounded up
@@ -75,6 +76,16 @@ def smart_document(name: str) -> dict[str, Any]:
         return document_of(done.stdout.decode("utf-8", "replace")) or {}
     except subprocess.TimeoutExpired:
         return {}
+
+
+def told_document(name: str) -> dict[str, Any]:
+    """The same, asked again where the answer lacks an NVMe drive's health log: a log that fails once is no drive without one."""
+    document: dict[str, Any] = {}
+    for _ in range(TRIES if name.startswith("nvme") else 1):
+        document = smart_document(name)
+        if not document or health_log(document):  # no second wait for a tool that does not answer
+            break
+    return document
 
 
 def nand_bytes(page: bytes) -> int | None:
@@ -180,7 +191,7 @@ def nand_writes(name: str, document: dict[str, Any], host_bytes: int | None) -> 
 def reading_of(name: str) -> dict[str, Any]:
     """One drive. `written_bytes` is the drive's own count where it keeps one, else the kernel's of this boot."""
     fields = disk_counters.counters(name)
-    document = smart_document(name)
+    document = told_document(name)
     log = health_log(document)
     units = count(log.get("data_units_written_s", log.get("data_units_written")), f"{name}: data_units_written")
     host_bytes = None if units is None else units * NVME_DATA_UNIT_BYTES
