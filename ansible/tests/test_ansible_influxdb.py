@@ -139,7 +139,7 @@ def test_a_server_is_set_up_once_with_users_of_least_rights_and_removed(server: 
     assert server.ask(READER, "SHOW DATABASES", "wrong")[0] == 401
 
     policies = {row[0]: (row[1], row[4]) for row in server.rows("SHOW RETENTION POLICIES ON bench")}
-    assert policies == {"raw": ("720h0m0s", True), "bench_1m": ("0s", False), "history": ("0s", False)}
+    assert policies == {"raw": ("336h0m0s", True), "bench_1m": ("0s", False), "history": ("0s", False)}
     assert server.write(WRITER, f'bench_verdict,run=r outcome="PASS" {time.time_ns()}', "bench/history")[0] == 204
     # Five years old: older than the raw policy accepts.
     old = f'bench_verdict,run=old outcome="FAIL" {time.time_ns() - 5 * 365 * 86400 * 10**9}'
