@@ -218,7 +218,7 @@ def beside_bound(judged: Judgement) -> str:
             if measured * factor >= one[0] or one[0] == 1
         )
         low, high = (
-            quantity(value * factor / prefix, unit, 3 if value == measured else 4) for value in (measured, bound)
+            quantity(value * factor / prefix, unit, trim=value == bound) for value in (measured, bound)
         )
         return f"{low} of at most {high}"
     if judged.comparison == "at_most":
@@ -254,10 +254,12 @@ def _spread(judged: Judgement, shared: int | None) -> tuple[str, ...]:
         level = (
             f"{significant(100 * judged.confidence, 4, trim=True)}{THIN}% CI"
             if judged.confidence
+            else _method(judged).partition(", no ")[0]
+            if _is_ranged(judged)
             else _without_level(judged)
         )
         parts.append(f"{level} {_range(judged.confidence_interval, judged.unit)}")
-    if judged.interval_method:
+    if judged.interval_method and not _is_ranged(judged):
         parts.append(_method(judged))
     found = judged.spread
     if found and found.count > 1 and found.min < found.max:
