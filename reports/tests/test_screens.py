@@ -32,8 +32,8 @@ ASKED = (  # runs beside the report, not in it: its own policy forbids scripts
     "   results: [...page.querySelectorAll({deciding!r})].map(one => one.getBoundingClientRect().right),"
     "   covered: [...page.querySelectorAll('figure')].filter(one => one.querySelector('label.zoom').getBoundingClientRect().top <"
     "     one.querySelector('svg.plot').getBoundingClientRect().bottom).length,"
-    "   broken: [...page.querySelectorAll('.data thead th, .data td.n, .data td.o')].filter(one => !one.closest('.t-matrix')).flatMap(one => {{"
-    "     const walk = page.createTreeWalker(one, 4), cut = []; for (let text; (text = walk.nextNode());)"
+    "   broken: [...page.querySelectorAll('.data thead th, .data td.n, .data td.o')].filter(one => !one.closest('.t-matrix'))"
+    "     .flatMap(one => {{ const walk = page.createTreeWalker(one, 4), cut = []; for (let text; (text = walk.nextNode());)"
     "       for (const word of text.data.matchAll(/[\\w.]+/g)) {{ const range = page.createRange();"
     "         range.setStart(text, word.index); range.setEnd(text, word.index + word[0].length);"
     "         if (new Set([...range.getClientRects()].map(rect => Math.round(rect.top))).size > 1) cut.push(word[0]); }} return cut; }}),"
@@ -43,7 +43,9 @@ ASKED = (  # runs beside the report, not in it: its own policy forbids scripts
 )
 
 
-DECIDING = ".t-summary .status, .t-requirements .status, .t-tuning td:last-child, .t-matrix td, .t-nightly td:last-child"  # cells that decide
+DECIDING = (  # cells that decide
+    ".t-summary .status, .t-requirements .status, .t-tuning td:last-child, .t-matrix td, .t-nightly td:last-child"
+)
 
 
 def seen(report: Path, folder: Path, width: int, dark: bool) -> dict[str, Any]:

@@ -217,9 +217,7 @@ def beside_bound(judged: Judgement) -> str:
             for one in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
             if measured * factor >= one[0] or one[0] == 1
         )
-        low, high = (
-            quantity(value * factor / prefix, unit, trim=value == bound) for value in (measured, bound)
-        )
+        low, high = (quantity(value * factor / prefix, unit, trim=value == bound) for value in (measured, bound))
         return f"{low} of at most {high}"
     if judged.comparison == "at_most":
         return f"{measured_words(judged)} of at most {quantity(bound, judged.unit, trim=True)}"
