@@ -237,7 +237,11 @@ def test_altered_evidence_gets_no_mild_word(bundle_with: Maker) -> None:
         ),
         (
             {"comparison": "at_most", "unit": "GB", "measured": 0.0395, "scaled_bound": 1.073741824},
-            "39.5 MB of at most 1074 MB",
+            "39.50 MB of at most 1074 MB",
+        ),
+        (  # the same digits as in the table of requirements
+            {"comparison": "at_most", "unit": "GB", "measured": 198.9, "scaled_bound": 8.589934592},
+            "198.9 GB of at most 8.59 GB",
         ),
         (
             {"comparison": "at_most", "unit": "ms", "measured": 261.8, "scaled_bound": 1000},

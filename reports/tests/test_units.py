@@ -58,6 +58,19 @@ def test_a_count_is_exact() -> None:
     assert units.count(1234) == "1234"
 
 
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ("measured 34746211, bound = 0", "measured 34 746 211, bound = 0"),
+        ("8388608 B of 12345.", "8 388 608 B of 12 345."),
+        ("1234 of 9.26712 GB/s at 1048576.5 B", "1234 of 9.26712 GB/s at 1048576.5 B"),
+        ("run 20260929T141320Z-a, port host:50051, /dev/123456, X100000", None),
+    ],
+)
+def test_only_whole_numbers_of_a_sentence_are_grouped(told: str, shown: str | None) -> None:
+    assert units.grouped_in(told).replace(units.THIN, " ") == (shown or told)
+
+
 def test_bound_and_measured_share_the_requirements_unit() -> None:
     assert plain(units.quantity(0.0421, "GB")) == "0.04210 GB"
     assert plain(units.quantity(1000, "ms")) == "1000 ms"

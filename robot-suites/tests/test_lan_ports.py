@@ -7,19 +7,30 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 from test_lan import candidate
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.bench_model.profiles.requirements import load_requirements
+from daq_bench.rig.base.settings import Layout, Profiles
+from daq_bench.rig.candidate.host import survey
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.on_candidate import open_ports
+from daq_bench.rig.run import targets
+from daq_bench.rig.suite import serving
+from daq_bench.rig.suite.scenario import OwnScenario
 from daq_bench.workloads.lan.run import ports
 
+METRICS = Layout().inventory / "metrics.yml"
 SCENARIO: Any = SimpleNamespace(file="lan.yml")
 NETWORK = {
     "interface": "eth0",
@@ -88,6 +99,38 @@ def test_a_port_in_use_and_an_address_of_nobody_are_one_error() -> None:
     assert open_ports.main(asked) == {"result": []}
     with pytest.raises(BenchError, match=r"192\.0\.2\.7, TCP port 5201: Cannot assign requested address"):
         tried(LocalMachine(), {**NETWORK, "address": "192.0.2.7"})
+
+
+def test_an_own_suites_load_is_refused_as_a_scenarios_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The ports are tried before the load begins, and the scenario forgets the refused load."""
+    layout, one = Layout(), candidate(NETWORK)
+    file = layout.inventory / "lab.yml"
+    requirement = load_requirements(layout.inventory / "requirements" / "dune-snb.yml", load_metrics(METRICS))
+    scenario = OwnScenario(tmp_path, layout, "Own suite", 1.0)
+    profiles = Profiles(one, scenario.empty(), requirement, load_metrics(METRICS), file, METRICS)
+    first: Any = SimpleNamespace(
+        profiles=profiles,
+        machine=LocalMachine(),
+        layout=layout,
+        directory=tmp_path,
+        survey=lambda: (survey(LocalMachine()), 0, 0),
+    )
+    for name in ("check_target", "check_space", "check_memory", "check_workloads", "check_programs", "reserve_of"):
+        monkeypatch.setattr(serving.preflight, name, lambda *_: SimpleNamespace(free_bytes=0))
+    asked: list[str] = []
+
+    @contextmanager
+    def connected(_: Path, host: str, __: Layout) -> Iterator[LocalMachine]:
+        asked.append(host)
+        yield Deaf()
+
+    monkeypatch.setattr(targets, "connected", connected)
+    monkeypatch.setattr(ports, "TRY_S", 1.0)
+    parameters = YAML(typ="safe").load(layout.inventory / "scenarios" / "lan-100g.yml")["workloads"]["lan"]
+    own = serving.OwnSuite(None, scenario, layout, None)  # type: ignore[arg-type]  # neither is asked before the peers
+    with pytest.raises(RefusedError, match=r"ru-02 \(127.77.1.2\) cannot be reached"):
+        own._plan(SimpleNamespace(first=first), None, "lan", {"parameters": parameters, "top": {}})  # type: ignore[arg-type]
+    assert asked == ["ru-02"] and "workloads: {}" in scenario.file.read_text(encoding="utf-8")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace")

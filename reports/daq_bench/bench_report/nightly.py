@@ -16,7 +16,7 @@ from daq_bench.bench_model.nights.night import read_night
 from daq_bench.bench_model.nights.outcome import ERROR, INADMISSIBLE, STATUS, outcome_of, shown, worse
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.fields import parse_document, read_text
-from daq_bench.bench_report.base.units import NONE, SIDES, duration, quantity, significant
+from daq_bench.bench_report.base.units import NONE, SIDES, duration, grouped_in, quantity, significant
 from daq_bench.bench_report.document.beside import boxes_of
 from daq_bench.bench_report.document.outcome import GLYPHS, css_name
 from daq_bench.bench_report.document.section import Part, Section
@@ -84,7 +84,7 @@ def _set_apart(run: NightRun, word: Word, why: str) -> NightRun:
 def paper_of(night: NightDocument) -> Paper:
     """The page of one night, from the content of its nightly.json."""
     like = SHOWN.get(night.outcome, night.outcome)
-    worst = [f"{_who(run)}: {run.worst}. {_why(run)}" for run in night.runs if run.worst not in ("PASS", "rehearsal")]
+    worst = [f"{_who(run)}: {run.worst}: {_why(run)}" for run in night.runs if run.worst not in ("PASS", "rehearsal")]
     compared: list[Part] = [_compared(run) for run in night.runs if run.comparisons]
     sections = [
         Section("baseline", "Against the baseline", tuple(compared or ["No run had a baseline to be compared with."]))
@@ -120,7 +120,7 @@ def _who(run: NightRun) -> str:
 def _why(run: NightRun) -> str:
     worse = [one.id for one in run.comparisons if one.result == REGRESSED]
     told = f"{', '.join(worse)} became worse than in {run.baseline}." if worse else ""
-    return " ".join(part for part in (run.reason, told) if part)
+    return grouped_in(" ".join(part for part in (run.reason, told) if part))
 
 
 def _runs(night: NightDocument) -> Table:

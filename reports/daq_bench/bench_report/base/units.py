@@ -34,6 +34,7 @@ DECIMAL_FAMILIES = (
 )
 LEAST_SHOWN, MOST_SHOWN = Decimal("0.001"), Decimal(100_000)
 WHOLE_MINUTES = f"{THIN}min"  # "2 min 04 s" has no point that could move
+LONG_NUMBER = re.compile(r"(?<![\w.:/-])\d{5,}(?![\w.:/-]*\w)")
 WITH_UNIT = re.compile(rf"(?P<number>{MINUS}?\d[\d{THIN}]*(?:\.\d+)?){THIN}(?P<unit>[^\W\d]\w*(?:/s)?)")
 
 
@@ -44,6 +45,11 @@ def grouped(digits: str) -> str:
     head = len(digits) % 3
     parts = ([digits[:head]] if head else []) + [digits[i : i + 3] for i in range(head, len(digits), 3)]
     return THIN.join(parts)
+
+
+def grouped_in(sentence: str) -> str:
+    """The sentence with its whole numbers of five digits or more in groups; names and fractions stay as they are."""
+    return LONG_NUMBER.sub(lambda match: grouped(match[0]), sentence)
 
 
 def count(value: float) -> str:

@@ -192,7 +192,7 @@ def _values(found: Document, one: Document) -> Figure:
         caption += f" The {bound.text} lies off the scale."
         bound = None
     return value_figure(
-        f"values-{one['id']}", f"{one['id']}: {one['text']}", caption, rows, f"{one['metric']} ({unit})", bound
+        f"values-{one['id']}", f"{one['id']}: {one['text']}", caption, rows, f"{one['id']} ({unit})", bound
     )
 
 

@@ -378,10 +378,12 @@ def _runs_of(run_ids: list[str], own: dict[str, str]) -> str:
 
 
 def made_of(runs: Sequence[tuple[str, Document]]) -> Table:
-    """(tag, run) of every bundle that a document rests on."""
+    """(tag, run) of every bundle that a document rests on. The caption says once what stands beside all of them."""
     rows = tuple(
         (tag, run["run_id"], run["manifest_sha256"] or "the bundle has no manifest", ", ".join(run["marks"]) or VOUCHED)
         for tag, run in runs
     )
-    heads = ("Tag", "Run", "SHA-256 of its MANIFEST.sha256", "Beside it")
-    return Table(heads, "ttct", rows, "The runs and programs that made this document.", "made-of")
+    heads, said = ("Tag", "Run", "SHA-256 of its MANIFEST.sha256"), "The runs that this document rests on."
+    if (marks := {row[-1] for row in rows}) and len(marks) == 1:
+        return Table(heads, "ttc", tuple(row[:-1] for row in rows), f"{said} Each: {marks.pop()}.", "made-of-all")
+    return Table((*heads, "Beside it"), "ttct", rows, said, "made-of")

@@ -24,6 +24,7 @@ from daq_bench.bench_report.base.units import (
     decimal_size,
     duration,
     factor_text,
+    grouped_in,
     in_gb_per_s,
     in_gib_per_s,
     latency,
@@ -80,7 +81,7 @@ def outcome_of(bundle: Bundle) -> Outcome:
         return Outcome(word, GLYPHS[word], css, suffix, MEANINGS[word], _no_verdict(bundle))
     if altered:
         return Outcome(word, GLYPHS[word], css, suffix, ALTERED_MEANING, ())
-    return Outcome(word, GLYPHS[word], css, suffix, found.sentence, (_meaning(bundle, word),))
+    return Outcome(word, GLYPHS[word], css, suffix, grouped_in(found.sentence), (_meaning(bundle, word),))
 
 
 def _meaning(bundle: Bundle, word: str) -> str:

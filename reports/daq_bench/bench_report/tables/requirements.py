@@ -217,9 +217,7 @@ def beside_bound(judged: Judgement) -> str:
             for one in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
             if measured * factor >= one[0] or one[0] == 1
         )
-        low, high = (
-            quantity(value * factor / prefix, unit, 3 if value == measured else 4) for value in (measured, bound)
-        )
+        low, high = (quantity(value * factor / prefix, unit, trim=value == bound) for value in (measured, bound))
         return f"{low} of at most {high}"
     if judged.comparison == "at_most":
         return f"{measured_words(judged)} of at most {quantity(bound, judged.unit, trim=True)}"
@@ -254,10 +252,12 @@ def _spread(judged: Judgement, shared: int | None) -> tuple[str, ...]:
         level = (
             f"{significant(100 * judged.confidence, 4, trim=True)}{THIN}% CI"
             if judged.confidence
+            else _method(judged).partition(", no ")[0]
+            if _is_ranged(judged)
             else _without_level(judged)
         )
         parts.append(f"{level} {_range(judged.confidence_interval, judged.unit)}")
-    if judged.interval_method:
+    if judged.interval_method and not _is_ranged(judged):
         parts.append(_method(judged))
     found = judged.spread
     if found and found.count > 1 and found.min < found.max:

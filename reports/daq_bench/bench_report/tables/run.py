@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.facts import Setting
 from daq_bench.bench_model.documents.telemetry import TelemetryAccount
-from daq_bench.bench_report.base.units import NONE, THIN, count, decimal_size, duration, percent, utc
+from daq_bench.bench_report.base.units import NONE, THIN, count, decimal_size, duration, percent, significant, utc
 from daq_bench.bench_report.document.table import WELL, Column, Columns, Table, table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.reading.dataset.telemetry import Collector
@@ -132,7 +132,9 @@ def _told(group: Sequence[Event]) -> str:
 
 
 def _since(seconds: float) -> str:
-    """Returns the time to the hundredth, so that the points of a column stand below each other."""
+    """Returns the time to the hundredth, or to four digits: nobody needs more of an hour."""
+    if abs(seconds) >= 100:
+        return f"{significant(seconds)}{THIN}s"
     return f"{seconds:.2f}{THIN}s" if abs(seconds) >= 0.005 else f"0{THIN}s"
 
 

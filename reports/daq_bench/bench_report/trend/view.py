@@ -15,7 +15,7 @@ from daq_bench.bench_model.nights.steps import FEWEST
 from daq_bench.bench_model.nights.trend import Coincidence, Track, Trend
 from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_model.verdict.decision import MISSED
-from daq_bench.bench_report.base.units import NONE, quantity, significant, utc
+from daq_bench.bench_report.base.units import NONE, THIN, quantity, significant, utc
 from daq_bench.bench_report.document.canvas import Figure
 from daq_bench.bench_report.document.outcome import GLYPHS, Outcome, css_name
 from daq_bench.bench_report.document.section import Part, Section
@@ -92,7 +92,7 @@ def overview(trend: Trend) -> Table:
         (
             f"{track.row.id} {track.row.text}" + ("" if track.row.severity == "mandatory" else " (advisory)"),
             _newest(track),
-            f"{SIGNS[track.row.comparison]} {quantity(track.row.scaled_bound, track.row.unit, trim=True)}",
+            f"{SIGNS[track.row.comparison]}{THIN}{quantity(track.row.scaled_bound, track.row.unit, trim=True)}",
             _range(track),
             _steps_cell(track, trend),
             _drift_cell(track),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.profiles.compared_targets import compared_names
+from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.candidate.host import Survey, require_target_directory
 from daq_bench.rig.candidate.load_target import RawDevice
@@ -20,6 +21,18 @@ from daq_bench.rig.run.left_behind import remove_scratch
 from daq_bench.rig.run.readings import ClockLog
 from daq_bench.rig.run.record import target_of
 from daq_bench.rig.workloads.registry import workloads_of
+
+
+def check_peers(session: CandidateSession, scenario: Scenario) -> None:
+    """Asks the other machines that the scenario's workloads need, and leaves them. Raises RefusedError for one that does not answer."""
+    with ExitStack() as links:
+        for workload in workloads_of(scenario):
+            workload.check_peers(
+                scenario,
+                session.profiles.candidate,
+                session.machine,
+                lambda host: links.enter_context(connected(session.profiles.inventory_file, host, session.layout)),
+            )
 
 
 class Targets:
@@ -52,15 +65,7 @@ class Targets:
         preflight.check_memory(candidate, scenario, found.host.memory_bytes or 0)
         preflight.check_workloads(scenario, candidate, found)
         preflight.check_programs(scenario, self.first.layout)
-        with ExitStack() as links:
-            inventory, layout = profiles.inventory_file, self.first.layout
-            for workload in workloads_of(scenario):
-                workload.check_peers(
-                    scenario,
-                    candidate,
-                    self.first.machine,
-                    lambda host: links.enter_context(connected(inventory, host, layout)),
-                )
+        check_peers(self.first, scenario)
         return found
 
     def _preflight_target(self, session: CandidateSession) -> Survey:

@@ -33,7 +33,7 @@ from daq_bench.rig.run.identity import compare
 from daq_bench.rig.run.planning import plan_run
 from daq_bench.rig.run.qualify import Qualification
 from daq_bench.rig.run.record import planned_run
-from daq_bench.rig.run.targets import Targets
+from daq_bench.rig.run.targets import Targets, check_peers
 from daq_bench.rig.suite.scenario import OwnScenario, profiles_of
 from daq_bench.rig.workloads.registry import WORKLOADS
 
@@ -154,6 +154,7 @@ class OwnSuite:
             preflight.check_memory(candidate, scenario, found.host.memory_bytes or 0)
             preflight.check_workloads(scenario, candidate, found)
             preflight.check_programs(scenario, self._layout)
+            check_peers(first, scenario)
             surveys = {candidate.target.name: found}
             plan = plan_run(profiles, self._layout, surveys, directory=self._request.target_directory)
             agree(plan.consent, self._request.yes, Console(file=self._channel.said, width=WIDTH), AGREE)

@@ -158,7 +158,7 @@ def _busy(record: dict[str, Any]) -> Iterator[Note]:
     for number, repetition in enumerate(record["repetitions"], start=1):
         for episode in repetition["minidaq"]["busy"]["episodes"]:
             text = (
-                f"Dataflow is BUSY for {episode['duration_s']:.3f} s from {episode['start_s']:.3f} s of record {number}"
+                f"Dataflow is BUSY for {episode['duration_s']:.4g} s from {episode['start_s']:.4g} s of record {number}"
             )
             yield text, {"repetition": number, **episode}
 
