@@ -109,7 +109,7 @@ def test_no_cliff_is_a_result(rates: Values) -> None:
 
 @pytest.mark.parametrize("slow_from_s", [0, 40, 160], ids=["at the begin", "within the record", "behind it"])
 def test_the_rate_before_a_cliff_is_that_of_the_record_whatever_a_large_drive_does_later(slow_from_s: int) -> None:
-    """Of 6 TB at 9.5 GB/s the record of 924 GB takes 97 s; 40 s at 8.7 GB/s in it are too slow for 9.24288 GB/s."""
+    """A record of 924 GB takes 97 s at 9.5 GB/s; 40 s at 8.7 GB/s in it are too slow for 9.24288 GB/s."""
     rates = noisy(650, 9.5)
     rates[slow_from_s : slow_from_s + 40] *= 8.7 / 9.5
     row = analysed(one_pass(rates), free_bytes=924_288_000_000)

@@ -361,7 +361,8 @@ def by_interval(comparison: Comparison, bound: float, guard_band: float, found: 
         return Decision(UNDECIDED, at, found, f"the value lies {inside}, and more of the same would not move it")
     if found.confidence is None:
         return Decision(UNDECIDED, at, found, "the range reaches over the bound, and a range does not shrink")
-    if at < 0 <= margin(comparison, found.spread.median, bound):  # the worst counts, and no further one makes it better
+    # The worst counts, and no further repetition makes it better.
+    if found.spread and at < 0 <= margin(comparison, found.spread.median, bound):
         text = "the worst repetition misses the bound and most do not, which more of them would not change: find what was different in it"
         return Decision(UNDECIDED, at, found, text)
     near = at - guard_band if at > 0 else -at

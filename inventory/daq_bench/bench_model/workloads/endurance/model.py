@@ -131,10 +131,13 @@ def _counted_together(document: Document) -> set[int]:
     found = set[int]()
     for place in range(1, len(steps)):
         before, between, after = ([one[at] for one in written] for at in (place - 1, place, place + 1))
-        if None not in between or None in before or None in after:
+        told = [
+            (first, last) for first, last in zip(before, after, strict=True) if first is not None and last is not None
+        ]
+        if None not in between or len(told) < len(drives):
             continue
         both = steps[place - 1 : place + 1]
-        asked, counted = sum(one["asked_bytes"] for one in both), sum(after) - sum(before)
+        asked, counted = sum(one["asked_bytes"] for one in both), sum(last - first for first, last in told)
         whole = all(one["written_bytes"] >= one["asked_bytes"] and one["counted_bytes"] is None for one in both)
         if (
             whole
