@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 SLOW = Path(__file__).parent / ".ci" / "slow.txt"
 GENERATED = Path(__file__).parent / "ansible" / "bootstrap" / "generated.sh"
@@ -19,6 +20,11 @@ TENTH_VARIABLE = "CAMPAIGN_TENTH"  # of .ci/checks.py: each tenth campaign, from
 # A test that takes so long hangs, however busy the machine is: the longest takes a tenth of it on two quiet cores.
 TIMEOUT_S = {"campaign": 7200, "integration": 2400, "virtual": 3300, "influx2": 2400}
 DEFAULT_TIMEOUT_S = 1200  # the first container of a machine is made of packages, in up to 900 s
+
+
+# No property fails because a machine is busy: how long its examples take to draw says nothing of it.
+settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy machine")
 
 
 def pytest_configure(config: pytest.Config) -> None:

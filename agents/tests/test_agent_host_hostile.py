@@ -21,7 +21,6 @@ from daq_bench.telemetry_agent.collectors.network import Network
 from daq_bench.telemetry_agent.collectors.network_link import NetworkLink
 from daq_bench.telemetry_agent.collectors.numa import Numa
 from daq_bench.telemetry_agent.collectors.pcie_errors import PcieErrors
-from daq_bench.telemetry_agent.collectors.pcie_link import PcieLink
 from daq_bench.telemetry_agent.collectors.pressure import Pressure
 from daq_bench.telemetry_agent.collectors.rapl import Rapl
 
@@ -128,8 +127,6 @@ HOSTILE: tuple[tuple[Make, str, str, str, str], ...] = (
     (Memory, "proc/meminfo", "Dirty:              2048 kB", "Dirty:              2 MB", "unknown unit"),
     (PcieErrors, f"{NVME0}/aer_dev_nonfatal", "TOTAL_ERR_NONFATAL", "TOTAL_ERR_OTHER", "TOTAL_ERR_OTHER 0' is not"),
     (PcieErrors, f"{NVME0}/aer_dev_fatal", "TLP 0", "TLP many", "aer_dev_fatal: TLP: .*'many'"),
-    (PcieLink, f"{NVME0}/current_link_speed", "16.0 GT/s PCIe", "fast", "speed 'fast'"),
-    (PcieLink, f"{NVME0}/max_link_width", "4", "x4", "width 'x4'"),
     (Pressure, "proc/pressure/cpu", "avg10=0.00", "avg10=nan", "lacks avg10 or total"),
     (Pressure, "proc/pressure/cpu", "total=1000000", "total=-1", "whole number .*'-1'"),
     (Pressure, "proc/pressure/io", "some", "none", "'none avg10"),

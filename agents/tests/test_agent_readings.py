@@ -179,7 +179,8 @@ def test_a_percentage_beyond_its_range_is_none(key: str, value: int, field: str)
     faults: list[str] = []
     fields = smartctl_json.health_fields({LOG: {**SOUND, "data_units_written": 2, key: value}}, faults)
     assert field not in fields and fields["data_written_bytes"] == 1_024_000
-    assert faults == [f"{key} is {value}, which is beyond {255 if value == 300 else 100} and no reading"]
+    name = "the percentage used of its endurance" if key == "percentage_used" else key
+    assert faults == [f"{name} is {value}, which is beyond {255 if value == 300 else 100} and no reading"]
 
 
 def test_hours_beyond_a_century_are_none() -> None:

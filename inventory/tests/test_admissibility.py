@@ -159,7 +159,7 @@ def test_a_clock_that_is_off_or_says_nothing_never_passes(value: float) -> None:
         (lambda one: one["minidaq"]["parameters"].update(links=1), "was told links 1 instead of 10"),
         (lambda one: one["minidaq"]["parameters"].update(superchunk_rate_hz=166.0), "was told superchunk_rate_hz"),
         (lambda one: one["minidaq"]["parameters"].update(paced=False), "was told paced False"),
-        (lambda one: one["minidaq"]["parameters"].update(target_kind="null"), "which is no target"),
+        (lambda one: one["minidaq"]["parameters"].update(target_kind="null"), "the kind of target does not follow"),
         (lambda one: one["minidaq"]["parameters"].update(duration_s=1.0), "was told duration_s"),
     ],
 )

@@ -45,7 +45,11 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
             yield f"transfer {name} stands there {count} times", INVALIDATES
     gone = {one.id for one in left_out}
     tried = [one for one in asked.settings.listed if one.id not in gone]
+    points = {one.id: to_builtins(one) for one in planned}
     for transfer in found.transfers:
+        if point := points.get(transfer.id):
+            said = to_builtins(transfer)
+            yield from follows(f"what {transfer.id} measures", {key: said[key] for key in point}, point)
         yield from _flows(transfer)
         yield from _windows(transfer)
         yield from _records(tried, transfer)
