@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from daq_bench.virtual_candidate.bmc.mockup import Mockup
 from daq_bench.virtual_candidate.bmc.power import Power
 from daq_bench.virtual_candidate.bmc.redfish_service import SUPERMICRO_FAN_MODES, ProblemError, Service
 from daq_bench.virtual_candidate.bmc.sensors import Sensors
+from daq_bench.virtual_candidate.bmc.simulator import python_path
 from daq_bench.virtual_candidate.hardware import FAN_MODES
 from daq_bench.virtual_candidate.vendors import VENDORS, Vendor, vendors_of
 
@@ -23,6 +26,18 @@ OURS = {
     "attributes": [{"name": "Turbo", "values": ["On", "Off"], "default": "On"}],
 }  # fmt: skip
 ALL = pytest.mark.parametrize("vendor", VENDORS.values(), ids=VENDORS)
+
+
+def test_the_power_switch_of_a_machine_needs_the_standard_library_alone() -> None:
+    """ipmi_sim calls it with `-S`; what fails there is an unspecified error of every chassis command."""
+    argv = [
+        sys.executable,
+        "-S",
+        "-c",
+        "import daq_bench.virtual_candidate.bmc.power, daq_bench.virtual_candidate.emulated.machine",
+    ]
+    done = subprocess.run(argv, env={"PYTHONPATH": python_path()}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def stated(tmp_path: Path, **changed: object) -> dict[str, Vendor]:

@@ -14,10 +14,10 @@ from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.units import parse_size
 from daq_bench.virtual_candidate import instance
 from daq_bench.virtual_candidate.candidate import VirtualCandidate
-from daq_bench.virtual_candidate.hardware import FANS
+from daq_bench.virtual_candidate.hardware import DEFAULT_VENDOR, FANS
 from daq_bench.virtual_candidate.hazards import Hazards
 from daq_bench.virtual_candidate.instance import DEFAULT_BASE, DEFAULT_NAME, Instance, Ports
-from daq_bench.virtual_candidate.vendors import DEFAULT_VENDOR, VENDORS
+from daq_bench.virtual_candidate.vendors import VENDORS
 
 
 def parser() -> argparse.ArgumentParser:

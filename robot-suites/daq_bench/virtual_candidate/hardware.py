@@ -67,6 +67,7 @@ def drives(size_bytes: int = 2 * 10**9) -> tuple[Drive, ...]:
 FANS = (Fan("Fan1", 0), Fan("Fan2", 0), Fan("FanA", 1), Fan("FanB", 1))
 
 # Codes: Supermicro's fan modes (the web interface's names and ipmitool raw 0x30 0x45, X9 to H12 boards).
+DEFAULT_VENDOR = "supermicro"  # here, since the power switch reads no file of vendors
 FAN_MODES = (
     FanMode("standard", 0x00, (50, 50)),
     FanMode("full", 0x01, (100, 100)),

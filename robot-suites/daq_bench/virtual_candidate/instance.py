@@ -8,8 +8,7 @@ from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.virtual_candidate.files import read_json, write_json
-from daq_bench.virtual_candidate.hardware import Drive, drives
-from daq_bench.virtual_candidate.vendors import DEFAULT_VENDOR
+from daq_bench.virtual_candidate.hardware import DEFAULT_VENDOR, Drive, drives
 
 DEFAULT_NAME = "virtual"
 DEFAULT_BASE = Path(__file__).resolve().parents[3] / "build" / "virtual"

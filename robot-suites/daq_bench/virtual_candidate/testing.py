@@ -17,9 +17,10 @@ from ruamel.yaml import YAML
 from daq_bench.virtual_candidate import processes
 from daq_bench.virtual_candidate.bmc.simulator import Bmc
 from daq_bench.virtual_candidate.candidate import VirtualCandidate
+from daq_bench.virtual_candidate.hardware import DEFAULT_VENDOR
 from daq_bench.virtual_candidate.instance import DEFAULT_BASE, Instance, Ports
 from daq_bench.virtual_candidate.ports import free_ports
-from daq_bench.virtual_candidate.vendors import DEFAULT_VENDOR, Vendor
+from daq_bench.virtual_candidate.vendors import Vendor
 
 LAB = Path(__file__).resolve().parents[3] / "inventory" / "lab.yml"
 PREFIX = "test-"  # then the test process's pid

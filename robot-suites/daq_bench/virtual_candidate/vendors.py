@@ -61,4 +61,3 @@ def vendors_of(file: Path) -> dict[str, Vendor]:
 
 
 VENDORS = vendors_of(Path(__file__).with_name("vendors.yml"))
-DEFAULT_VENDOR = "supermicro"

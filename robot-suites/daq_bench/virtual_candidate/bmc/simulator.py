@@ -32,7 +32,8 @@ from daq_bench.virtual_candidate.bmc.bios import Bios
 from daq_bench.virtual_candidate.bmc.power import Power
 from daq_bench.virtual_candidate.bmc.sensors import Sensors
 from daq_bench.virtual_candidate.files import read_json_lines, write_text
-from daq_bench.virtual_candidate.vendors import DEFAULT_VENDOR, VENDORS, Vendor
+from daq_bench.virtual_candidate.hardware import DEFAULT_VENDOR
+from daq_bench.virtual_candidate.vendors import VENDORS, Vendor
 
 USER = "admin"
 START_S_MAX = 20.0
