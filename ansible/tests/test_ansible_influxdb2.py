@@ -128,7 +128,7 @@ def test_a_server_of_version_2_is_set_up_with_tokens_of_least_rights(tmp_path: P
 
         changed = run("verify", influxdb_raw_retention="7d")
         assert changed.code != 0
-        assert "bucket bench keeps points for 14d, not 7d" in changed.text
+        assert "bucket bench keeps points for 2w, not 7d" in changed.text
         host.ssh(f"rm {directory}/daq-bench-reader.token")
         assert "token daq-bench-reader is missing" in run("apply").text
         assert run("verify").code == 0
