@@ -253,7 +253,7 @@ test: export WERROR = ON
 $(OVER_ALL): export PYTHON_GROUP = $(if $(call ASKS,concurrent_analysis),analysis,fleet)
 
 # packages-test first: it brings the compiler's cache.
-test: packages-test packages-virtual setup $(if $(filter-out 0,$(call given,INFLUX2)),influxd2) ##3 set up; lints, types, tests of every part, the whole bench
+test: packages-test packages-virtual setup ##3 set up; lints, types, tests of every part, the whole bench
 	@$(foreach name,SANITIZERS INFLUX2 CAMPAIGNS FULL,$(name)=$(call quoted,$(filter-out 0,$(call given,$(name))))) $(VENV_PYTHON) .ci/checks.py
 
 check: python-test ##3 lints, types and tests of what changed (BASE=commit), in under a minute

@@ -51,6 +51,7 @@ LINTS = ("docs", "python", "types", "imports", "robot", "ansible", "shell", "nat
 FULL_LINTS = ("collection",)
 # A step that takes so long hangs, however busy the machine is; a test has a limit of its own before (conftest.py).
 LIMIT_S, CAMPAIGNS_LIMIT_S, CLEANING_UP_S_MAX = 3600.0, 4 * 3600.0, 60.0
+END_VARIABLE = "TESTS_END_S"  # of `.ci/run`, seconds since 1970: CI ends us soon after, and would name no test
 PROGRESS_VARIABLE = "TEST_PROGRESS"  # of conftest.py: the file that says which test runs
 IN_PARALLEL = [
     "-n",
@@ -83,14 +84,18 @@ class Count:
 
 
 def steps() -> list[Step]:
-    """All checks. The native tests, whose pace other tests would spoil, have only the next build beside them, at low priority. The
-    others begin when the last of them has ended. Whichever is the first in the list that can begin does so."""
+    """All checks. The native tests, whose pace other tests would spoil, have beside them only what has a low priority: the next
+    build and, once the first of them have ended, what computes. The others begin when the last of them has ended. Whichever is
+    the first in the list that can begin does so."""
     influx2 = pytest(
         "InfluxDB 2", [*(part for part in PYTHON_PARTS if part != "inventory"), "-m", "influx2 and not campaign"]
     )
     if os.environ.get(INFLUX2_VARIABLE) == INFLUX2_ONLY:
         return [influx2]
     built = native()
+    builds = [step.name for step in built if not step.name.endswith("ctest")]
+    # Minutes of Go and Rust on a machine that has not built it yet.
+    influxd2 = Step("InfluxDB 2: build", [*GIVING_WAY, "make", "--no-print-directory", "influxd2"], after=(builds[-1],))
     full = bool(os.environ.get(FULL_VARIABLE))
     unit, roles, short = "robot-suites", "ansible", f"not campaign and {NOT_INFLUX2}"
     waiting = [
@@ -106,8 +111,9 @@ def steps() -> list[Step]:
     done = tuple(one.name for one in built)
     return [
         *built,
-        *computing(full, done),
-        *(replace(step, after=done) for step in waiting),
+        *([influxd2] if influx2 in waiting else []),
+        *computing(full, done[:2]),
+        *(replace(step, after=(*done, influxd2.name) if step is influx2 else done) for step in waiting),
         pytest("main job, end to end", [unit, "-m", f"integration and {virtual}{short}"], alone=True),
         *campaigns(unit),
     ]
@@ -238,6 +244,13 @@ def run(step: Step, shown: threading.Lock) -> tuple[Took, Count]:
     log, progress = RESULTS / f"{plain(step.name)}.log", RESULTS / f"{plain(step.name)}.progress"
     progress.unlink(missing_ok=True)
     environment[PROGRESS_VARIABLE] = str(progress)
+    left_s = float(os.environ.get(END_VARIABLE) or "inf") - time.time()
+    if left_s <= 0:
+        log.write_text(f"{step.name} was not begun: the time for all steps was over\n", encoding="utf-8")
+        with shown:
+            print(f"\n== {step.name}\n{log.read_text(encoding='utf-8')}", flush=True)
+        return Took(step.name, 0.0, 0.0), Count(failed=1)
+    limit_s = min(step.limit_s, left_s)
     with shown:
         print(f"\n== {step.name} begins", flush=True)
     since_s = time.monotonic()
@@ -248,7 +261,7 @@ def run(step: Step, shown: threading.Lock) -> tuple[Took, Count]:
             stdout=file, stderr=subprocess.STDOUT,
         )  # fmt: skip
         _running.add(process.pid)
-        limit = threading.Timer(step.limit_s, end, (process.pid, hung))
+        limit = threading.Timer(limit_s, end, (process.pid, hung))
         limit.start()
         _, status, used = os.wait4(process.pid, 0)
         limit.cancel()
@@ -260,7 +273,7 @@ def run(step: Step, shown: threading.Lock) -> tuple[Took, Count]:
         with suppress(ProcessLookupError):  # its children
             os.killpg(process.pid, signal.SIGKILL)
         this += Count(failed=1)
-        words = f"{step.name} did not end within {step.limit_s:g} s and was ended; {running_tests(progress)}"
+        words = f"{step.name} did not end within {limit_s:.0f} s and was ended; {running_tests(progress)}"
         with log.open("a", encoding="utf-8") as file_of_words:
             file_of_words.write(f"\n{words}\n")
     with shown:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -160,6 +161,21 @@ def test_a_steps_limit_leaves_one_that_ends_alone(checks: ModuleType, tmp_path: 
     (made,) = steps(checks, tmp_path, {"name": "quick"})
     ((_, this),) = checks.run_all([made])
     assert (this.passed, this.failed) == (1, 0)
+
+
+def test_when_the_time_for_all_is_over_what_runs_ends_and_nothing_more_begins(
+    checks: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """CI would end us without a name; each step that did not end counts as failed."""
+    monkeypatch.setenv(checks.END_VARIABLE, str(time.time() + 2))
+    hangs = checks.Step("hangs", [sys.executable, "-S", "-c", "import time; time.sleep(600)"])
+    (late,) = steps(checks, tmp_path, {"name": "late", "after": ("hangs",)})
+    counted = {took.name: this.failed for took, this in checks.run_all([hangs, late])}
+    assert min(counted.values()) >= 1
+    assert not (tmp_path / "late").exists()
+    said = capsys.readouterr().out
+    assert "hangs did not end within" in said
+    assert "late was not begun: the time for all steps was over" in said
 
 
 def junit_of(folder: Path, **cpu_s: float) -> None:
