@@ -33,7 +33,7 @@ from daq_bench.bench_model.profiles.requirements import Requirement
 from daq_bench.bench_model.statistics.bootstrap import SeriesInterval, mean_interval
 from daq_bench.bench_model.statistics.repetitions import repetition_interval, repetitions_for_median
 from daq_bench.bench_model.verdict import decision
-from daq_bench.bench_model.verdict.decision import MET, MISSED, UNDECIDED, decide, estimate
+from daq_bench.bench_model.verdict.decision import MET, MISSED, UNDECIDED, Estimate, by_interval, decide, estimate
 from daq_bench.bench_model.verdict.sequential import Looks, look
 from daq_bench.bench_model.workloads.steady_state.rounds import steady_window
 
@@ -237,14 +237,16 @@ class Trial:
     def decision(self, shift: Array | float) -> str:
         """The decision with every repetition shifted by `shift`."""
         moves: Array = np.zeros(len(self._means)) + shift
-        values = (self._means + moves).tolist()
-        low, high = repetition_interval([(one, one) for one in values])
+        low, high = repetition_interval([(one, one) for one in (self._means + moves).tolist()])
         shifted = self._series + moves[:, None]
         if low < BOUND <= high and shifted.min() < BOUND <= shifted.max():
             return UNDECIDED
-        return self._with_known(Measured(tuple(values), series=tuple(map(tuple, shifted.tolist()))), moves)
+        return decide("at_least", BOUND, 0.0, self._estimate(moves)).decision
 
-    def _with_known(self, measured: Measured, moves: Array) -> str:
+    def _estimate(self, moves: Array) -> Estimate:
+        """The estimate from repetitions each of which is shifted by its own of `moves`."""
+        values, series = (self._means + moves).tolist(), (self._series + moves[:, None]).tolist()
+        measured = Measured(tuple(values), series=tuple(map(tuple, series)))
         numbers = iter(range(len(moves)))
 
         def known(series: Sequence[float], confidence: float, seed: int) -> SeriesInterval:
@@ -258,11 +260,12 @@ class Trial:
             return replace(found, interval=(low + moves[number], high + moves[number]))
 
         with patch.object(decision, "mean_interval", known):
-            return decision_of(measured, OF_SERIES)
+            return estimate(requirement("median"), OF_SERIES, measured, SEED)
 
     def decidable(self) -> bool:
-        """Says whether the series are long enough: met when far above the bound."""
-        return self.decision(10 * BOUND) == MET
+        """Says whether the series are long enough for an interval: it alone meets the bound from far above."""
+        far_above = self._estimate(np.full(len(self._means), 10 * BOUND))
+        return by_interval("at_least", BOUND, 0.0, far_above).decision == MET
 
 
 def of_values(repetitions: int, scatter: Process, statistic: Statistic, runs: int, seed: int = SEED) -> Rates:

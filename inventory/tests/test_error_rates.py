@@ -65,6 +65,8 @@ def test_clear_cases_are_decided() -> None:
     found = cell(BY_NAME["AR(1), 0.5"], 300, 20, 20)
     assert found.met_above[0.0, 5.0] == 100.0 and found.met_above[3.0, 5.0] >= 50.0
     assert found.with_interval == 100.0
+    # Too correlated for its length: the range of all samples may still meet the bound, and no interval does.
+    assert cell(BY_NAME["AR(1), 0.97"], 100, 20, 20).with_interval == 0.0
 
 
 def test_what_the_study_leaves_out_the_verdict_would_not_decide() -> None:
