@@ -365,17 +365,27 @@ def test_one_rule_tells_a_pcie_link(speed: str, width: str, link: tuple[float, i
             pcie_link.link_of(other, "4")
 
 
-def test_a_link_of_an_unknown_generation_costs_no_other_its_point(tmp_path: Path) -> None:
-    """Extended speed modes are of no generation (20.0 GT/s: ovis-hpc/ldms#1383)."""
-    for number, speed in enumerate(("16.0 GT/s PCIe", "20.0 GT/s PCIe")):
+@pytest.mark.parametrize(
+    ("speed", "width", "said"),
+    [
+        # Extended speed modes are of no generation (ovis-hpc/ldms#1383).
+        ("20.0 GT/s PCIe", "4", "20.0 GT/s PCIe is the speed of no generation"),
+        ("fast", "4", "speed 'fast' with width '4' is not understood"),
+        ("16.0 GT/s PCIe", "x4", "width 'x4' is not understood"),
+        ("16.0 GT/s PCIe", "-4", "width '-4' is not understood"),
+        ("", "4", "speed '' with width '4' is not understood"),
+    ],
+)
+def test_a_link_that_is_not_understood_costs_no_other_its_point(
+    tmp_path: Path, speed: str, width: str, said: str
+) -> None:
+    for number, (its_speed, its_width) in enumerate((("16.0 GT/s PCIe", "4"), (speed, width))):
         function = f"sys/devices/pci0000:00/0000:0{number + 1}:00.0"
-        put(tmp_path, {f"{function}/current_link_speed": speed, f"{function}/current_link_width": 4})
+        put(tmp_path, {f"{function}/current_link_speed": its_speed, f"{function}/current_link_width": its_width})
         (tmp_path / f"sys/block/nvme{number}n1").mkdir(parents=True)
         (tmp_path / f"sys/block/nvme{number}n1/device").symlink_to(tmp_path / function)
     collector = PcieLink(5.0, tmp_path)
     reading = collector.read()
     assert [dict(point.tags)["device"] for point in collector.parse(reading, None)] == ["nvme0n1"]
-    assert (
-        len(reading.faults) == 1
-        and "nvme1n1, current: PCIe link: 20.0 GT/s PCIe is the speed of no generation" in reading.faults[0]
-    )
+    (fault,) = reading.faults
+    assert "nvme1n1, current: PCIe link: " in fault and said in fault
