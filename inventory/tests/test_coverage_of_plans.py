@@ -273,6 +273,43 @@ def round_of(run: Results) -> Document:
             lambda run: run[ANALYSIS]["farm"]["rounds"][0]["runs"][-1]["nodes"].clear(),
             "cannot be held against its result|was planned and is missing",
         ),
+        # Rows that another order, origin or plan would have given.
+        (
+            "lan-100g",
+            lambda run: run[LAN]["transfers"][0].update(topology="direct"),
+            "bandwidth-switch-iperf3-64: topology does not follow",
+        ),
+        ("saturation", lambda run: run[PASSES]["ledger"].reverse(), "the order of the account: [0] does not follow"),
+        (
+            "saturation",
+            lambda run: run[PASSES]["ledger"][0].update(charged_by="reservation"),
+            "entry 1 of the account: what it was charged by does not follow",
+        ),
+        (
+            "saturation",
+            lambda run: run[PASSES]["repetitions"][0].update(target_kind="scratch-file"),
+            "pass 1: the kind of target does not follow",
+        ),
+        (
+            "endurance",
+            lambda run: run[WEAR]["ledger"][0].update(charged_by="tool"),
+            "entry 0 of the account: what it was charged by does not follow",
+        ),
+        (
+            "endurance",
+            lambda run: run[WEAR]["ledger"][1].update(kind="fill"),
+            "step 1 and its entry of the account: kind does not follow",
+        ),
+        (
+            "steady-state",
+            lambda run: run[STEADY]["tests"][0]["rounds"].reverse(),
+            "the rounds in their order: [0] does not follow",
+        ),
+        (
+            "thermal",
+            lambda run: run[SOAK]["fan_sweep"].update(status="done"),
+            "the fan sweep is 'done', and none was asked for",
+        ),
     ],
 )
 def test_a_hole_or_a_contradiction_is_named_and_never_passes(
