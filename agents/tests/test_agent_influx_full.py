@@ -34,7 +34,7 @@ def test_an_influxdb_without_disk_space_costs_no_point(tmp_path: Path) -> None:
                 (disk / "hog").unlink()
                 server.kill()
                 server.start()
-                wait_for(lambda: agent.delivered() > before + 100, "the backlog delivered", 40)
+                wait_for(lambda: agent.delivered() > before + 100, "the backlog delivered", 60)
                 summary = agent.terminate()
             assert_adds_up(summary["points"])
             assert summary["points"]["undelivered"] == summary["points"]["rejected"] == 0

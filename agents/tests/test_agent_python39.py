@@ -149,7 +149,7 @@ def test_the_archive_samples_delivers_and_accounts_on_python_3_9(tmp_path: Path)
         assert process.stdout.readline() == "ready\n"
         wait_for(lambda: (spool / "points.lp").read_bytes().count(b"\n") > 150, "150 points")
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode == 0, said

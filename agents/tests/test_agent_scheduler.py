@@ -50,7 +50,7 @@ def run(
     time.sleep(duration_s)
     if until:
         name, samples = until
-        wait_for(lambda: by_name()[name]["collected_samples"] >= samples, f"{samples} samples of {name}", 15)
+        wait_for(lambda: by_name()[name]["collected_samples"] >= samples, f"{samples} samples of {name}", 60)
     scheduler.stop(0.2)
     return by_name(), points
 
@@ -96,10 +96,10 @@ def test_a_hanging_collector_is_left_behind_and_counted() -> None:
     started_s = time.monotonic()
 
     def hang() -> None:
-        release.wait(40)
+        release.wait(400)
 
     summary, _ = run([Fake("hang", 0.1, hang), Fake("fast", 0.1)], 0.55, until=("fast", 6))
-    assert time.monotonic() - started_s < 20
+    assert time.monotonic() - started_s < 200
     release.set()
     assert summary["hang"]["collected_samples"] == 0
     assert summary["hang"]["missed_samples"] >= 5
@@ -115,7 +115,7 @@ def test_a_hanging_fast_collector_gives_the_others_a_thread_of_their_own_and_may
         nonlocal count
         count += 1
         if count == hangs_at:
-            gate.wait(30)
+            gate.wait(300)
 
     before, hanging, after, prompt = (
         Fake("before", 0.05),
@@ -137,7 +137,7 @@ def test_a_hanging_fast_collector_gives_the_others_a_thread_of_their_own_and_may
     started_s = time.monotonic()
     scheduler.start()
     running_s = time.monotonic()
-    wait_for(lambda: min(collected(name) for name in ("before", "after", "turn")) >= 60, "the others go on", 30)
+    wait_for(lambda: min(collected(name) for name in ("before", "after", "turn")) >= 60, "the others go on", 60)
     assert named == ["hanging"]
     assert collected("hanging") < hangs_at
     gate.set()

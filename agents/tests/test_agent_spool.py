@@ -59,7 +59,7 @@ def test_handed_over_points_are_in_the_file_without_closing(tmp_path: Path) -> N
     """SIGKILL a moment later loses nothing."""
     spool = Spool(tmp_path)
     spool.put(["m x=1i 1\n"])
-    wait_for(lambda: (tmp_path / "points.lp").read_text() == "m x=1i 1\n", "the line in the file", 1.0)
+    wait_for(lambda: (tmp_path / "points.lp").read_text() == "m x=1i 1\n", "the line in the file", 60)
     close(spool)
 
 

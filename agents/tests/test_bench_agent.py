@@ -55,7 +55,7 @@ def test_waiting_for_a_drive_is_not_busy() -> None:
 
 def test_a_process_that_ends_early_is_an_error_with_what_it_said(tmp_path: Path) -> None:
     with processes.running(["sh", "-c", "echo no space >&2; exit 3"], tmp_path / "log") as one:
-        one.process.wait(10)
+        one.process.wait(120)
         with pytest.raises(BenchError, match="exit status 3: no space"):
             one.require()
 

@@ -76,7 +76,7 @@ class Server:
     def _post(self, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, Any]:
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", body, headers)
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 text = answer.read().decode()
                 return answer.status, json.loads(text) if text.strip() else None
         except urllib.error.HTTPError as error:

@@ -19,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::record;
+using testing::record_in_full;
 using testing::TempDir;
 using testing::Verified;
 using testing::verify;
@@ -107,7 +108,7 @@ TEST_F(FramedWriterTest, EverySuperchunkIsThereOnce) {
         o.zero_copy = zero_copy;
         o.block_bytes = 1 << 20;
         o.duration_s = 0.2;
-        const MiniDaqResult r = record(o, engine_factory(engine));
+        const MiniDaqResult r = record_in_full(o, engine_factory(engine));
         SCOPED_TRACE(std::to_string(writers) + " writers, " + std::to_string(links) + " links, " +
                      engine_name(engine));
         expect_intact(r, target, links * 400ull);
@@ -133,7 +134,7 @@ TEST_F(FramedWriterTest, OneSuperchunkOfALinkIsABlock) {
   MiniDaqOptions o = options(3, 3);
   o.superchunk_rate_hz = 10;
   o.duration_s = 0.1;
-  const MiniDaqResult r = record(o);
+  const MiniDaqResult r = record_in_full(o);
   expect_intact(r, target, 3);
   expect_blocks(r);
 }

@@ -74,7 +74,7 @@ def test_a_search_that_is_interrupted_before_its_first_trial_says_so(disk: Path)
     while not list(disk.glob("record*")) and search.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
     search.send_signal(signal.SIGINT)
-    said = search.communicate(timeout=30)[1]
+    said = search.communicate(timeout=120)[1]
     assert "did not complete" in said
     document = json.loads(result.read_text(encoding="utf-8"))
     check_document(document, "daqwriter-minidaq-search", "search")

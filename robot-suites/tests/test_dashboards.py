@@ -302,7 +302,7 @@ def test_evidence_that_does_not_count_has_no_margin_and_ages_are_told(server: Lo
     Server(url).rows(f"CREATE DATABASE {database}")
     Server(url).rows(f'CREATE RETENTION POLICY "history" ON "{database}" DURATION INF REPLICATION 1')
     writer = urllib.request.Request(f"{url}/write?db={database}&rp=history", "\n".join(lines).encode())
-    with urllib.request.urlopen(writer, timeout=10) as answer:
+    with urllib.request.urlopen(writer, timeout=60) as answer:
         assert answer.status == 204
     choices: dict[str, Choice] = dict.fromkeys(("host", "scenario", "model", "requirement"), Every.VALUE)
     shown = Range(now_ns // 10**6 - 30 * day_ns // 10**6, now_ns // 10**6)
@@ -333,7 +333,7 @@ def test_points_of_the_year_2000_are_refused_where_points_expire(filled: Server)
     filled.rows('CREATE RETENTION POLICY "month" ON "bench" DURATION 30d REPLICATION 1')
     request = urllib.request.Request(f"{filled.url}/write?db=bench&rp=month", f"aligned_run x=1 {EPOCH_NS}".encode())
     with pytest.raises(urllib.error.HTTPError, match="400") as refused:
-        urllib.request.urlopen(request, timeout=10)
+        urllib.request.urlopen(request, timeout=60)
     assert "points beyond retention policy" in refused.value.read().decode()
 
 

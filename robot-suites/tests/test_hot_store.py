@@ -199,7 +199,7 @@ def test_however_the_program_ends_its_servers_end_and_the_next_one_cleans_up(
         assert servers
     finally:
         program.send_signal(number)
-    program.wait(20)
+    program.wait(120)
     for _ in range(50):
         if not any(Path(f"/proc/{pid}").exists() for pid in servers):
             break

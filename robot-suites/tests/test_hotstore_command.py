@@ -72,7 +72,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     for process in made.started:  # a test that failed may have left it
         if process.poll() is None:
             process.kill()
-            process.communicate(timeout=30)
+            process.communicate(timeout=120)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -90,7 +90,7 @@ def test_a_signal_ends_it_even_when_its_work_stands_still(store: Store) -> None:
     work = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii").split()[0])
     os.kill(work, signal.SIGSTOP)
     process.terminate()
-    _, text = process.communicate(timeout=30)
+    _, text = process.communicate(timeout=120)
     assert process.returncode == INTERRUPTED and "ended by force" in text
     assert store.said()["status"] == "interrupted"
     assert not Path(f"/proc/{work}").exists()
@@ -99,7 +99,7 @@ def test_a_signal_ends_it_even_when_its_work_stands_still(store: Store) -> None:
 def test_killed_it_takes_its_work_along_and_keeps_what_it_acknowledged(store: Store) -> None:
     process = store.start(*LONG, f"--ack-log={store.log}")
     process.kill()
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     assert (store.path / "hotstore.not-synced").exists()
     done = store.run("verify", f"--ack-log={store.log}")
     assert done.returncode == 0, done.stderr
@@ -292,7 +292,7 @@ def redis() -> Iterator[Redis]:
         made = Redis(Path(folder))
         yield made
         made.process.kill()
-        made.process.wait(timeout=30)
+        made.process.wait(timeout=120)
 
 
 @pytest.mark.parametrize(("engine", "pipeline"), [("raw-redis", 1), ("raw-redis", 16), ("raw-redis", 64), ("redis", 1)])

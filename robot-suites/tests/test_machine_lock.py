@@ -111,7 +111,7 @@ def test_a_connection_that_outlived_its_bench_is_ended_and_no_other(tmp_path: Pa
                 taking = lock()
                 assert "left behind by process 1 of a on far" in taking.take()
                 taking.give_back()
-                assert connection.wait(10) is not None
+                assert connection.wait(120) is not None
             else:
                 with pytest.raises(RefusedError, match="it is in use by process"):
                     lock().take()
@@ -177,7 +177,7 @@ def test_the_program_that_travels_holds_until_its_input_closes(tmp_path: Path) -
             assert json.loads(holder.stdout.readline()) == {"result": ""}
             with pytest.raises(RefusedError, match="it is in use by process 1 of a on far"):
                 lock().take()
-            holder.communicate(words, timeout=20)
+            holder.communicate(words, timeout=120)
         assert bool((tmp_path / NAME).read_text(encoding="utf-8")) is left
 
 
