@@ -152,7 +152,7 @@ def told(value: object) -> str:
 
 
 def _check_drive(declared: dict[str, str], there: Sequence[Node]) -> list[IdentityCheck]:
-    """`there`: the drives with its serial. Of several namespaces the one that has the capacity is meant."""
+    """`there`: the drives with its serial, which may be namespaces: the one that has the capacity is meant."""
     serial, wanted = declared["serial"], parse_size(declared.get("capacity", "0"))
     node = next((one for one in there if _is_near(one.description, wanted)), next(iter(there), None))
     found = IdentityCheck(f"drive {serial}", "present", node.path if node else "absent", node is not None)
