@@ -17,7 +17,7 @@ from daq_bench.telemetry_agent.collectors.smart import drive_points
 from daq_bench.telemetry_agent.collectors.temperature import Temperature
 from daq_bench.telemetry_agent.devices import nvme_pages, redfish_inlet, smartctl_json
 from daq_bench.telemetry_agent.devices.drive_questions import FEATURE_LINE, HEALTH, SMARTCTL
-from daq_bench.telemetry_agent.devices.ipmi_text import parse_sensors
+from daq_bench.telemetry_agent.devices.ipmi_text import kind_and_field, parse_sensors
 from daq_bench.telemetry_agent.reading.collector import Reading
 
 SECOND_NS = 1_000_000_000
@@ -135,6 +135,30 @@ def test_two_rapl_zones_of_one_name_are_both_counted(tmp_path: Path) -> None:
 def test_a_temperature_that_was_not_read_is_none(line: str, values: list[float], faults: int) -> None:
     readings, said = parse_sensors(line + "\n")
     assert [one.value for one in readings] == values
+    assert len(said) == faults
+
+
+@pytest.mark.parametrize(
+    ("line", "is_collected", "faults"),
+    [
+        # RackHD/RackHD#772, Intel S2600: how far memory is from its limit. -46 was taken for degrees, -57 for a fault of every sample.
+        ("DIMM Thrm Mrgn 2,-57,degrees C,ok,32.2,Memory Device,Temperature,", False, 0),
+        ("Mem P1 Thrm Mrgn,-46,degrees C,ok,8.1,Memory Module,Temperature,", False, 0),
+        ("Agg Therm Mgn 1,-25,degrees C,ok,7.1,System Board,Temperature,", False, 0),
+        # tigerblue77/Dell_iDRAC_fan_controller_Docker#294, PowerEdge R710: its processors' sensors have no name that says so
+        ("Temp,-68,degrees C,ok,3.1,Processor,Temperature,", False, 0),
+        ("Temp,-40,degrees C,ok,3.2,Processor,Temperature,", False, 0),
+        ("Temp,50,degrees C,ok,3.2,Processor,Temperature,", True, 0),
+        ("Temp,34,degrees C,ok,10.1,Power Supply,Temperature,", True, 0),
+        ("Ambient Temp,-5,degrees C,ok,7.1,System Board,Temperature,", True, 0),  # a container in winter
+        ("DIMM Temp,-57,degrees C,ok,32.2,Memory Device,Temperature,", False, 1),
+    ],
+)
+def test_a_margin_is_no_temperature_and_no_fault(line: str, is_collected: bool, faults: int) -> None:
+    readings, said = parse_sensors(line + "\n")
+    assert [kind_and_field(one) for one in readings if kind_and_field(one)] == (
+        [("temperature", "temperature_degc")] * is_collected
+    )
     assert len(said) == faults
 
 

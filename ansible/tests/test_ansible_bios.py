@@ -380,6 +380,33 @@ def test_a_password_that_must_be_changed_is_said_in_the_bmcs_words() -> None:
     assert "Change it first. Remedy: log in once" in fault and "BENCH_PASSWORD" in fault
 
 
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        # HewlettPackard/python-ilorest-library#135: iLO gives identifiers, iLO 4 under another name
+        ([{"MessageID": "iLO.0.10.SystemResetRequired"}], "iLO.0.10.SystemResetRequired"),
+        (
+            [{"MessageId": "Base.1.4.PropertyNotWritable", "MessageArgs": ["Sriov"]}, {"MessageArgs": 3}],
+            "Base.1.4.PropertyNotWritable (Sriov)",
+        ),
+        ({"Message": "It is read-only."}, "It is read-only."),
+        (
+            [{"Message": "A.", "MessageId": "Base.1.8.X"}, {"Message": None, "MessageId": "Base.1.8.Y"}],
+            "A. Base.1.8.Y",
+        ),
+        ([], "See @Message.ExtendedInfo for more information."),
+        (None, "See @Message.ExtendedInfo for more information."),
+    ],
+)
+def test_a_refusal_without_words_is_said_by_its_identifier(told: Any, words: str) -> None:
+    """Else people read "See @Message.ExtendedInfo for more information.", and nothing of what is in it."""
+    body = {"error": {"code": "iLO.0.10.ExtendedInfo", "message": "See @Message.ExtendedInfo for more information."}}
+    body["error"]["@Message.ExtendedInfo"] = told
+    with pytest.raises(sushy.exceptions.BadRequestError) as caught:
+        sushy.exceptions.raise_for_response("PATCH", "/redfish/v1/Systems/1/Bios/settings", Refusing(400, body))
+    assert redfish.said_by(caught.value) == words
+
+
 @pytest.mark.parametrize("bmc", ["dell", "supermicro"], indirect=True)
 def test_a_reboot_that_is_allowed_brings_settings_into_force_and_back(server: Server, bmc: Bmc) -> None:
     """The module shuts the machine down gracefully and turns it on again; the record says so."""

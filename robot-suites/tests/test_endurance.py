@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
@@ -81,10 +82,20 @@ def test_every_copy_of_an_array_is_paid_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "members", "copies"), [(None, 1, 1), ("raid0", 3, 1), ("raid1", 3, 3), ("raid5", 4, 2), ("raid6", 5, 3)]
+    ("level", "members", "copies"),
+    [(None, 1, 1), (None, 3, 3), ("raid0", 3, 1), ("raid1", 3, 3), ("raid5", 4, 2), ("raid6", 5, 3)],
 )
 def test_writes_per_byte_of_an_array(level: str | None, members: int, copies: int) -> None:
     assert wear_account.copies_of(level, members) == copies
+
+
+def test_the_paths_to_one_drive_are_one_drive() -> None:
+    """Two SAS paths below dm-multipath have one serial (dak180/FreeNAS-Report#32): its wear is counted once."""
+    paths = [msgspec.structs.replace(DRIVE, name=name, serial="A") for name in ("sda", "sdc")]
+    other = msgspec.structs.replace(DRIVE, name="sdb", serial="B")
+    volume = msgspec.structs.replace(DRIVE, name="dm-0", serial=None, members=["sda", "sdc"])
+    assert wear_account.beneath(volume, paths, "x") == (("A",), 1)
+    assert wear_account.beneath(volume, [*paths, other], "x") == (("A", "B"), 2)
 
 
 def test_a_target_that_no_drive_carries_is_refused() -> None:

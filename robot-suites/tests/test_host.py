@@ -33,6 +33,7 @@ NVME: dict[str, Any] = {
     "tran": "nvme",
     "pkname": None,
     "maj:min": "259:0",
+    "description": {"members": []},
 }
 
 
@@ -138,6 +139,58 @@ def test_an_array_is_the_target_and_its_members_are_its_drives(tmp_path: Path) -
     assert [drive.serial for drive in found.drives_of(device)] == ["2109ABCD", "2109EF"]
 
 
+@pytest.mark.parametrize(
+    ("layers", "carrier", "serials"),
+    [
+        # a volume over two drives: ibm-s390-linux/s390-tools#80, where the tool saw the first alone; lvmteam/lvm2#134
+        ({"dm-0": ("lvm", ["sda", "sdb"])}, "dm-0", ["A", "B"]),
+        # ... as LVM's own RAID, whose images lie one on each
+        ({"dm-0": ("lvm", ["sda"]), "dm-1": ("lvm", ["sdb"]), "dm-2": ("lvm", ["dm-0", "dm-1"])}, "dm-2", ["A", "B"]),
+        # ... which is encrypted, and has a partition
+        (
+            {"dm-0": ("lvm", ["sda", "sdb"]), "dm-1": ("crypt", ["dm-0"]), "dm-2": ("part", ["dm-1"])},
+            "dm-0",
+            ["A", "B"],
+        ),
+        # two paths to one SAS drive (multipath -ll: dak180/FreeNAS-Report#32), and a volume on them
+        ({"dm-0": ("mpath", ["sda", "sdc"]), "dm-1": ("lvm", ["dm-0"])}, "dm-0", ["A", "A"]),
+        # one path is left
+        ({"dm-0": ("mpath", ["sda"]), "dm-1": ("part", ["dm-0"])}, "sda", ["A"]),
+        # an array of two parts of one drive counts that drive once
+        ({"md1": ("raid0", ["sda1", "sda2"]), "dm-0": ("lvm", ["md1"])}, "md1", ["A"]),
+        # hetrixtools/agent#43: a volume in a partition that is encrypted
+        ({"dm-0": ("crypt", ["sda2"]), "dm-1": ("lvm", ["dm-0"])}, "sda", ["A"]),
+    ],
+)
+def test_a_volume_rests_on_all_of_its_drives(
+    tmp_path: Path, layers: dict[str, tuple[str, list[str]]], carrier: str, serials: list[str]
+) -> None:
+    """lsblk's PKNAME names one of the layers below: with it the others' writes, wear and temperatures would be nobody's."""
+    block = tmp_path / "block"
+    parts = {f"sda{number}": ("part", ["sda"]) for number in (1, 2)}
+    known = [
+        {**NVME, "kname": name, "serial": serial, "maj:min": f"8:{number}"}
+        for number, (name, serial) in enumerate({"sda": "A", "sdb": "B", "sdc": "A"}.items())
+    ]
+    for number, (name, (kind, below)) in enumerate({**parts, **layers}.items()):
+        for one in below if kind != "part" or name.startswith("dm-") else ():
+            (block / name / "slaves" / one).mkdir(parents=True)
+        known.append(
+            {**NVME, "kname": name, "type": kind, "pkname": below[0], "serial": None, "maj:min": f"253:{number}"}
+        )
+    known[-1] |= {"maj:min": numbered(tmp_path)["maj:min"]}
+    devices = [{**one, "description": describe(one, block)} for one in known]
+    node = device_of(tmp_path, devices)
+    assert node is not None
+    device = read(node["description"], Drive, "lsblk")
+    found = Survey(HOST, read_all(devices), Target("xfs", 1, device), 0.0)
+    assert (device.name, [drive.serial for drive in found.drives_of(device)]) == (carrier, serials)
+    declared = replace(CANDIDATE, target=DeclaredTarget("", "filesystem", str(tmp_path), "A", None))
+    checks = check_identity(declared, found)
+    assert checks[-1].ok is (set(serials) == {"A"})
+    assert checks[-1].found == ", ".join(dict.fromkeys(serials))
+
+
 def test_this_machine_describes_itself() -> None:
     found = survey(LocalMachine(), Path(__file__).parent)
     assert (found.host.cpus or 0) >= 1
@@ -171,6 +224,39 @@ def identity(
     described = [{**one, "description": describe(one, Path("/nowhere"))} for one in devices]
     found = Survey(HOST, read_all(described), Target("xfs", 1, target), 0.0)
     return {check.subject: check.ok for check in check_identity(candidate, found)}
+
+
+NAMESPACES = [
+    {**NVME, "kname": f"nvme0n{number}", "path": f"/dev/nvme0n{number}", "wwn": f"eui.{number}", "size": size * 10**9}
+    for number, size in ((1, 500), (2, 3340))
+]
+
+
+@pytest.mark.parametrize(
+    ("capacity", "ok"), [("500GB", True), ("3.34TB", True), ("3.84TB", False), ("1TB", False), ("0.49TB", False)]
+)
+def test_each_namespace_of_a_drive_may_be_declared(capacity: str, ok: bool) -> None:
+    """They have its serial, and capacities of their own (linux-nvme/nvme-cli#454): an entry that `discover` proposes names them all."""
+    found = identity({"drives": [{"serial": "2109ABCD", "capacity": capacity}]}, NAMESPACES)
+    assert found == {"drive 2109ABCD": True, "capacity of 2109ABCD": ok}
+
+
+@pytest.mark.parametrize(
+    ("name", "wwn", "names"),
+    [
+        ("2109ABCD", "", ["nvme0n1", "nvme0n2"]),
+        ("2109ABCD", "EUI.2", ["nvme0n2"]),
+        ("eui.2", "", ["nvme0n2"]),
+        ("2109ABCD", "eui.3", []),
+        ("other", "", []),
+    ],
+)
+def test_a_drive_is_named_by_its_serial_and_its_wwn(name: str, wwn: str, names: list[str]) -> None:
+    part = {**NVME, "kname": "nvme0n1p1", "type": "part", "pkname": "nvme0n1"}
+    described = [{**one, "description": describe(one, Path("/nowhere"))} for one in (*NAMESPACES, part)]
+    found = Survey(HOST, read_all(described), None, 0.0)
+    assert [node.kname for node in found.named(name, wwn)] == names
+    assert found.path_of(name) == ((found.named(name) and Path(found.named(name)[0].path)) or None)
 
 
 def test_only_what_is_declared_is_checked() -> None:

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +22,7 @@ from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.host import Node, Survey
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.on_candidate.reading.probe import filesystem_of
-from daq_bench.rig.run import preflight
+from daq_bench.rig.run import planning, preflight
 from daq_bench.rig.run.targets import Targets
 
 INVENTORY = Layout().inventory
@@ -225,6 +226,23 @@ def test_drives_that_cannot_hold_the_record_are_refused_before_they_are_erased(
         return
     with pytest.raises(RefusedError, match=r"924\.3 GB .* free. Nothing was written"):
         preflight.check_capacity(FULL, candidate, found, Path("/mnt/t"))
+
+
+@pytest.mark.parametrize(("wwn", "refused"), [("eui.1", True), ("eui.2", False)])
+def test_the_namespace_that_is_named_has_to_hold_the_record(wwn: str, refused: bool) -> None:
+    """Namespaces of one drive share its serial (linux-nvme/nvme-cli#454): the smaller one is not the target."""
+    candidate, found = to_build("xfs", None, 0)
+    storage = {**(candidate.target.storage or {}), "drives": [{"serial": "A", "wwn": wwn}]}
+    candidate = replace(candidate, target=replace(candidate.target, storage=storage))
+    there = [
+        Node(f"nvme0n{number}", f"/dev/nvme0n{number}", "disk", None, Drive("", None, "A", None, f"eui.{number}", size))
+        for number, size in ((1, 500 * 10**9), (2, 3340 * 10**9))
+    ]
+    found = Survey(found.host, there, None, 0.0)
+    with pytest.raises(RefusedError, match=r"500 GB for itself") if refused else nullcontext():
+        preflight.check_capacity(FULL, candidate, found, Path("/mnt/t"))
+    beneath = planning._beneath(candidate, {}, found)
+    assert beneath.capacity_bytes == (500 * 10**9 if refused else 3340 * 10**9)
 
 
 def test_a_refusal_for_room_says_what_the_file_system_keeps_and_which_one_would_do() -> None:

@@ -384,8 +384,7 @@ class System:
             document = {} if found.status_code == NO_CONTENT else found.json()
             state = document.get("TaskState", document.get("JobState"))
             if state in TASK_REFUSED:
-                said = [str(each.get("Message", "")) for each in document.get("Messages") or []]
-                return " ".join(filter(None, said)) or f"its task ended as {state}"
+                return words_of(document.get("Messages")) or f"its task ended as {state}"
             if state not in TASK_RUNS and (state or found.status_code != ACCEPTED):
                 return ""
             time.sleep(POLL_S)
@@ -556,6 +555,18 @@ def values_of(allowed: Sequence[Mapping[str, Any]], now: str) -> list[str]:
 
 def said_by(error: Any) -> str:
     """Return the BMC's own words on a refusal."""
-    info = error.extended_info
-    messages = [entry.get("Message", "") for entry in info if isinstance(entry, dict)] if isinstance(info, list) else []
-    return " ".join(message for message in messages if message) or str(error.detail or error.code)
+    return words_of(error.extended_info) or str(error.detail or error.code)
+
+
+def words_of(messages: Any) -> str:
+    """Return a service's messages as text: of one that has no words, its identifier and arguments (HPE's iLO sends no others)."""
+    rows = [messages] if isinstance(messages, dict) else messages if isinstance(messages, list) else []
+    return " ".join(filter(None, (_words(row) for row in rows if isinstance(row, dict))))
+
+
+def _words(row: Mapping[str, Any]) -> str:
+    if row.get("Message"):
+        return str(row["Message"])
+    name, arguments = row.get("MessageId") or row.get("MessageID"), row.get("MessageArgs")  # the second is of iLO 4
+    told = ", ".join(map(str, arguments)) if isinstance(arguments, list) else ""
+    return f"{name} ({told})" if name and told else str(name or "")

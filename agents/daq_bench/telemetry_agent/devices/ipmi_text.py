@@ -103,7 +103,7 @@ def parse_sensors(text: str) -> tuple[list[SensorReading], list[str]]:
 
 def _temperature_fault(match: re.Match[str]) -> str:
     """Why this is no temperature; "" where it may be one, and for a margin in kelvin to a limit, which may be 0."""
-    if match["unit"] != "degrees C" or is_margin(match["name"], float(match["value"])):
+    if match["unit"] != "degrees C" or is_margin(match["name"], float(match["value"]), match["entity"]):
         return ""
     try:
         plausible.degrees_of_a_running_part(float(match["value"]), match["name"].strip())
@@ -123,7 +123,7 @@ def _is_sound(match: re.Match[str]) -> bool:
 
 def kind_and_field(reading: SensorReading) -> tuple[str, str] | None:
     """Returns the quantity that the sensor measures and the field that holds it; None for one that is not collected, as margins are not."""
-    if reading.unit == "degrees C" and is_margin(reading.sensor, reading.value):
+    if reading.unit == "degrees C" and is_margin(reading.sensor, reading.value, reading.entity):
         return None
     if reading.unit == "percent":  # HPE's fans; elsewhere it is a load or a margin
         fan = reading.entity.split(".")[0] in FAN_ENTITIES or "fan" in reading.sensor.lower()

@@ -46,15 +46,18 @@ class Survey(Closed, frozen=True):
     target: Target | None
     clock_s: float
 
-    def path_of(self, serial: str) -> Path | None:
+    def named(self, name: str, wwn: str = "") -> list[Node]:
+        """The whole drives with this serial or WWN, and with this WWN where it is given: namespaces of one drive share their serial."""
+        whole = [(node, node.description) for node in self.devices if node.type == "disk"]
+        same = [(node, drive) for node, drive in whole if name in (drive.serial, drive.wwn)]
+        return [node for node, drive in same if wwn.casefold() in ("", (drive.wwn or "").casefold())]
+
+    def path_of(self, name: str) -> Path | None:
         """The device node of the whole drive with this serial or WWN."""
-        for node in self.devices:
-            if serial in (node.description.serial, node.description.wwn) and node.type == "disk":
-                return Path(node.path)
-        return None
+        return next((Path(node.path) for node in self.named(name)), None)
 
     def drives_of(self, device: Drive | None) -> list[Drive]:
-        """The drive itself, or the members of an array (partitions count as their drive)."""
+        """The drive itself, or those of an array or a volume, each once (partitions count as their drive)."""
         if device is None:
             return []
         if not device.members:
@@ -62,7 +65,8 @@ class Survey(Closed, frozen=True):
         by_name = {node.kname: node for node in self.devices}
         nodes = [by_name[name] for name in device.members if name in by_name]
         whole = [by_name.get(node.pkname or "", node) if node.type == "part" else node for node in nodes]
-        return [drive for node in whole for drive in self.drives_of(node.description)]
+        beneath = [drive for node in whole for drive in self.drives_of(node.description)]
+        return list({drive.name: drive for drive in beneath}.values())
 
 
 def survey(machine: Machine, directory: Path | None = None) -> Survey:
@@ -101,13 +105,13 @@ def check_identity(candidate: Candidate, found: Survey, directory_is_there: bool
         size = f"{(host.memory_bytes or 0) / 2**30:.1f} GiB"
         add("memory", f"at least {binary_label(least)}", size, (host.memory_bytes or 0) >= least)
     for drive in declared.get("drives", []):
-        checks.extend(_check_drive(drive, found.devices))
+        checks.extend(_check_drive(drive, found.named(drive["serial"])))
     serials = candidate.target.serials
     if serials and directory_is_there:
         beneath = found.drives_of(found.target.device if found.target else None)
-        said = ", ".join(drive.serial or drive.name for drive in beneath) or "no drive"
+        said = ", ".join(dict.fromkeys(drive.serial or drive.name for drive in beneath)) or "no drive"
         # A raw drive may be named by its WWN, where its serial is not its own.
-        known = [drive.wwn if candidate.target.is_raw and drive.wwn in serials else drive.serial for drive in beneath]
+        known = {drive.wwn if candidate.target.is_raw and drive.wwn in serials else drive.serial for drive in beneath}
         add(
             _target_subject(candidate),
             ", ".join(serials),
@@ -147,9 +151,10 @@ def told(value: object) -> str:
     return "not reported" if value is None else str(value)
 
 
-def _check_drive(declared: dict[str, str], devices: Sequence[Node]) -> list[IdentityCheck]:
-    serial = declared["serial"]
-    node = next((one for one in devices if one.description.serial == serial), None)
+def _check_drive(declared: dict[str, str], there: Sequence[Node]) -> list[IdentityCheck]:
+    """`there`: the drives with its serial, which may be namespaces: the one that has the capacity is meant."""
+    serial, wanted = declared["serial"], parse_size(declared.get("capacity", "0"))
+    node = next((one for one in there if _is_near(one.description, wanted)), next(iter(there), None))
     found = IdentityCheck(f"drive {serial}", "present", node.path if node else "absent", node is not None)
     checks, drive = [found], node.description if node else None
     if "model" in declared:
@@ -160,11 +165,14 @@ def _check_drive(declared: dict[str, str], devices: Sequence[Node]) -> list[Iden
         same = firmware == declared["firmware"]
         checks.append(IdentityCheck(f"firmware of {serial}", declared["firmware"], firmware, same))
     if "capacity" in declared:
-        wanted, size = parse_size(declared["capacity"]), drive.size_bytes if drive else None
-        near = size is not None and abs(size - wanted) <= CAPACITY_TOLERANCE * wanted
-        said = told(size and decimal_label(size))
-        checks.append(IdentityCheck(f"capacity of {serial}", decimal_label(wanted), said, near))
+        said = told(drive and drive.size_bytes and decimal_label(drive.size_bytes))
+        checks.append(IdentityCheck(f"capacity of {serial}", decimal_label(wanted), said, _is_near(drive, wanted)))
     return checks
+
+
+def _is_near(drive: Drive | None, wanted: int) -> bool:
+    size = drive.size_bytes if drive else None
+    return size is not None and abs(size - wanted) <= CAPACITY_TOLERANCE * wanted
 
 
 def require_target_directory(path: Path) -> None:

@@ -357,8 +357,8 @@ def _beneath(candidate: Candidate, published: Mapping[str, PublishedDevice], fou
         names = {name: number for number, name in LEVEL_NAMES.items()}
         level = names.get(device.raid_level or "")
     elif found:
-        there = {one.description.serial: one.description for one in found.devices if one.type == "disk"}
-        drives = [there.get(serial) or Drive(serial, None, serial) for serial in aim.serials]
+        there = {drive: [one.description for one in found.named(*drive)] for drive in aim.drives}
+        drives = [found_as[0] if found_as else Drive(serial, None, serial) for (serial, _), found_as in there.items()]
     if not drives:
         drives = [_declared_drive(candidate, serial, published) for serial in aim.serials]
     drives = [_sized(one, None) if not one.size_bytes else one for one in drives]

@@ -130,9 +130,7 @@ def check_capacity(
 
     Drives that are not there are left to the identity check and the storage role's guard."""
     storage = candidate.target.storage or {}
-    sizes = [
-        one.description.size_bytes or 0 for one in found.devices if one.description.serial in candidate.target.serials
-    ]
+    sizes = [one.description.size_bytes or 0 for drive in candidate.target.drives for one in found.named(*drive)]
     if not sizes:
         return
     level = storage.get("raid", {}).get("level")

@@ -28,6 +28,7 @@ LSBLK = [
     "--output",
     "NAME,PATH,KNAME,TYPE,SIZE,MODEL,SERIAL,REV,WWN,ROTA,TRAN,PKNAME,MAJ:MIN",
 ]
+LAYERS = ("part", "crypt", "lvm", "mpath")  # lsblk's types of what may lie on one device
 TOOL_S_MAX = 240  # ends a hang; the caller's limit is longer
 
 
@@ -67,12 +68,15 @@ def _said(argv: list[str]) -> str:
 
 
 def device_of(path: Path, devices: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The whole drive or array under the file system of `path`, or `path` itself; None where there is none (network, memory)."""
+    """The whole drive, or what several carry (an array, a volume over two drives, the paths to one), under the file system of `path` or
+    `path` itself; None where there is none (network, memory).
+
+    `pkname` names one of the layers below a device, whichever lsblk comes upon first: a device with several is as far as it leads."""
     status = path.stat()
     number = status.st_rdev if stat.S_ISBLK(status.st_mode) else status.st_dev
     by_name = {device["kname"]: device for device in devices}
     node = next((d for d in devices if d["maj:min"] == f"{os.major(number)}:{os.minor(number)}"), None)
-    while node is not None and node["pkname"] and node["type"] in ("part", "crypt", "lvm"):
+    while node is not None and node["pkname"] and len(node["description"]["members"]) < 2 and node["type"] in LAYERS:
         node = by_name.get(node["pkname"])
     return node
 

@@ -65,10 +65,8 @@ def drive_id(drive: Drive, candidate: str) -> str:
 
 
 def copies_of(level: str | None, members: int) -> int:
-    """Drive writes per byte, at most."""
-    if level is None:
-        return 1
-    return members if level == "raid1" else COPIES.get(level, members)
+    """Drive writes per byte, at most: of a volume over several drives, whose kind nobody tells, it may be that all hold the same."""
+    return members if level is None else COPIES.get(level, members)
 
 
 def reserved_bytes(asked: int, copies: int) -> int:
@@ -122,14 +120,14 @@ def beneath(device: Drive | None, drives: list[Drive], candidate: str) -> tuple[
             f"no single drive or array carries the target of {candidate}, so that nothing counts what is written and a "
             "write budget cannot be enforced. Set target.directory in the inventory to a folder on a drive"
         )
-    ids = tuple(sorted(drive_id(drive, candidate) for drive in drives))
-    return ids, copies_of(device.raid_level, len(drives))
+    ids = tuple(sorted({drive_id(drive, candidate) for drive in drives}))  # the paths to one drive have its serial
+    return ids, copies_of(device.raid_level, len(ids))
 
 
 def worn_by(context: RunContext, workload: str) -> Worn:
     """Returns the drives of a run whose target is there. Raises RefusedError where no drive counts its writes."""
     target = context.bundle.run.target
-    drives = tuple(target.drives)
+    drives = tuple({drive_id(drive, context.candidate.name): drive for drive in target.drives}.values())
     ids, copies = beneath(target.device, target.drives, context.candidate.name)
     experiment = Experiment(context.candidate.name, context.scenario.id, context.candidate.target.name, ids)
     return Worn(workload, drives, copies, experiment)
