@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.bundle.evidence import Document
-from daq_bench.bench_model.bundle.files import find_document
 from daq_bench.bench_model.documents.struct import Struct
 from daq_bench.bench_model.workloads.plan import Coverage, Held, Plan
 
@@ -67,16 +66,6 @@ class Beside:
     make: Maker | None = None
     held: Held | None = None
     kind: type[Struct] | None = None
-
-
-def follows_from(file: str, document: Callable[[Document], Document]) -> Maker:
-    """Makes a document of the bundle's `file` alone; None for a run that left none."""
-
-    def make(bundle: Path, run: Document) -> Document | None:
-        found = find_document(bundle, file)
-        return None if found is None else document(found)
-
-    return make
 
 
 def most_repetitions(plan: Plan, metric: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.workloads import preconditioning
-from daq_bench.bench_model.workloads.model import Asked, Beside, Count, Model, follows_from, stated
+from daq_bench.bench_model.workloads.model import Asked, Beside, Count, Model, stated
 from daq_bench.bench_model.workloads.plan import (
     INVALIDATES,
     Plan,
@@ -85,6 +85,6 @@ MODEL = Model(
         Count("repetitions[].written_bytes", _pass),
         Count("cliff_free_bytes", stated("cliff_free_size")),
     ),
-    (Beside(analysis.NAME, follows_from(analysis.FILE, analysis.document), _analysis, SaturationAnalysis),),
+    (Beside(analysis.NAME, analysis.of_bundle, _analysis, SaturationAnalysis),),
     result=Saturation,
 )

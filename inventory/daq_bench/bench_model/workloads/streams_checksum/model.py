@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from daq_bench.bench_model.bundle.evidence import Document
-from daq_bench.bench_model.workloads.model import Asked, Beside, Count, Model, follows_from, stated
+from daq_bench.bench_model.workloads.model import Asked, Beside, Count, Model, stated
 from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows, tool
 from daq_bench.bench_model.workloads.streams_checksum import analysis
 from daq_bench.bench_model.workloads.streams_checksum.document import StreamsChecksum, StreamsChecksumAnalysis
@@ -181,7 +181,6 @@ def _times(plan: Plan, metric: str) -> int:
     return int(own) if metric == "streams_checksum.overhead" else plan.repetitions_max
 
 
-ANALYSIS = follows_from("results/streams_checksum.json", analysis.document)
 MODEL = Model(
     coverage,
     (
@@ -189,14 +188,7 @@ MODEL = Model(
         Count("rounds", lambda asked, _: asked.repetitions),
         *(Count(f"demand[].{key}", _load(key)) for key in ("asked_bytes_per_s", "seconds", "due_bytes")),
     ),
-    (
-        Beside(
-            "results/streams_checksum_analysis.json",
-            follows_from("results/streams_checksum.json", analysis.document),
-            _analysis,
-            StreamsChecksumAnalysis,
-        ),
-    ),
+    (Beside("results/streams_checksum_analysis.json", analysis.of_bundle, _analysis, StreamsChecksumAnalysis),),
     times=_times,
     result=StreamsChecksum,
 )
