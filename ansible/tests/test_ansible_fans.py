@@ -299,6 +299,7 @@ def test_speeds_are_read_and_judged() -> None:
     fans = parse_fans(text)
     assert fans == {"FAN1": 6000.0, "FAN2": None, "FAN3": 0.0}
     assert speeds(fans) == "FAN1 6000 RPM, FAN2 no reading, FAN3 0 RPM"
+    assert parse_fans("FAN,6000,RPM,ok\nFAN,0,RPM,cr\nFAN,,,ns\n") == {"FAN": 6000.0, "FAN (2)": 0.0, "FAN (3)": None}
     assert fallen({"a": 6000.0, "b": None, "c": 0.0}, {"a": 5750.0, "b": None, "c": 0.0}) == []
     assert fallen({"a": 6000.0}, {"a": None}) == ["a fell from 6000 to 0 RPM"]
     assert settled({"a": 9900.0}, {"a": 10000.0})

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections import Counter
 from dataclasses import dataclass
 
 from ansible.module_utils.bench_bmc.errors import BmcError
@@ -180,14 +181,18 @@ class Ipmi:
 
 
 def parse_fans(text: str) -> dict[str, float | None]:
-    """Read `ipmitool -c sdr type Fan`: name,value,unit,status. Redundancy sensors and the like are no fans."""
+    """Read `ipmitool -c sdr type Fan`: name,value,unit,status. Redundancy sensors and the like are no fans.
+
+    A further fan of the same name is called NAME (2), and so on: none hides another."""
     fans: dict[str, float | None] = {}
+    seen: Counter[str] = Counter()
     for line in text.splitlines():
         fields = [field.strip() for field in line.split(",")]
         if len(fields) < 3:
             continue
-        if fields[2] == "RPM":
-            fans[fields[0]] = float(fields[1]) if SPEED.fullmatch(fields[1]) else None
-        elif fields[1] in ("", "No Reading", "no reading") and "ns" in fields[2:]:
-            fans[fields[0]] = None
+        silent = fields[1] in ("", "No Reading", "no reading") and "ns" in fields[2:]
+        if fields[2] == "RPM" or silent:
+            seen[fields[0]] += 1
+            name = fields[0] if seen[fields[0]] == 1 else f"{fields[0]} ({seen[fields[0]]})"
+            fans[name] = float(fields[1]) if SPEED.fullmatch(fields[1]) else None
     return fans

@@ -7,6 +7,8 @@ is guessed.
 
 from __future__ import annotations
 
+from typing import Callable
+
 from daq_bench.telemetry_agent.base.point import INT64_MAX, INT64_MIN, FieldValue, Point, PointError, encode_field
 
 _TRUE = frozenset(("t", "T", "true", "True", "TRUE"))
@@ -59,26 +61,12 @@ def _find_outside_quotes(text: str, start: int, separator: str) -> int | None:
     return None
 
 
-def _split_bare(text: str, separator: str) -> list[str]:
+def _split(text: str, separator: str, find: Callable[[str, int, str], int | None]) -> list[str]:
     parts, start = [], 0
-    while True:
-        end = _find_bare(text, start, separator)
-        if end is None:
-            parts.append(text[start:])
-            return parts
+    while (end := find(text, start, separator)) is not None:
         parts.append(text[start:end])
         start = end + 1
-
-
-def _split_outside_quotes(text: str, separator: str) -> list[str]:
-    parts, start = [], 0
-    while True:
-        end = _find_outside_quotes(text, start, separator)
-        if end is None:
-            parts.append(text[start:])
-            return parts
-        parts.append(text[start:end])
-        start = end + 1
+    return [*parts, text[start:]]
 
 
 def _unescape(text: str, special: str) -> str:
@@ -88,7 +76,7 @@ def _unescape(text: str, special: str) -> str:
 
 
 def _parse_head(head: str) -> tuple[str, tuple[tuple[str, str], ...]]:
-    parts = _split_bare(head, ",")
+    parts = _split(head, ",", _find_bare)
     if not parts[0] or parts[0].startswith("#"):
         raise PointError("no measurement name")
     tags: dict[str, str] = {}
@@ -111,7 +99,7 @@ def _split_pair(text: str, role: str) -> tuple[str, str]:
 
 def _parse_fields(text: str) -> dict[str, FieldValue]:
     fields: dict[str, FieldValue] = {}
-    for part in _split_outside_quotes(text, ","):
+    for part in _split(text, ",", _find_outside_quotes):
         key, value = _split_pair(part, "field")
         if key in fields:
             raise PointError(f"field {key!r} is given twice")

@@ -12,10 +12,11 @@ from collections import defaultdict
 from pathlib import Path
 
 from daq_bench.telemetry_agent.base.point import Point
-from daq_bench.telemetry_agent.collectors.cpu_throttle import packages
+from daq_bench.telemetry_agent.collectors.cpu_throttle import CPUS, packages
 from daq_bench.telemetry_agent.reading.attributes import read_present, reading_of, whole_number
 from daq_bench.telemetry_agent.reading.collector import (
     SLOW_PERIOD_S,
+    OfRoot,
     Reading,
     Unsupported,
     rate_interval_s,
@@ -25,23 +26,18 @@ from daq_bench.telemetry_agent.reading.collector import (
 TIME, ENTRIES = "time", "usage"
 
 
-class CpuIdle:
+class CpuIdle(OfRoot):
     """Collector of the measurement `cpu_idle`."""
 
     name = "cpu_idle"
-    pace = "slow"
-
-    def __init__(self, period_s: float, root: Path = Path("/")) -> None:
-        self.period_s = max(SLOW_PERIOD_S, period_s)
-        self._cpus = root / "sys/devices/system/cpu"
-        self._files: dict[str, Path] = {}
+    period_s_min = SLOW_PERIOD_S
 
     def read(self) -> Reading:
         """Texts hold one counter each, by "package|state|cpu|file"."""
         if not self._files:
             self._files = self._find_files()
         texts, faults = read_present(self._files)
-        return reading_of(texts, faults, f"no {self._cpus}/cpu*/cpuidle/state* can be read any more")
+        return reading_of(texts, faults, f"no {self._root / CPUS}/cpu*/cpuidle/state* can be read any more")
 
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
         """One point per package and state."""
@@ -66,14 +62,14 @@ class CpuIdle:
 
     def _find_files(self) -> dict[str, Path]:
         files = {}
-        for cpu, package in packages(self._cpus).items():
-            for folder in sorted((self._cpus / f"cpu{cpu}/cpuidle").glob("state[0-9]*")):
+        for cpu, package in packages(self._root / CPUS).items():
+            for folder in sorted((self._root / CPUS / f"cpu{cpu}/cpuidle").glob("state[0-9]*")):
                 state = (read_optional(folder / "name") or folder.name).replace("|", "/")
                 for name in (TIME, ENTRIES):
                     files[f"{package}|{state}|{cpu}|{name}"] = folder / name
         if not files:
             raise Unsupported(
-                f"no {self._cpus}/cpu*/cpuidle/state* (no cpuidle driver: idle=poll, or a virtual machine)"
+                f"no {self._root / CPUS}/cpu*/cpuidle/state* (no cpuidle driver: idle=poll, or a virtual machine)"
             )
         return files
 

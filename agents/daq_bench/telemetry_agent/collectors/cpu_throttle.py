@@ -12,9 +12,9 @@ from pathlib import Path
 
 from daq_bench.telemetry_agent.base.point import FieldValue, Point
 from daq_bench.telemetry_agent.reading.attributes import read_present, reading_of, whole_number
-from daq_bench.telemetry_agent.reading.collector import Reading, Unsupported, read_optional
+from daq_bench.telemetry_agent.reading.collector import OfRoot, Reading, Unsupported, read_optional
 
-PERIOD_S_MIN = 5.0
+CPUS = "sys/devices/system/cpu"
 # File -> field, and whether it is the core's (else the package's). The times are there from Linux 5.6 on.
 COUNTERS = {
     "core_throttle_count": ("core_throttle_count", True),
@@ -42,27 +42,22 @@ def packages(cpus: Path) -> dict[str, str]:
     return {cpu: package for cpu, (package, _) in places(cpus).items()}
 
 
-class CpuThrottle:
+class CpuThrottle(OfRoot):
     """Collector of the measurement `cpu_throttle`."""
 
     name = "cpu_throttle"
-    pace = "slow"
-
-    def __init__(self, period_s: float, root: Path = Path("/")) -> None:
-        self.period_s = max(PERIOD_S_MIN, period_s)
-        self._cpus = root / "sys/devices/system/cpu"
-        self._files: dict[str, Path] = {}
+    period_s_min = 5.0
 
     def read(self) -> Reading:
         """Texts hold one counter each, by "package core cpu file"."""
         if not self._files:
             self._files = {
-                f"{package} {core} {cpu} {name}": self._cpus / f"cpu{cpu}/thermal_throttle/{name}"
-                for cpu, (package, core) in places(self._cpus).items()
-                if (self._cpus / f"cpu{cpu}/thermal_throttle").is_dir()
+                f"{package} {core} {cpu} {name}": self._root / CPUS / f"cpu{cpu}/thermal_throttle/{name}"
+                for cpu, (package, core) in places(self._root / CPUS).items()
+                if (self._root / CPUS / f"cpu{cpu}/thermal_throttle").is_dir()
                 for name in COUNTERS
             }
-        nothing = f"no {self._cpus}/cpu*/thermal_throttle (only Intel's processors count it, and no virtual one)"
+        nothing = f"no {self._root / CPUS}/cpu*/thermal_throttle (only Intel's processors count it, and no virtual one)"
         if not self._files:
             raise Unsupported(nothing)
         texts, faults = read_present(self._files)

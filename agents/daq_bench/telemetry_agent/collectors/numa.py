@@ -7,13 +7,11 @@ not of every access. Where nothing was allocated there is none.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from daq_bench.telemetry_agent.base.point import FieldValue, Point
 from daq_bench.telemetry_agent.reading.attributes import excerpt, read_present, reading_of, table_lines, whole_number
-from daq_bench.telemetry_agent.reading.collector import Reading
+from daq_bench.telemetry_agent.reading.collector import OfRoot, Reading
 
-PERIOD_S_MIN = 2.0
+NODES = "sys/devices/system/node"
 PAGES = {
     "numa_hit": "hit_pages",
     "numa_miss": "miss_pages",
@@ -54,25 +52,21 @@ def _complete(fields: dict[str, int], wanted: dict[str, str], where: str, text: 
     return fields
 
 
-class Numa:
+class Numa(OfRoot):
     """Collector of the measurement `numa`."""
 
     name = "numa"
-    pace = "slow"
-
-    def __init__(self, period_s: float, root: Path = Path("/")) -> None:
-        self.period_s = max(PERIOD_S_MIN, period_s)
-        self._nodes = root / "sys/devices/system/node"
+    period_s_min = 2.0
 
     def read(self) -> Reading:
         """Texts hold one file each, by "node file"."""
         files = {
             f"{folder.name[4:]} {name}": folder / name
-            for folder in sorted(self._nodes.glob("node[0-9]*"))
+            for folder in sorted((self._root / NODES).glob("node[0-9]*"))
             for name in FILES
         }
         texts, faults = read_present(files)
-        return reading_of(texts, faults, f"no {self._nodes}/node*/numastat (a kernel without NUMA)")
+        return reading_of(texts, faults, f"no {self._root / NODES}/node*/numastat (a kernel without NUMA)")
 
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
         """One point per node."""

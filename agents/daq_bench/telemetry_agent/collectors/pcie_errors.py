@@ -12,10 +12,9 @@ from pathlib import Path
 
 from daq_bench.telemetry_agent.base.point import FieldValue, Point
 from daq_bench.telemetry_agent.reading.attributes import excerpt, read_present, reading_of, table_lines, whole_number
-from daq_bench.telemetry_agent.reading.collector import Reading
+from daq_bench.telemetry_agent.reading.collector import OfRoot, Reading
 from daq_bench.telemetry_agent.reading.pci import bridges_above, functions_by_name
 
-PERIOD_S_MIN = 5.0
 KINDS = {"correctable": "COR", "nonfatal": "NONFATAL", "fatal": "FATAL"}
 TOTAL = "TOTAL_ERR_"
 
@@ -38,15 +37,11 @@ def parse_errors(text: str, kind: str, function: str) -> tuple[int, dict[str, in
     return total, found
 
 
-class PcieErrors:
+class PcieErrors(OfRoot):
     """Collector of the measurement `pcie_errors`."""
 
     name = "pcie_errors"
-    pace = "slow"
-
-    def __init__(self, period_s: float, root: Path = Path("/")) -> None:
-        self.period_s = max(PERIOD_S_MIN, period_s)
-        self._root = root
+    period_s_min = 5.0
 
     def read(self) -> Reading:
         """Texts hold one table each, by "address kind", and in "address devices" the devices that it concerns."""

@@ -8,15 +8,12 @@ direction after the line code and before packet headers.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from daq_bench.candidate_kit.pcie_link import link_of
 from daq_bench.telemetry_agent.base.point import FieldValue, Point
 from daq_bench.telemetry_agent.reading.attributes import read_present, reading_of
-from daq_bench.telemetry_agent.reading.collector import Reading
+from daq_bench.telemetry_agent.reading.collector import OfRoot, Reading
 from daq_bench.telemetry_agent.reading.pci import bridges_above, functions_by_name
 
-PERIOD_S_MIN = 5.0
 # Giga-transfers per second and lane -> (generation, share of the bits that is payload; 6.0 counts as 128b/130b does)
 GENERATIONS = {
     2.5: (1, 8 / 10),
@@ -47,15 +44,11 @@ def link_fields(speed: str, width: str) -> dict[str, float | int] | None:
     return {"generation": generation, "lanes": lanes, "bandwidth_bytes_per_s": bandwidth(generation, lanes)}
 
 
-class PcieLink:
+class PcieLink(OfRoot):
     """Collector of the measurement `pcie_link`."""
 
     name = "pcie_link"
-    pace = "slow"
-
-    def __init__(self, period_s: float, root: Path = Path("/")) -> None:
-        self.period_s = max(PERIOD_S_MIN, period_s)
-        self._root = root
+    period_s_min = 5.0
 
     def read(self) -> Reading:
         """Texts hold one attribute each, by "device|whose|attribute"."""

@@ -57,6 +57,16 @@ class Collector(Protocol):
         """Points of `reading`; `previous` (the last successful one) serves to derive rates."""
 
 
+class OfRoot:
+    """A collector, slow where it says nothing else, that reads files below `root`, once in `period_s_min` at most."""
+
+    period_s_min = 1.0
+
+    def __init__(self, period_s: float, root: Path = Path("/")) -> None:
+        self.period_s, self._root = max(self.period_s_min, period_s), root
+        self._files: dict[str, Path] = {}  # for those that look for their files once
+
+
 def reading_now(texts: Mapping[str, str], faults: tuple[str, ...] = ()) -> Reading:
     """Stamp texts that were read just now."""
     return Reading(CLOCK.stamp_ns(), time.monotonic(), texts, faults)

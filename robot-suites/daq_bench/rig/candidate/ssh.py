@@ -181,20 +181,26 @@ class SshLink:
         """The ssh client, and the descriptor that keeps the command alive: the kernel closes it when this process is killed."""
         inner, lifeline = os.pipe()
         try:
-            process = subprocess.Popen(
-                [*UNTIL_PARENT_DIES, *self._through_master(), remote],
-                stdin=inner,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                env=environment_for_children(),
-            )
+            process = self._client(remote, inner)
         except BaseException:
             os.close(lifeline)
             raise
         finally:
             os.close(inner)
         return process, lifeline
+
+    def _client(
+        self, remote: str, given: int = subprocess.DEVNULL, said: int = subprocess.PIPE
+    ) -> subprocess.Popen[bytes]:
+        """Starts an ssh client that ends with this process; `given` is its standard input, `said` its standard error."""
+        return subprocess.Popen(
+            [*UNTIL_PARENT_DIES, *self._through_master(), remote],
+            stdin=given,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            start_new_session=True,
+            env=environment_for_children(),
+        )
 
     @staticmethod
     def _end(process: subprocess.Popen[bytes], lifeline: int) -> None:
@@ -210,15 +216,7 @@ class SshLink:
         Raises BenchError for what is no plain file, has no room here, or does not come in time."""
         temporary = local.with_name(f".{local.name}.part")
         mark = uuid.uuid4().hex
-        argv = [*UNTIL_PARENT_DIES, *self._through_master(), shlex.join([*before, "sh", "-c", FETCH, mark, path])]
-        process = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            env=environment_for_children(),
-        )
+        process = self._client(shlex.join([*before, "sh", "-c", FETCH, mark, path]))
         answer = Answer(process)
         try:
             size = answer.number_after(mark)
@@ -241,14 +239,7 @@ class SshLink:
     def feed(self, words: Sequence[str], data: bytes, timeout_s: float = HANG_S_MIN) -> Completed:
         """Runs `words` with `data` as standard input. Raises BenchError on a lost connection or after `timeout_s`."""
         frame = Frame()
-        process = subprocess.Popen(
-            [*UNTIL_PARENT_DIES, *self._through_master(), frame.around(words)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            env=environment_for_children(),
-        )
+        process = self._client(frame.around(words), subprocess.PIPE)
         try:
             stdout, stderr = taken(process, timeout_s, data)
         except EndlessOutputError as error:
@@ -266,15 +257,7 @@ class SshLink:
     def stream(self, words: Sequence[str], local: Path) -> Mirror:
         """Starts `words` and writes its standard output into `local` until the mirror is ended."""
         mark = uuid.uuid4().hex
-        argv = [*UNTIL_PARENT_DIES, *self._through_master(), shlex.join(["sh", "-c", BEGIN, mark, *words])]
-        process = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            env=environment_for_children(),
-        )
+        process = self._client(shlex.join(["sh", "-c", BEGIN, mark, *words]), said=subprocess.DEVNULL)
         return Mirror(process, mark, local)
 
     def hold(self, words: Sequence[str]) -> tuple[subprocess.Popen[bytes], str]:

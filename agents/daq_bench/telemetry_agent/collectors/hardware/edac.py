@@ -11,9 +11,8 @@ from pathlib import Path
 from daq_bench.telemetry_agent.base.point import FieldValue, Point
 from daq_bench.telemetry_agent.devices.kernel_text import visible
 from daq_bench.telemetry_agent.reading.attributes import read_present, readable_name, reading_of, whole_number
-from daq_bench.telemetry_agent.reading.collector import Reading
+from daq_bench.telemetry_agent.reading.collector import OfRoot, Reading
 
-PERIOD_S_MIN = 5.0
 CONTROLLERS = "sys/devices/system/edac/mc"
 WHOLE = "total"
 LABEL = "label"
@@ -21,15 +20,11 @@ LABEL = "label"
 COUNTS = {"corrected": ("ce_count", "dimm_ce_count"), "uncorrected": ("ue_count", "dimm_ue_count")}
 
 
-class Edac:
+class Edac(OfRoot):
     """Collector of the measurement `memory_errors`."""
 
     name = "edac"
-    pace = "slow"
-
-    def __init__(self, period_s: float, root: Path = Path("/")) -> None:
-        self.period_s = max(PERIOD_S_MIN, period_s)
-        self._root = root
+    period_s_min = 5.0
 
     def read(self) -> Reading:
         """Texts hold one attribute each, by "controller|module|field"."""
