@@ -8,7 +8,15 @@ from datetime import UTC, datetime
 from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.cli.arguments import Command
-from daq_bench.rig.telemetry.influx_room import RAW_MAX, RETENTION, delete_beyond, delete_old, raw_max, raw_retention, retention_is_chosen
+from daq_bench.rig.telemetry.influx_room import (
+    RAW_MAX,
+    RETENTION,
+    delete_beyond,
+    delete_old,
+    raw_max,
+    raw_retention,
+    retention_is_chosen,
+)
 from daq_bench.rig.telemetry.influx_server import LocalInflux
 
 

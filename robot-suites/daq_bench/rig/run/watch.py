@@ -18,7 +18,15 @@ from daq_bench.rig.run.clean_up import CleanUp, Place
 from daq_bench.rig.run.progress import announce_clean_up
 from daq_bench.rig.telemetry.agent import Agent
 from daq_bench.rig.telemetry.influx_counts import counts_document
-from daq_bench.rig.telemetry.influx_room import RAW_MAX, delete_beyond, delete_old, fullness, raw_max, raw_retention, retention_is_chosen
+from daq_bench.rig.telemetry.influx_room import (
+    RAW_MAX,
+    delete_beyond,
+    delete_old,
+    fullness,
+    raw_max,
+    raw_retention,
+    retention_is_chosen,
+)
 from daq_bench.rig.telemetry.influx_server import DEFAULT_PORT, LocalInflux
 from daq_bench.rig.telemetry.remote_agent import RemoteAgent
 

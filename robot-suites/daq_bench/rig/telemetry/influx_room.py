@@ -76,7 +76,9 @@ def delete_old(
         return 0
     before = _needed_since(now - kept, runs)
     old = [
-        shard for shard in _raw_shards(url, database) if shard.end <= before and (asked or shard.span <= SHARD_BY_DEFAULT)
+        shard
+        for shard in _raw_shards(url, database)
+        if shard.end <= before and (asked or shard.span <= SHARD_BY_DEFAULT)
     ]
     _drop(url, old)
     return len(old)
