@@ -104,7 +104,7 @@ data
 
 @dataclass(frozen=True)
 class Policy:
-    """A retention policy of 1.8, or a bucket of 2 and the name that InfluxQL knows it by. `shard_s`: the span of a shard; 0: the server's choice."""
+    """A retention policy of 1.8, or a bucket of 2 and the name that InfluxQL knows it by. `shard_s`: a shard's span; 0: the server's."""
 
     name: str
     bucket: str

@@ -327,7 +327,7 @@ FIRST_SCREEN_ROWS = 26  # the tiles and two rows of graphs; Grafana asks for wha
 
 def test_a_refresh_of_run_live_is_light(server: LocalInflux) -> None:
     """24 drives with three sensors and two limits each, 64 cores, the board's own range, all drives chosen: at most 20 requests and 600 kB.
-    A panel is one request with all its queries, an annotation is another. InfluxDB answers each interval, so that few samples weigh as many."""
+    A panel is one request with all its queries, an annotation is another. InfluxDB answers each interval: few samples weigh as many."""
     now_ns = time.time_ns() // 10**9 * 10**9
     lines = []
     for second in range(0, 900, 10):
@@ -362,8 +362,8 @@ def test_a_refresh_of_run_live_is_light(server: LocalInflux) -> None:
         shown = Range(now_ns // 10**6 - range_ms, now_ns // 10**6)
         choices: dict[str, Choice] = dict.fromkeys(("host", "run", "device"), Every.VALUE)
         weights[panel["title"]] = 0
-        for target in panel["targets"]:
-            query = interpolated(target["query"].replace("$__interval", f"{step_s}s"), choices, shown)
+        for one in panel["targets"]:
+            query = interpolated(one["query"].replace("$__interval", f"{step_s}s"), choices, shown)
             asked_for = urllib.parse.urlencode({"db": "light_scene", "q": query, "epoch": "ms"})
             with urllib.request.urlopen(f"{on.url}/query?{asked_for}", timeout=30) as answer:
                 weights[panel["title"]] += len(answer.read())

@@ -1,6 +1,6 @@
 """The room that the bench's own InfluxDB takes: how full it is, and old raw points, which go.
 
-Raw points are kept as long as on the server that the role `influxdb` sets up, unless the operator says how long, or how much of the disk they
+Raw points are kept as long as on the server that the role `influxdb` sets up, unless the operator says how long, or how much disk they
 may take. Whole shards go, of a day each, the oldest first, and none with a point that is younger than a run that is not sealed yet. The
 bench deletes them itself, since a policy of the server's would look at the age alone, and refuse the replay of an old run."""
 
@@ -31,7 +31,7 @@ STAMP = re.compile(r"(\d{8}T\d{6})Z-")
 
 
 def raw_retention(environment: Mapping[str, str] = os.environ) -> timedelta | None:
-    """Returns how long raw points of the bench's own server are kept; None: for ever. Where nobody says it, as long as on the role's server;
+    """Returns how long raw points of the bench's own server are kept; None: for ever. Where nobody says, as long as on the role's server;
     but an operator who gives a size alone gets it filled. Raises RefusedError for no duration."""
     use_module_utils(Layout())
     from ansible.module_utils.bench_influx import duration_s
