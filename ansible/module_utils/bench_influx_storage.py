@@ -29,6 +29,7 @@ Difference = tuple[str, list[str]]
 Ask = Callable[[str], list[dict[str, Any]]]  # runs one statement; returns rows, each with its series' name as `_series`
 
 INTERVAL = "1m"
+DAY_S = 86_400
 # Means for trends, maxima so that a short peak of temperature or latency is not averaged away, and the last value: that of a
 # counter, a text or a yes and no at the end of the minute.
 FUNCTIONS = ("mean", "max", "last")
@@ -103,12 +104,13 @@ data
 
 @dataclass(frozen=True)
 class Policy:
-    """A retention policy of 1.8, or a bucket of 2 and the name that InfluxQL knows it by."""
+    """A retention policy of 1.8, or a bucket of 2 and the name that InfluxQL knows it by. `shard_s`: a shard's span; 0: the server's."""
 
     name: str
     bucket: str
     duration: str
     default: bool = False
+    shard_s: int = 0
 
 
 @dataclass(frozen=True)
@@ -129,10 +131,15 @@ class Storage:
     def policies(self) -> tuple[Policy, ...]:
         """Return what is kept for how long; the first is the default."""
         return (
-            Policy(self.raw, self.database, self.retention, default=True),
+            Policy(self.raw, self.database, self.retention, default=True, shard_s=self.raw_shard_s()),
             Policy(self.downsampled, self.downsampled, self.downsampled_retention),
             Policy(self.history, f"{self.database}/{self.history}", self.history_retention),
         )
+
+    def raw_shard_s(self) -> int:
+        """Return the span of a shard of raw points, s: a day, whatever the retention, since series live as long as their last shard. It is
+        what 1.8 chooses for 14 d; for less than two days it takes an hour."""
+        return DAY_S if not 0 < duration_s(self.retention) < 2 * DAY_S else 3600
 
     def downsampling(self, measurement: str) -> str:
         """Return the SELECT of 1.8 that makes values of one a minute, as the server words it; a time range may be put in."""
@@ -194,7 +201,8 @@ def _policy_differences(ask: Ask, wanted: Storage) -> list[Difference]:
     policies = {row["name"]: row for row in ask(f"SHOW RETENTION POLICIES ON {base}")} if present else {}
     for policy in wanted.policies():
         seconds = duration_s(policy.duration)
-        terms = f"DURATION {duration_text(seconds)} REPLICATION 1"
+        shard = f" SHARD DURATION {duration_text(policy.shard_s)}" if policy.shard_s else ""
+        terms = f"DURATION {duration_text(seconds)} REPLICATION 1{shard}"
         if not present and policy.default:
             create = f"CREATE DATABASE {base} WITH {terms} NAME {name_in(policy.name)}"
             found.append((f"database {wanted.database} is missing", [create]))
@@ -207,6 +215,10 @@ def _policy_differences(ask: Ask, wanted: Storage) -> list[Difference]:
             before = f"{there['duration']}{', default' if there['default'] else ''}"
             text = f"retention policy {policy.name} is {before}, not {policy.duration}{suffix.lower()}"
             found.append((text, [f"ALTER {target}"]))
+        elif policy.shard_s and duration_s(there["shardGroupDuration"]) != policy.shard_s:
+            # Shards that are there keep their span.
+            text = f"retention policy {policy.name} has shards of {there['shardGroupDuration']}"
+            found.append((f"{text}, not {duration_text(policy.shard_s)}", [f"ALTER {target}"]))
     return found
 
 

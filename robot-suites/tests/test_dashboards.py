@@ -320,6 +320,62 @@ def test_evidence_that_does_not_count_has_no_margin_and_ages_are_told(server: Lo
     assert custom["insertNulls"] == 36 * 3_600_000 and custom["spanNulls"] is False
 
 
+# Grafana's own rounding of an interval (@grafana/data, rangeutil.roundInterval): below so many ms, so many seconds.
+ROUNDED = ((1500, 1), (3500, 2), (7500, 5), (12_500, 10), (17_500, 15), (25_000, 20), (45_000, 30))
+FIRST_SCREEN_ROWS = 26  # the tiles and two rows of graphs; Grafana asks for what is on the screen
+
+
+def test_a_refresh_of_run_live_is_light(server: LocalInflux) -> None:
+    """24 drives with three sensors and two limits each, 64 cores, the board's own range, all drives chosen: at most 20 requests and 600 kB.
+    A panel is one request with all its queries, an annotation is another. InfluxDB answers each interval: few samples weigh as many."""
+    now_ns = time.time_ns() // 10**9 * 10**9
+    lines = []
+    for second in range(0, 900, 10):
+        at = f"{now_ns - (900 - second) * 10**9}"
+        tags = "host=server-1,run=20261101T000000Z-server-1"
+        lines += [
+            f"daqwriter,{tags},phase=record backlog_bytes={second}000001i,buffer_bytes=924000000000i,offered_bytes={second}000000001i,"
+            f"stored_bytes={second}000000001i,lost_superchunks=0i,total_s=100,elapsed_s=5.5 {at}",
+            f"telemetry_agent,{tags},collector=cpu staleness_s=0.123456 {at}",
+        ]
+        for drive in range(24):
+            of_drive = f"{tags},device=nvme{drive}n1,serial=S{drive}"
+            lines.append(f"block_device,{of_drive} written_bytes_per_s=2123456789.123456 {at}")
+            lines += [
+                f"temperature,{of_drive},label={label} temperature_degc=68.85{limits} {at}"
+                for label, limits in (
+                    ("Composite", ",warning_degc=76.85,critical_degc=81.85"),
+                    ("Sensor\\ 1", ""),
+                    ("Sensor\\ 2", ""),
+                )
+            ]
+    on = scene(server, "light_scene", *lines)
+    board = json.loads(
+        (LAYOUT.repository / "reports" / "dashboards" / "daq-bench-live.json").read_text(encoding="utf-8")
+    )
+    weights = {}
+    for panel in board["panels"]:
+        if panel["type"] == "row" or panel["gridPos"]["y"] + panel["gridPos"]["h"] > FIRST_SCREEN_ROWS:
+            continue
+        range_ms = 60_000 if panel.get("timeFrom") == "1m" else 900_000
+        step_s = next(seconds for below, seconds in ROUNDED if range_ms / panel.get("maxDataPoints", 1000) < below)
+        shown = Range(now_ns // 10**6 - range_ms, now_ns // 10**6)
+        choices: dict[str, Choice] = dict.fromkeys(("host", "run", "device"), Every.VALUE)
+        weights[panel["title"]] = 0
+        for one in panel["targets"]:
+            query = interpolated(one["query"].replace("$__interval", f"{step_s}s"), choices, shown)
+            asked_for = urllib.parse.urlencode({"db": "light_scene", "q": query, "epoch": "ms"})
+            with urllib.request.urlopen(f"{on.url}/query?{asked_for}", timeout=30) as answer:
+                weights[panel["title"]] += len(answer.read())
+    assert (
+        min(weights[title] for title in ("Write rate of each drive", "Drive temperature against its own limits"))
+        > 24 * 60 * 15
+    )
+    switches = [one for one in board["annotations"]["list"] if one.get("enable")]
+    assert len(weights) == 12 and len(weights) + len(switches) <= 20
+    assert sum(weights.values()) <= 600_000, weights
+
+
 def test_a_query_that_influxdb_refuses_is_an_error(filled: Server) -> None:
     """InfluxQL errors come with HTTP 200; a trial that took them for "no rows" would excuse a broken query."""
     with pytest.raises(BenchError, match="error parsing query"):

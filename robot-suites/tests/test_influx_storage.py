@@ -40,6 +40,7 @@ from daq_bench.rig.telemetry.influx_room import (
     fullness,
     raw_max,
     raw_retention,
+    retention_is_chosen,
 )
 from daq_bench.rig.telemetry.influx_server import LocalInflux, create_database
 from daq_bench.virtual_candidate.ports import free_ports
@@ -139,7 +140,11 @@ def test_a_folder_from_before_loses_no_point(url: str) -> None:
     influxql(url, "", f'CREATE RETENTION POLICY "history" ON "{database}" DURATION INF REPLICATION 1')
     write(url, database, *((days, f"smart,host=h,run=r{days} v={days}") for days in (400, 40, 0)))
     write(url, f"{database}/history", (400, "bench_run,host=h v=1"))
-    assert create_database(url, database) == ["retention policy bench_1m is missing", *QUERIES_MISSING]
+    assert create_database(url, database) == [
+        "retention policy autogen has shards of 168h0m0s, not 1d",
+        "retention policy bench_1m is missing",
+        *QUERIES_MISSING,
+    ]
     assert policies(url, database) == {"autogen": ("0s", True), "bench_1m": ("0s", False), "history": ("0s", False)}
     assert f"FROM {database}.autogen.smart " in queries(url, database)["bench_1m_smart"]
     assert values(url, database, "SELECT v FROM smart") == [400, 40, 0]
@@ -257,6 +262,39 @@ def test_old_raw_points_go_when_asked_and_never_those_of_an_unsealed_run(
     assert delete_old(url, tmp_path, timedelta(days=30), NOW, aged) == 0
 
 
+def test_what_was_kept_for_ever_stays_unless_somebody_chooses(url: str, tmp_path: Path) -> None:
+    """A folder from when shards held a week and nothing was deleted: new shards hold a day and go, the old ones wait for the operator."""
+    database = "promised"
+    influxql(url, "", f'CREATE DATABASE "{database}" WITH DURATION INF REPLICATION 1 NAME "raw"')
+    write(url, database, *((days, f"smart,host=h v={days}") for days in (100, 60)))
+    assert create_database(url, database)[0] == "retention policy raw has shards of 168h0m0s, not 1d"
+    write(url, database, *((days, f"smart,host=h v={days}") for days in (40, 20, 0)))
+    kept = raw_retention({})
+    assert delete_old(url, tmp_path, kept, NOW, database, asked=False) == 2
+    assert values(url, database, RAW) == [100, 60, 0]
+    # A run that is delivered once more is there until the next start.
+    write(url, database, (40, "smart,host=h v=40"))
+    assert values(url, database, RAW) == [100, 60, 40, 0]
+    assert delete_old(url, tmp_path, kept, NOW, database, asked=False) == 1
+    assert delete_old(url, tmp_path, kept, NOW, database) == 2
+    assert values(url, database, RAW) == [0]
+
+
+@pytest.mark.parametrize(("retention", "hours"), [("INF", 24), ("52w", 24), ("2d", 24), ("47h", 1), ("1h", 1)])
+def test_a_shard_of_raw_points_holds_a_day_however_long_they_are_kept(url: str, retention: str, hours: int) -> None:
+    """InfluxDB refuses shards that hold more than is kept, and takes a week where nobody says otherwise."""
+    database = f"shards {retention}"
+    ask = partial(influxql, url, "")
+    wanted = Storage(database=database, retention=retention)
+    for _, statements in differences(ask, wanted):
+        for statement in statements:
+            ask(statement)
+    spans = {row["name"]: row["shardGroupDuration"] for row in ask(f'SHOW RETENTION POLICIES ON "{database}"')}
+    assert spans["raw"] == f"{hours}h0m0s"
+    assert differences(ask, wanted) == []
+    ask(f'DROP DATABASE "{database}"')
+
+
 @pytest.mark.parametrize(
     ("unsealed", "too_much", "left", "within"),
     [
@@ -319,9 +357,16 @@ def test_the_limit_is_a_size_and_none_by_default() -> None:
             raw_max({RAW_MAX: text})
 
 
-def test_the_setting_is_a_duration_and_for_ever_by_default() -> None:
-    assert (raw_retention({}), raw_retention({RETENTION: "INF"})) == (None, None)
-    assert raw_retention({RETENTION: "2w"}) == timedelta(days=14)
+def test_the_setting_is_a_duration_and_by_default_the_roles() -> None:
+    defaults = YAML(typ="safe").load(ROLE / "defaults" / "main.yml")
+    assert defaults["influxdb_raw_retention"] == "14d"
+    for unset in ({}, {RETENTION: ""}, {RETENTION: "", RAW_MAX: ""}):
+        assert (raw_retention(unset), retention_is_chosen(unset)) == (timedelta(days=14), False)
+    # A size alone is filled; both are minded.
+    assert raw_retention({RAW_MAX: "200GB"}) is None
+    assert raw_retention({RAW_MAX: "200GB", RETENTION: "30d"}) == timedelta(days=30)
+    assert (raw_retention({RETENTION: "INF"}), retention_is_chosen({RETENTION: "INF"})) == (None, True)
+    assert raw_retention({RETENTION: "3w"}) == timedelta(days=21)
     with pytest.raises(RefusedError, match=f"{RETENTION}: '30 days' is not a duration: write a whole number"):
         raw_retention({RETENTION: "30 days"})
 
@@ -351,18 +396,19 @@ def test_a_run_deletes_what_is_no_longer_wanted_and_warns(tmp_path: Path, monkey
     own = LocalInflux(layout.influxd, layout.influx_data)
     started = own.start(free_ports(1)[0])
     try:
-        write(started, "bench", *((days, f"smart,host=h v={days}") for days in (60, 20, 0)))
+        write(started, "bench", *((days, f"smart,host=h v={days}") for days in (60, 20, 10, 0)))
         bundle = Bundle.create(tmp_path / "runs", "here", "", "short")
-        monkeypatch.setenv(RETENTION, "30d")
+        monkeypatch.delenv(RETENTION, raising=False)
+        monkeypatch.delenv(RAW_MAX, raising=False)
         usage = type("Usage", (), {"free": 1})
         monkeypatch.setattr(influx_room.shutil, "disk_usage", lambda _: usage)
         said: list[str] = []
         watch = Watch(SimpleNamespace(layout=layout), bundle, None, None, said.append)  # type: ignore[arg-type]
         assert watch.reach_influx().url == started
-        assert values(started, "bench", RAW) == [20, 0]
+        assert values(started, "bench", RAW) == [10, 0], "14 d, as on the role's server"
         (warning,) = said
         assert warning.startswith("warning: the bench's own InfluxDB takes ")
-        assert f"set {RETENTION} (14d, for example) or {RAW_MAX} (200GB, for example)" in warning
+        assert f"set {RETENTION} (7d, for example) or {RAW_MAX} (200GB, for example)" in warning
         monkeypatch.setenv(RAW_MAX, "1B")
         said.clear()
         Watch(SimpleNamespace(layout=layout), bundle, None, None, said.append).reach_influx()  # type: ignore[arg-type]
@@ -404,11 +450,18 @@ def test_the_series_of_a_year_are_those_that_the_decision_states(url: str) -> No
         by_the_minute(Server(url, database), night_ms, until_ms=night_ms + 60_000)
     minutes, rest = divmod(cardinality(url, database) - counts[2], 2)
     assert rest == 0
-    assert delete_old(url, Path("/none"), timedelta(days=7), NOW, database) > 0
+    own = raw_retention({})
+    assert own == timedelta(days=RAW_NIGHTS - 1) and f"{own.days}d" == Storage().retention
+    assert delete_old(url, Path("/none"), own, NOW, database, asked=False) == 2
     kept, rest = divmod(cardinality(url, database) - 2 * minutes - 2 * once, 4)
     assert rest == 0, "the series of raw points are gone"
     raw = of_a_night - kept
-    assert f"{RAW_NIGHTS - 1}d" == Storage().retention
+    # The bench's own server, nobody having set anything: as many nights are alive as the decision reckons with.
+    before = cardinality(url, database)
+    write_nights(url, database, 1, begin_ns + 4 * NIGHT_NS, 22)
+    delete_old(url, Path("/none"), own, NOW, database, asked=False)
+    assert cardinality(url, database) - before <= RAW_NIGHTS * raw + 22 * kept
+    assert cardinality(url, database) - before >= (RAW_NIGHTS - 1) * raw + 22 * kept
     of_all = [6 * RAW_NIGHTS * raw, 6 * minutes, 6 * once, 6 * 365 * kept]
     assert sum(of_all) < BOUND
     text = ADR.read_text(encoding="utf-8")

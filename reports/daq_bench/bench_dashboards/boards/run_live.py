@@ -42,6 +42,8 @@ from daq_bench.bench_dashboards.looks import (
 )
 from daq_bench.bench_dashboards.panels import WORST, Stat, Target, TimeSeries
 
+PER_DRIVE_POINTS = 90  # of each drive: in 15 min one each 10 s, and each second once the range is a minute
+PER_SENSOR_POINTS = 60  # temperatures change slowly, and a drive has several sensors, each with two limits
 TEMPERATURE = ("temperature.warning_degc",)
 TO_DRIVES = DataLink("Drive health", f"/d/{DRIVES}?${{host:queryparam}}&${{run:queryparam}}", new_tab=False)
 
@@ -184,6 +186,7 @@ def _flow() -> tuple[Row, ...]:
         (line("block_device", mean("written_bytes_per_s"), "$tag_device", "device", where=DRIVE),),
         Unit.BYTES_PER_S,
         legend=("mean", "max"),
+        most_points=PER_DRIVE_POINTS,
     )
 
     def sensor(field: str, alias: str) -> Target:
@@ -202,6 +205,7 @@ def _flow() -> tuple[Row, ...]:
         overrides=LIMITS,
         needs=("temperature.temperature_degc", *TEMPERATURE, "temperature.critical_degc"),
         links=(TO_DRIVES,),
+        most_points=PER_SENSOR_POINTS,
     )
     trouble = TimeSeries(
         "BUSY and lost superchunks",
@@ -224,6 +228,7 @@ def _flow() -> tuple[Row, ...]:
         (drive("write_latency_s", "$tag_device write"), drive("read_latency_s", "$tag_device read")),
         Unit.SECONDS,
         needs=("block_device.write_latency_s", "block_device.read_latency_s"),
+        most_points=PER_DRIVE_POINTS,
     )
     queue = TimeSeries(
         "Queue depth of each drive",
@@ -232,6 +237,7 @@ def _flow() -> tuple[Row, ...]:
         Unit.COUNT,
         needs=("block_device.queue_depth",),
         decimals=1,
+        most_points=PER_DRIVE_POINTS,
     )
     return (Row(9, rates, backlog), Row(9, writes, temperatures), Row(8, latency, queue, trouble))
 

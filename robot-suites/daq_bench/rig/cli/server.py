@@ -8,7 +8,15 @@ from datetime import UTC, datetime
 from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.cli.arguments import Command
-from daq_bench.rig.telemetry.influx_room import RAW_MAX, RETENTION, delete_beyond, delete_old, raw_max, raw_retention
+from daq_bench.rig.telemetry.influx_room import (
+    RAW_MAX,
+    RETENTION,
+    delete_beyond,
+    delete_old,
+    raw_max,
+    raw_retention,
+    retention_is_chosen,
+)
 from daq_bench.rig.telemetry.influx_server import LocalInflux
 
 
@@ -23,15 +31,16 @@ def influx(options: argparse.Namespace) -> int:
         started = server.start()
         print(f"InfluxDB is running at {started}")
         now = datetime.now(UTC)
-        if deleted := delete_old(started, Layout().runs, kept, now):
+        if deleted := delete_old(started, Layout().runs, kept, now, asked=retention_is_chosen()):
             print(
-                f"{deleted} shards of raw points were deleted, older than {RETENTION} and than every run that is not sealed"
+                f"{deleted} days of raw points were deleted: older than {kept} and than every run that is not sealed. Bundles hold them; "
+                f"{RETENTION}=INF keeps them here, too"
             )
         deleted, beyond = delete_beyond(started, server.directory, Layout().runs, bytes_max, now)
         if deleted:
             print(f"{deleted} shards of raw points were deleted, the oldest, since all took more than {RAW_MAX}")
         if beyond:
-            print(f"{decimal_label(beyond)} more than {RAW_MAX} are left: of this week, or of runs that are not sealed")
+            print(f"{decimal_label(beyond)} more than {RAW_MAX} are left: of today, or of runs that are not sealed")
     elif options.action == "stop":
         print("InfluxDB stopped" if server.stop() else "InfluxDB was not running")
     else:

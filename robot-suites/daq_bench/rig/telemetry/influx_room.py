@@ -1,8 +1,8 @@
-"""The room that the bench's own InfluxDB takes: how full it is, and old raw points that its operator no longer wants.
+"""The room that the bench's own InfluxDB takes: how full it is, and old raw points, which go.
 
-Nothing is deleted unless the operator says how long raw points are to be kept, or how much of the disk they may take. Then whole shards go,
-the oldest first, and none with a point that is younger than a run that is not sealed yet. The bench deletes them itself, since a policy of
-the server's would look at the age alone."""
+Raw points are kept as long as on the server that the role `influxdb` sets up, unless the operator says how long, or how much disk they
+may take. Whole shards go, of a day each, the oldest first, and none with a point that is younger than a run that is not sealed yet. The
+bench deletes them itself, since a policy of the server's would look at the age alone, and refuse the replay of an old run."""
 
 from __future__ import annotations
 
@@ -23,18 +23,21 @@ from daq_bench.rig.base.influx import DATABASE
 from daq_bench.rig.base.module_utils import use_module_utils
 from daq_bench.rig.base.settings import Layout
 
-RETENTION = "DAQ_BENCH_INFLUX_RAW_RETENTION"  # name of a variable; its value is a duration such as 14d, or INF
+RETENTION = "DAQ_BENCH_INFLUX_RAW_RETENTION"  # name of a variable; its value is a duration such as 30d, or INF
 RAW_MAX = "DAQ_BENCH_INFLUX_RAW_MAX"  # name of a variable; its value is a size such as 200GB
 CLOCK_OFF_MAX = timedelta(days=1)  # [P] a candidate's clock may be behind ours, and its points older than its run
+SHARD_BY_DEFAULT = timedelta(days=1)
 STAMP = re.compile(r"(\d{8}T\d{6})Z-")
 
 
 def raw_retention(environment: Mapping[str, str] = os.environ) -> timedelta | None:
-    """Returns how long raw points of the bench's own server are kept; None: for ever. Raises RefusedError for no duration."""
+    """Returns how long raw points of the bench's own server are kept; None: for ever. Where nobody says, as long as on the role's server;
+    but an operator who gives a size alone gets it filled. Raises RefusedError for no duration."""
     use_module_utils(Layout())
     from ansible.module_utils.bench_influx import duration_s
+    from ansible.module_utils.bench_influx_storage import Storage
 
-    text = environment.get(RETENTION) or "INF"
+    text = environment.get(RETENTION) or ("INF" if environment.get(RAW_MAX) else Storage().retention)
     try:
         seconds = duration_s(text)
     except ValueError as error:
@@ -58,13 +61,25 @@ def raw_max(environment: Mapping[str, str] = os.environ) -> int | None:
     return size
 
 
-def delete_old(url: str, runs: Path, kept: timedelta | None, now: datetime, database: str = DATABASE) -> int:
+def retention_is_chosen(environment: Mapping[str, str] = os.environ) -> bool:
+    """Says whether the operator chose how long raw points are kept."""
+    return bool(environment.get(RETENTION))
+
+
+def delete_old(
+    url: str, runs: Path, kept: timedelta | None, now: datetime, database: str = DATABASE, *, asked: bool = True
+) -> int:
     """Deletes shards of the default policy whose points are all older than `kept` and than every unsealed run in `runs`; returns how many.
-    None: nothing is deleted. Raises BenchError with InfluxDB's own words."""
+    None: nothing is deleted. Not asked: shards of more than a day stay, since they are from when raw points were kept for ever. Raises
+    BenchError with InfluxDB's own words."""
     if kept is None:
         return 0
     before = _needed_since(now - kept, runs)
-    old = [shard for shard in _raw_shards(url, database) if shard.end <= before]
+    old = [
+        shard
+        for shard in _raw_shards(url, database)
+        if shard.end <= before and (asked or shard.span <= SHARD_BY_DEFAULT)
+    ]
     _drop(url, old)
     return len(old)
 
@@ -95,6 +110,7 @@ class _Shard:
 
     id: int
     end: datetime
+    span: timedelta
     place: Path
 
 
@@ -112,6 +128,7 @@ def _raw_shards(url: str, database: str) -> list[_Shard]:
         _Shard(
             row["id"],
             datetime.fromisoformat(row["end_time"]),
+            datetime.fromisoformat(row["end_time"]) - datetime.fromisoformat(row["start_time"]),
             Path(database) / row["retention_policy"] / str(row["id"]),
         )
         for row in _ask(url, "SHOW SHARDS")
@@ -162,7 +179,7 @@ def fullness(folder: Path) -> tuple[str, str]:
     if taken <= free:
         return found, ""
     return found, (
-        f"set {RETENTION} (14d, for example) or {RAW_MAX} (200GB, for example), so that the next start deletes the oldest raw points of "
+        f"set {RETENTION} (7d, for example) or {RAW_MAX} (200GB, for example), so that the next start deletes the oldest raw points of "
         f"sealed runs; or, with the server "
         f"stopped (`daq-bench influx stop`), remove {folder}: bundles hold all telemetry"
     )

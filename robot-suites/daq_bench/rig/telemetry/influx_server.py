@@ -169,9 +169,10 @@ class LocalInflux:
 
 
 def create_database(url: str, name: str) -> list[str]:
-    """Brings the database `name` to the state that the role `influxdb` sets up, except that points as they come are kept for ever; returns
-    the differences that there were, one line each. What it finds right it leaves alone: it may be entered twice, or after an end between
-    two statements. Raises BenchError with InfluxDB's own words.
+    """Brings the database `name` to the state that the role `influxdb` sets up; returns the differences that there were, one line each. Its
+    policy of raw points has no end, since not the server deletes them here, but `influx_room`, which spares a run that is not sealed. What
+    it finds right it leaves alone: it may be entered twice, or after an end between two statements. Raises BenchError with InfluxDB's own
+    words.
 
     A database from before the bench named its policies keeps its points where they are: its `autogen` is the policy of raw points."""
     use_module_utils(Layout())
