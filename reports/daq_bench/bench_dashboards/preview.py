@@ -27,8 +27,8 @@ h1 { font-size: 22px; font-weight: 500; margin: 32px 0 4px; } p { color: #9fa0ab
 
 def write_preview(file: Path) -> Path:
     declared = Declared.load()
-    body = "".join(_dashboard(one, one.json(declared)) for one in DASHBOARDS)
-    page = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Dashboards</title><style>{STYLE}</style><main>{body}</main></html>\n'
+    body = f"<main>{''.join(_dashboard(one, one.json(declared)) for one in DASHBOARDS)}</main>"
+    page = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Dashboards</title><style>{STYLE}</style>{body}</html>\n'
     file.write_text(page, encoding="utf-8")
     return file
 
