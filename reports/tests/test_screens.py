@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe import findings
 from comparison_runs import Roots, html_of, several
 
 from daq_bench.bench_report.qualification.render import HTML_NAME
@@ -91,6 +92,15 @@ def test_every_text_can_be_read_and_nothing_is_wider_than_the_screen(
     assert found["results"] and max(found["results"]) <= width, "what decides must be seen without a finger"
 
 
+@pytest.mark.parametrize(("width", "dark"), [(NARROW_PX, True), (WIDE_PX, False)])
+def test_axe_finds_nothing(rendered: Path, tmp_path: Path, width: int, dark: bool) -> None:
+    assert not findings(rendered / HTML_NAME, width, dark)
+    spoilt = tmp_path / "spoilt.html"
+    faint = '<p style="color: #999; background: #888">faint</p>'
+    spoilt.write_text(f'<html lang="en"><title>t</title><main><h1>t</h1>{faint}</main></html>')
+    assert ["color-contrast" in one for one in findings(spoilt, width, dark)] == [True]
+
+
 def test_a_comparison_of_six_decides_on_a_phone(runs_of: Roots, tmp_path: Path) -> None:
     page = tmp_path / "comparison.html"
     names = [f"server-with-a-long-name-{letter}" for letter in "uvwxyz"]
@@ -99,3 +109,4 @@ def test_a_comparison_of_six_decides_on_a_phone(runs_of: Roots, tmp_path: Path) 
     assert found["width"] <= NARROW_PX and max(found["figures"]) <= NARROW_PX and not found["covered"]
     assert not found["broken"], "no head and no number is cut"
     assert len(found["results"]) >= 6 * 7 and max(found["results"]) <= NARROW_PX
+    assert not findings(page, NARROW_PX, True)

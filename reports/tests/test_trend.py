@@ -106,7 +106,7 @@ def test_a_candidate_without_runs_is_one_line_on_stderr(
     argv = ["trend", str(written / "runs"), "--candidate", "nemo", "-o", str(tmp_path / "o")]
     assert main(argv) == 2
     assert capsys.readouterr().err == (
-        "bench_report: there is no finished run of candidate 'nemo'. Candidates found: server-a, server-b\n"
+        "error: there is no finished run of candidate 'nemo'. Candidates found: server-a, server-b\n"
     )
     assert not (tmp_path / "o").exists()
 

@@ -187,6 +187,11 @@ def test_the_version_names_release_and_commit(
         (["nightly", "--time-limit-h", "x"], "argument --time-limit-h: 'x' is not a number"),
         (["qualify", "--repetitions", "2"], "no option --repetitions. No name is near among the 1"),
         (["judge"], "the following arguments are required: run"),
+        (["judge", "--jsn"], "there is no option --jsn. Did you mean --json?"),  # not: run is missing
+        (["judge", "--json", "--", "--jsn", "x"], "'x' is too much"),  # behind -- no word is an option
+        (["influx"], "are required: action. action is one of: start, stop, status"),
+        ([], "error: no command is named. `"),
+        (["--verion"], "there is no option --verion. Did you mean --version?"),
     ],
 )
 def test_a_wrong_argument_is_named(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from axe import findings
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.places import REPOSITORY
@@ -68,6 +69,9 @@ def test_each_page_of_each_document_says_that_it_is_simulated(tmp_path: Path) ->
             assert words.get(one.name.partition("-")[2], "") in set_[0]
         elif one.name != "dashboards":  # it shows no run
             assert MARK in one.shown.read_text(encoding="utf-8")
+        page = one.shown.with_suffix(".html")
+        for width, dark in ((390, True), (1280, False)):
+            assert not findings(page, width, dark), (page.name, width, dark)
     assert "NOT TOLD APART" in pages(out / "comparison" / "comparison.pdf")[0]
     assert "8 OF 8 PASS" in pages(out / "lot" / "lot.pdf")[0]
     assert not [file for file in out.rglob("*") if file.name in ("run.json", "verdict.json", "MANIFEST.sha256")]

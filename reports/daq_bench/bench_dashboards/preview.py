@@ -19,7 +19,7 @@ h1 { font-size: 22px; font-weight: 500; margin: 32px 0 4px; } p { color: #9fa0ab
 .grid { position: relative; margin-top: 12px; }
 .panel { position: absolute; box-sizing: border-box; background: #181b1f; border: 1px solid #2c2f36; padding: 8px; overflow: hidden; }
 .panel .title { font-weight: 500; } .panel .kind { color: #6e9fff; } .panel .say { color: #9fa0ab; font-size: 12px; margin-top: 4px; }
-.tile { background: #1a7f4b; color: white; text-align: center; } .tile .value { font-size: 46px; margin-top: 18px; }
+.tile { background: #167243; color: white; text-align: center; } .tile .value { font-size: 46px; margin-top: 18px; }
 .tile .kind, .tile .say { color: #d8f5e5; }
 .row { position: absolute; font-weight: 500; }
 """
@@ -27,7 +27,7 @@ h1 { font-size: 22px; font-weight: 500; margin: 32px 0 4px; } p { color: #9fa0ab
 
 def write_preview(file: Path) -> Path:
     declared = Declared.load()
-    body = "".join(_dashboard(one, one.json(declared)) for one in DASHBOARDS)
+    body = f"<main>{''.join(_dashboard(one, one.json(declared)) for one in DASHBOARDS)}</main>"
     page = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Dashboards</title><style>{STYLE}</style>{body}</html>\n'
     file.write_text(page, encoding="utf-8")
     return file

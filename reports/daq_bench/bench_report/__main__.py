@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         done: int = chosen.run(chosen)
     except BenchError as error:
-        print(f"bench_report: {error}", file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         return 2
     return done
 

@@ -109,7 +109,9 @@ def build(runs: Sequence[Path], nights: Path, out: Path, copy: bool = False, tru
     if not any(folder.is_dir() for folder in (*runs, nights)):
         named = ", ".join(map(str, (*runs, nights)))
         both = f"{'RUNS=runs' if by_make() else 'runs'} {typed('--nights', 'nightly')}"
-        raise BundleError(named, "no folder is there", f"Name those of the bundles and of the nights: {both}")
+        raise BundleError(
+            named, "no folder is there", f"`daq-bench qualify` makes a run. Or name other folders: {both}"
+        )
     found, left_out, known = admitted(*read_all([folder for folder in runs if folder.is_dir()]), trust or Trust())
     for line in lines_of((night.id, ", ".join(known[night.path].short)) for night in found):
         print(line, file=sys.stderr)

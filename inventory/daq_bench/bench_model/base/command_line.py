@@ -5,6 +5,7 @@ What runs on a candidate imports nothing of ours: its parsers say allow_abbrev=F
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -16,22 +17,40 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)
+        self._words: list[str] = []
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         """Knows all: the parser that was given an unknown option is the one that knows which is meant."""
+        self._words = list(sys.argv[1:] if args is None else args)
         found, unknown = super().parse_known_args(args, namespace)
         for word in unknown:
             if word.startswith("-") and word != "--":
-                option = word.partition("=")[0]
-                self.error(
-                    f"there is no option {option}. {nearest(option, self._option_string_actions, f'{self.prog} --help')}"
-                )
+                self._no_option(word)
         if unknown:
             self.error(f"{' '.join(unknown)!r} is too much: nothing more was expected")
         return found, unknown
 
+    def _no_option(self, word: str) -> NoReturn:
+        option = word.partition("=")[0]
+        self.error(
+            f"there is no option {option}. {nearest(option, self._option_string_actions, f'{self.prog} --help')}"
+        )
+
+    def _missing(self, message: str) -> str:
+        """An argument is missing. A misspelt option goes first: it may be the argument that was meant. Few choices are named."""
+        for word in self._words[: self._words.index("--") if "--" in self._words else None]:
+            option = word.partition("=")[0]
+            if option.startswith("--") and option not in self._option_string_actions:
+                self._no_option(word)
+        chosen = [one for one in self._actions if not one.option_strings and one.choices and one.required]
+        if any(isinstance(one, argparse._SubParsersAction) for one in chosen):
+            return f"no command is named. `{self.prog} --help` lists them"
+        return message + "".join(f". {one.dest} is one of: {', '.join(map(str, one.choices or ()))}" for one in chosen)
+
     def error(self, message: str) -> NoReturn:
         """One message, with where to read on. The usage, which may be a screenful, is for --help."""
+        if message.startswith("the following arguments are required"):
+            message = self._missing(message)
         more = "" if f"`{self.prog} --help`" in message else f". `{self.prog} --help` tells more"
         self.exit(2, f"{self.prog}: error: {message}{more}\n".replace("?. `", "? `"))
 

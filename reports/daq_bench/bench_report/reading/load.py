@@ -55,7 +55,9 @@ Made = TypeVar("Made")
 def run_document(root: Path, called: str = "run.json") -> Node:
     """The bundle's run.json, `called` so in errors. Raises BundleError where there is none."""
     if not root.is_dir():
-        raise BundleError(str(root), "is not a folder", "Name a run bundle, for example runs/latest")
+        raise BundleError(
+            str(root), "is not a folder", "Name a run bundle, runs/<run-id>; `daq-bench list runs` shows them"
+        )
     require_sound(root)
     text = read_text(root, "run.json")
     if text is None:

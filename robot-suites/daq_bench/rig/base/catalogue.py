@@ -18,6 +18,7 @@ from daq_bench.bench_model.profiles.candidates import candidate_names, load_cand
 
 Row = dict[str, Any]
 FAILED = 2
+NONE_YET = {"runs": ". `daq-bench qualify` makes one"}
 INVENTORY = REPOSITORY / "inventory"
 
 
@@ -46,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(rows, indent=1, ensure_ascii=False))
     else:
-        _print_table(rows)
+        _print_table(options.kind, rows)
     for fault in faults:
         print(f"error: {fault}", file=sys.stderr)
     return FAILED if faults else 0
@@ -64,10 +65,10 @@ def main(words: list[str]) -> int:
         return FAILED
 
 
-def _print_table(rows: list[Row]) -> None:
+def _print_table(kind: str, rows: list[Row]) -> None:
     """Columns as wide as they must be; the last, a sentence, runs on."""
     if not rows:
-        print("there are none")
+        print("there are none" + NONE_YET.get(kind, ""))
         return
     cells = [list(map(str, rows[0])), *([_cell(value) for value in row.values()] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]

@@ -184,7 +184,7 @@ class Profiles:
 
 def profile_file(folder: Path, name: str) -> Path:
     """`name` is a profile's id, or the path of a YAML file of the user's own."""
-    return Path(name) if name.endswith((".yml", ".yaml")) else folder / f"{name}.yml"
+    return Path(name) if "/" in name or name.endswith((".yml", ".yaml")) else folder / f"{name}.yml"
 
 
 def load_profiles(request: Request, layout: Layout) -> Profiles:
