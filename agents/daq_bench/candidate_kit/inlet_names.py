@@ -23,7 +23,7 @@ OF_A_PART = re.compile(
 # A mainboard's inlet is the only one of some OCP servers (MB_INLET_TEMP); NVIDIA's DGX and HPE's servers have it behind the front's.
 OF_THE_MAINBOARD = re.compile(r"(?<![a-z])(?:mb\d*|(?<!system )board)[\W_]*inlet", re.IGNORECASE)
 WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # GPUInlet: GPU Inlet
-# A distance to a limit in kelvin, which BMCs give in degrees C: Intel's Therm Margin, Therm Mgn and Thrm Mrgn, a processor's below 0.
+# A distance to a limit in kelvin, which BMCs give in degrees C: Intel's Therm Margin, Therm Mgn and Thrm Mrgn.
 MARGIN = re.compile(r"margin|(?<![a-z])mr?gn(?![a-z])", re.IGNORECASE)
 PROCESSOR, UNREAD_DEGC = "3", -128  # IPMI 2.0, table 43-13; the least of a signed byte, which states no reading
 COUNTS_DOWN = re.compile(r"(?<![a-z])dts\d*(?![a-z])", re.IGNORECASE)
@@ -48,5 +48,7 @@ def without_mainboard(names: Iterable[str]) -> set[str]:
 
 def is_margin(name: str, value: float, entity: str) -> bool:
     """Is it no temperature, but how far a part is from its limit? `entity` as IPMI has it: 3.1 is a processor."""
-    counts_down = bool(COUNTS_DOWN.search(name)) or entity.partition(".")[0] == PROCESSOR
+    # PowerEdge's processors have sensors that are called "Temp" and no more.
+    nameless = name.strip().lower() == "temp" and entity.partition(".")[0] == PROCESSOR
+    counts_down = nameless or bool(COUNTS_DOWN.search(name))
     return bool(MARGIN.search(name)) or (UNREAD_DEGC < value < 0 and counts_down)
