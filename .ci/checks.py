@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -31,9 +31,9 @@ PYTHON_PARTS = ["inventory", "robot-suites", "reports", "agents", "ansible", "na
 
 
 LAST_LINES = 30  # of a failed step
-WORKERS = (
-    3  # more than there are CPUs, since most tests wait; the virtual candidate and what runs beside it need 3 GiB each
-)
+# More than there are CPUs: most tests wait, and one step computes at low priority. The virtual candidate and what runs beside it need
+# 3 GiB each.
+WORKERS = 4
 # Builds take the CPUs that tests leave: those wait most of their time, for an emulated CPU, SSH, signals and silence.
 GIVING_WAY = ["nice", "-n", "10"]
 FUZZ_VARIABLE, FUZZ_SECONDS = "FUZZ_SECONDS", "30"  # of each fuzzer, when SANITIZERS asks and the variable does not
@@ -69,8 +69,14 @@ class Step:
     argv: list[str]
     junit: Path | None = None
     after: tuple[str, ...] = ()  # the steps that must have ended
-    alone: bool = False  # it measures: begins when everything before it has ended, and nothing begins beside it
+    alone: bool = (
+        False  # it measures: only what gives way may run beside it, and what is before it in the list has ended
+    )
     limit_s: float = LIMIT_S  # then it is ended and has failed
+
+    @property
+    def gives_way(self) -> bool:
+        return self.argv[: len(GIVING_WAY)] == GIVING_WAY
 
 
 @dataclass(frozen=True)
@@ -322,13 +328,16 @@ def times(steps: list[Took], wall_s: float) -> str:
     return "\n".join(["== times", *rows, f"{wall_s:8.0f} s {cpu_s:8.0f} s of CPU  all, on {os.cpu_count()} CPUs"])
 
 
-def next_of(pending: list[Step], running: set[str]) -> Step | None:
-    """The first step that can begin beside those that run; a step that is to be alone waits for all before it."""
-    unfinished = {step.name for step in pending} | running
+def next_of(pending: list[Step], running: Collection[Step]) -> Step | None:
+    """The first step that can begin beside those that run. One that is to be alone waits for all before it that do not give way."""
+    unfinished = {step.name for step in (*pending, *running)}
+    loud = [step for step in running if not step.gives_way]
+    someone_is_alone = any(step.alone for step in running)
     for step in pending:
         if step.alone:
-            return None if running else step
-        if unfinished.isdisjoint(step.after):
+            if not loud and step is next(one for one in pending if not one.gives_way):
+                return step
+        elif unfinished.isdisjoint(step.after) and (step.gives_way or not someone_is_alone):
             return step
     return None
 
@@ -339,8 +348,8 @@ def run_all(pending: list[Step]) -> Iterator[tuple[Took, Count]]:
     with ThreadPoolExecutor(WORKERS) as workers:
         try:
             while pending or running:
-                while len(running) < WORKERS and not any(step.alone for step in running.values()):
-                    step = next_of(pending, {one.name for one in running.values()})
+                while len(running) < WORKERS:
+                    step = next_of(pending, running.values())
                     if step is None:
                         break
                     pending.remove(step)

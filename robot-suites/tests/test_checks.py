@@ -77,6 +77,22 @@ def test_what_measures_is_alone(checks: ModuleType, tmp_path: Path) -> None:
     assert span(tmp_path, "n")[0] >= end
 
 
+def test_only_what_gives_way_runs_beside_what_measures(checks: ModuleType) -> None:
+    """It takes what a test that waits leaves; a step that does not give way waits, and so does the next that is to be alone."""
+    quiet = checks.Step("quiet", [*checks.GIVING_WAY, "true"])
+    loud, alone, next_alone = (
+        checks.Step(name, ["true"], alone="alone" in name) for name in ("loud", "alone", "next alone")
+    )
+    assert checks.next_of([alone, next_alone], [loud]) is None
+    assert checks.next_of([quiet, alone, next_alone], [loud]) is quiet
+    assert checks.next_of([alone, next_alone], [quiet]) is alone
+    assert checks.next_of([loud, alone], []) is loud
+    waits = checks.Step("waits", ["true"], after=("quiet",))
+    assert checks.next_of([waits, alone], [quiet]) is None, "what is before it in the list comes first"
+    assert checks.next_of([next_alone, loud], [alone]) is None
+    assert checks.next_of([quiet, next_alone], [alone]) is quiet
+
+
 def test_no_two_builds_run_beside_each_other(checks: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each waits for the one before; every test of a build waits for it; names are each step's own."""
     for variable in (
@@ -107,10 +123,10 @@ def test_only_what_gives_way_runs_beside_native_tests(checks: ModuleType, monkey
     """Their pace is measured: while one of them is left, each step that may begin has a low priority or is the next build."""
     monkeypatch.setenv(checks.SANITIZERS_VARIABLE, "1")
     all_of_them = checks.steps()
-    native = {step.name for step in all_of_them if step.name.startswith("native-writer:")}
+    native = [step for step in all_of_them if step.name.startswith("native-writer:")]
     for last in native:
         others = [step for step in all_of_them if not step.name.startswith("native-writer")]
-        while step := checks.next_of(others, {last}):
+        while step := checks.next_of(others, [last]):
             others.remove(step)
             assert step.argv[:3] == checks.GIVING_WAY, step.name
         assert {"pytest: robot-suites", "pytest: agents"} <= {step.name for step in others}

@@ -34,6 +34,7 @@ from daq_bench.telemetry_agent.summary import FINISHED, RUNNING, SUMMARY_FILE, i
 
 FINAL_SAMPLE_S = 3.0
 SUMMARY_PERIOD_S = 10.0
+EDITION = 2  # what this agent can read; 2: drives' persistent event logs, link retrainings, the age of a BMC's events
 SWITCH_INTERVAL_S = 0.001  # a tick waits so long at most for another thread to let go of the interpreter
 
 
@@ -201,6 +202,7 @@ class Agent:
         elapsed_s = max(time.monotonic() - self._started_s, 1e-9)
         return {
             "schema_version": 1,
+            "edition": EDITION,
             "state": state,
             "started_utc": self._started_utc,
             "finished_utc": utc_text() if state == FINISHED else None,

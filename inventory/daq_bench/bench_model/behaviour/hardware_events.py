@@ -23,7 +23,6 @@ NAME = "results/hardware_events.json"
 EVENTS_MAX = 200  # of a document; the counts in the summary are whole
 COLLECTOR = "kernel_log"
 LOST, OTHERS = "lost", "others"
-OCP = "smart_ocp"  # of drives that keep the data-centre page: each NVMe drive must have a count of it
 # Metric -> (measurement, field, collectors that read it)
 COUNTERS = {
     "memory_corrected": ("memory_errors", "corrected", ("edac",)),
@@ -32,8 +31,12 @@ COUNTERS = {
     "pcie_nonfatal": ("pcie_errors", "nonfatal", ("pcie_errors",)),
     "pcie_fatal": ("pcie_errors", "fatal", ("pcie_errors",)),
     "unsafe_shutdowns": ("smart", "unsafe_shutdowns", ("smart",)),
-    "link_retrainings": (OCP, "pcie_link_retrainings", ("smart",)),
-    "incomplete_shutdowns": (OCP, "incomplete_shutdowns", ("smart",)),
+}
+# The same of what only an agent of edition 2 or later can read: an older bundle keeps its document.
+LATER_EDITION = 2
+LATER_COUNTERS = {
+    "link_retrainings": ("smart_ocp", "pcie_link_retrainings", ("smart",)),
+    "incomplete_shutdowns": ("smart_ocp", "incomplete_shutdowns", ("smart",)),
 }
 # Metric -> kinds of the drives' own event logs
 DRIVE_EVENTS = {
@@ -57,7 +60,7 @@ MEASUREMENTS = {
     "ipmi_event",
     "nvme_event",
     "pcie_link",
-    *(one[0] for one in COUNTERS.values()),
+    *(one[0] for one in (*COUNTERS.values(), *LATER_COUNTERS.values())),
 }
 # Kind -> (one, several) in words. In the order in which the report names them.
 WORDS = {
@@ -102,20 +105,24 @@ WORDS = {
 
 
 def of_bundle(bundle: Path, run: Document) -> HardwareEvents | None:
-    """results/hardware_events.json; None for a run whose agent did not read the kernel's log."""
+    """results/hardware_events.json; None for a run whose agent did not know the kernel's log (it is older)."""
     collectors: dict[str, Document] = {}
+    editions = [1]
     for spool in SPOOLS:
         summary = find_document(bundle, f"{spool}/{SUMMARY_FILE}") or {}
+        editions.append(_count(summary.get("edition")) or 1)
         for one in summary.get("collectors", []):
             collectors[one["name"]] = one
     if COLLECTOR not in collectors:
         return None
     points = list(points_of_bundle(bundle, MEASUREMENTS))
     windows = load_windows.of_bundle(bundle, run, tracks_of_bundle(bundle))
-    return from_points(points, collectors, windows[0].start_s if windows else None)
+    return from_points(points, collectors, windows[0].start_s if windows else None, max(editions))
 
 
-def from_points(points: Iterable[Point], collectors: dict[str, Document], load_start_s: float | None) -> HardwareEvents:
+def from_points(
+    points: Iterable[Point], collectors: dict[str, Document], load_start_s: float | None, edition: int = LATER_EDITION
+) -> HardwareEvents:
     """The document. `load_start_s` (s since 1970 UTC): times count from there, or from the first point where no load is known."""
     ordered = sorted(points, key=lambda point: point.time_ns)
     start_s = load_start_s if load_start_s is not None else ordered[0].time_ns / 1e9 if ordered else 0.0
@@ -142,20 +149,22 @@ def from_points(points: Iterable[Point], collectors: dict[str, Document], load_s
     for metric, kinds in (("kernel_messages", None), ("nvme_resets", ("nvme_reset",))):
         count = sum(one.count for one in told if kinds is None or one.kind in kinds)
         fill(metric, (COLLECTOR,), None if bad or lost else count, why)
-    for metric, (measurement, field, names) in COUNTERS.items():
+    later = edition >= LATER_EDITION
+    for metric, (measurement, field, names) in {**COUNTERS, **(LATER_COUNTERS if later else {})}.items():
         own = [point for point in ordered if point.measurement == measurement and field in point.fields]
         growths, unreadable = _growths(own, field)
         events += [_event(device, metric, "counter", n, at_s - start_s, "") for device, n, at_s in growths if n]
         none = "" if own else f"no {measurement} has a count of it"
-        if measurement == OCP:
+        if metric in LATER_COUNTERS:
             none = _lacking(ordered, measurement, field, f"a count of it ({measurement})")
         fill(metric, names, None if none or unreadable else sum(n for _, n, _ in growths), none or unreadable)
-    own = [point for point in ordered if point.measurement == "nvme_event"]
-    events += _logged(own, start_s, "drive", "events")
-    counted, why = _counted_events(own)
-    none = _lacking(ordered, "smart", "logged_events", "a persistent event log that could be read") or why
-    for metric, own_kinds in DRIVE_EVENTS.items():
-        fill(metric, ("smart",), None if none else sum(counted.get(kind, 0) for kind in own_kinds), none)
+    if later:
+        own = [point for point in ordered if point.measurement == "nvme_event"]
+        events += _logged(own, start_s, "drive", "events")
+        counted, why = _counted_events(own)
+        none = _lacking(ordered, "smart", "logged_events", "a persistent event log that could be read") or why
+        for metric, own_kinds in DRIVE_EVENTS.items():
+            fill(metric, ("smart",), None if none else sum(counted.get(kind, 0) for kind in own_kinds), none)
     losses = list(_link_losses([point for point in ordered if point.measurement == "pcie_link"]))
     events += [_event(device, "link_losses", "counter", 1, at_s - start_s, text) for device, at_s, text in losses]
     fill("link_losses", ("pcie_link",), len(losses), "")

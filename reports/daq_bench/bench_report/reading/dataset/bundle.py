@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.facts import Setting
@@ -20,6 +20,8 @@ from daq_bench.bench_report.reading.dataset.machine import Smart
 from daq_bench.bench_report.reading.dataset.provenance import Provenance
 from daq_bench.bench_report.reading.dataset.record import Series
 from daq_bench.bench_report.reading.dataset.telemetry import Accounting, HostSeries, Phase
+
+REPEATED_LATER = ("hot_store", "minidaq_scan")  # whose older results measured each point once, and did not say so
 
 
 @dataclass(frozen=True)
@@ -60,4 +62,14 @@ class Bundle:
     def result(self, name: str, kind: type[Kind]) -> Kind | None:
         """results/<name>.json as its type; None where the run left none. Raises BundleError for a damaged one, with its field."""
         node = self.results.get(name)
-        return None if node is None else node.typed(kind)
+        if node is None:
+            return None
+        return (_once(node) if name in REPEATED_LATER else node).typed(kind)
+
+
+def _once(node: Node) -> Node:
+    """The result, where a point that names no repetition is the first."""
+    if not isinstance(node.value, dict) or not isinstance(node.value.get("points"), list):
+        return node
+    points = [{"repetition": 1, **one} if isinstance(one, dict) else one for one in node.value["points"]]
+    return replace(node, value={**node.value, "points": points})
