@@ -40,6 +40,7 @@ FUZZ_VARIABLE, FUZZ_SECONDS = "FUZZ_SECONDS", "30"  # of each fuzzer, when SANIT
 FUZZ_SEED = "1"  # always the same: a failure speaks of the change, and `make fuzz` looks for what is old
 SANITIZERS_VARIABLE, CAMPAIGNS_VARIABLE, INFLUX2_VARIABLE = "SANITIZERS", "CAMPAIGNS", "INFLUX2"
 FULL_VARIABLE = "FULL"  # `.ci/run` asks for it: also what boots the virtual candidate, and ansible-test's sanity
+SANITIZED = {"asan": "address", "tsan": "thread"}  # of SANITIZERS: one of them, or 1 for each
 CAMPAIGNS_HERE, CAMPAIGNS_TENTH = (
     "here",
     "tenth",
@@ -144,9 +145,12 @@ def native() -> list[Step]:
     pairs = [(Step("native-writer: build", compile_(build)), Step("native-writer: ctest", ctest(build, junit), junit))]
     # Built and run once more each, they take as long as all the rest: CI asks for them.
     sanitizers = os.environ.get(SANITIZERS_VARIABLE)
-    if sanitizers:
-        # The hot store's are left out with the thread sanitizer: LMDB itself is not instrumented (see its CMakeLists.txt).
-        pairs += [sanitized("asan", "address"), sanitized("tsan", "thread")]
+    # The hot store's are left out with the thread sanitizer: LMDB itself is not instrumented (see its CMakeLists.txt).
+    pairs += [
+        sanitized(name, sanitizer)
+        for name, sanitizer in SANITIZED.items()
+        if sanitizers and sanitizers in (sanitizer, "1")
+    ]
     found, before = list[Step](), tuple[str, ...]()
     for build_step, test_step in pairs:
         found += [replace(build_step, after=before), replace(test_step, after=(build_step.name,))]

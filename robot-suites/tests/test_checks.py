@@ -143,6 +143,17 @@ def test_ci_runs_what_boots_machines_and_make_test_does_not(
     assert "FULL=1" in (Layout().repository / ".ci" / "run").read_text(encoding="utf-8")
 
 
+def test_each_sanitizer_can_be_asked_for_alone(checks: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CI takes them in turn, by the number of the commit: none is ever left out for good, and no turn asks for nothing."""
+    for asked, built in (("address", {"asan"}), ("thread", {"tsan"}), ("1", {"asan", "tsan"}), ("", set())):
+        monkeypatch.setenv(checks.SANITIZERS_VARIABLE, asked)
+        names = {step.name for step in checks.steps()}
+        assert {one for one in ("asan", "tsan") if f"native-writer-{one}: ctest" in names} == built
+    said = (Layout().repository / ".ci" / "run").read_text(encoding="utf-8")
+    assert "turns=(SANITIZERS=address SANITIZERS=thread INFLUX2=1)" in said
+    assert "rev-list --count HEAD) % 3" in said
+
+
 HANGS = """
 import os, signal, sys, time
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # what hangs may hear nothing
