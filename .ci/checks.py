@@ -145,6 +145,9 @@ def native() -> list[Step]:
     pairs = [(Step("native-writer: build", compile_(build)), Step("native-writer: ctest", ctest(build, junit), junit))]
     # Built and run once more each, they take as long as all the rest: CI asks for them.
     sanitizers = os.environ.get(SANITIZERS_VARIABLE)
+    if sanitizers not in (None, "", "1", *SANITIZED.values()):
+        known = ", ".join(SANITIZED.values())
+        raise SystemExit(f"{SANITIZERS_VARIABLE}={sanitizers}: no such sanitizer. Known: {known}, and 1 for each")
     # The hot store's are left out with the thread sanitizer: LMDB itself is not instrumented (see its CMakeLists.txt).
     pairs += [
         sanitized(name, sanitizer)

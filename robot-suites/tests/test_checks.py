@@ -149,6 +149,9 @@ def test_each_sanitizer_can_be_asked_for_alone(checks: ModuleType, monkeypatch: 
         monkeypatch.setenv(checks.SANITIZERS_VARIABLE, asked)
         names = {step.name for step in checks.steps()}
         assert {one for one in ("asan", "tsan") if f"native-writer-{one}: ctest" in names} == built
+    monkeypatch.setenv(checks.SANITIZERS_VARIABLE, "adress")
+    with pytest.raises(SystemExit, match="SANITIZERS=adress: no such sanitizer"):
+        checks.steps()
     said = (Layout().repository / ".ci" / "run").read_text(encoding="utf-8")
     assert "turns=(SANITIZERS=address SANITIZERS=thread INFLUX2=1)" in said
     assert "rev-list --count HEAD) % 3" in said

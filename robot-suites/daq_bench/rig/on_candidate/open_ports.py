@@ -50,6 +50,7 @@ def main(asked: dict[str, Any]) -> dict[str, Any]:
             except OSError as error:
                 said = f"{asked['own']}, TCP port {port}: {error.strerror}. Correct network.address in the inventory, or free the port"
                 return {"error": said}
+            stack.callback(server.shutdown, socket.SHUT_RDWR)  # or a thread that waits in accept() keeps the port
             threading.Thread(target=answer, args=(server,), daemon=True).start()
         doors = [(address, port) for address in asked["others"] for port in asked["ports"]]
         with ThreadPoolExecutor(THREADS) as pool:  # a firewall that drops answers not one of them

@@ -15,8 +15,8 @@ from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.on_candidate.network.meeting import PORT
 from daq_bench.workloads.lan.run.tools import IPERF_PORT, PROBE_PORT
 
-TRY_S = 10.0  # [P] the nodes begin some seconds apart
-LISTEN_S = 20.0  # one that began last still finds the others
+TRY_S = 20.0  # [P] the nodes begin some seconds apart, more on busy ones
+LISTEN_S = 25.0  # one that began last still finds the others
 FIREWALLD = ["systemctl", "is-active", "--quiet", "firewalld"]
 
 
