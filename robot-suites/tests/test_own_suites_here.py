@@ -247,7 +247,8 @@ def test_a_suite_that_ends_in_mid_load_leaves_nothing_behind(
     run = document(bundle, "run.json")
     assert (run["state"], run["finished_utc"] is not None) == ("interrupted", True)
     assert document(bundle, "verdict.json")["outcome"] == "ERROR"
-    assert not Layout().to_put_back()
+    # Another test that was killed may have left its candidate's state in this checkout.
+    assert not [file for file in Layout().to_put_back() if file.parent.name == "this-machine"]
 
 
 def second(place: Place, suite: Path) -> tuple[int, str]:
