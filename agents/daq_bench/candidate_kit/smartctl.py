@@ -23,7 +23,9 @@ NVME_HEALTH, ATA_ATTRIBUTES = "nvme_smart_health_information_log", "ata_smart_at
 EXACT_FLOAT_MAX, INT64_MAX = 2**53, 2**63 - 1
 # With three decimals, which some users' languages have after a comma (smartctl 7.3 of a YADRO SAS drive, henrygd/beszel's test data).
 GIGABYTES, MEGABYTE = re.compile(r"(\d{1,12})[.,](\d{3})"), 10**6
-WEAR_STATISTIC = (7, 8)  # page and offset of the ATA device statistic Percentage Used Endurance Indicator
+# ATA device statistics by page and offset: Percentage Used Endurance Indicator, Logical Sectors Written, Number of Reported Uncorrectable
+# Errors (ATA8-ACS, 9.4)
+WEAR_STATISTIC, WRITTEN_STATISTIC, UNCORRECTABLE_STATISTIC = (7, 8), (1, 24), (4, 8)
 
 
 def split(text: str) -> tuple[str, list[str]]:
@@ -93,6 +95,21 @@ def gigabytes(value: object, name: str) -> int:
     if match is None:
         raise ValueError(f"{name} is {str(value)[:40]!r}, expected GB with three decimals")
     return whole_number(int(match[1] + match[2]), name, MEGABYTE)
+
+
+def written(document: Mapping[str, Any]) -> tuple[str, int, int] | None:
+    """(the log: scsi or ata, bytes, its step in bytes): what a host wrote, as a drive that is not NVMe counts it itself; None where it
+    has no such count. 0 is a count that nobody keeps."""
+    try:
+        if table(document, "device").get("protocol") == "SCSI":
+            told = table(table(document, "scsi_error_counter_log"), "write").get("gigabytes_processed")
+            found = ("scsi", gigabytes(told, "write.gigabytes_processed"), MEGABYTE)
+        else:
+            sector = whole_number(document.get("logical_block_size"), "logical_block_size")
+            found = ("ata", whole_number(statistics(document).get(WRITTEN_STATISTIC), "sectors", sector), sector)
+    except ValueError:
+        return None
+    return found if found[1] else None
 
 
 def statistics(document: Mapping[str, Any]) -> dict[tuple[object, object], object]:

@@ -16,8 +16,7 @@ from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import plain_file
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.yaml_source import read_shared_yaml
-from daq_bench.candidate_kit import plausible
-from daq_bench.candidate_kit.smartctl import used_percent
+from daq_bench.candidate_kit import plausible, smartctl
 
 NAME = "results/wear.json"
 PERCENT_QUANTUM = 1.0  # NVMe base specification, "Percentage Used": an integer
@@ -102,30 +101,38 @@ def _drive(name: str, before: Any, after: Any) -> tuple[Document, dict[str, str]
 
 
 def _rate(row: Document, why: dict[str, str], before: Any, after: Any) -> None:
-    units = [_number(_log(one), "data_units_written") for one in (before, after)]
-    if units[0] is None or units[1] is None or units[1] < units[0]:
+    (counter, first, step), (other, last, _) = (_written(one) for one in (before, after))
+    if first is None or last is None or other != counter or last < first:
         why["percent_per_pb"] = (
-            f"its data units written are {_said(units[0])} before the run and {_said(units[1])} after it"
+            f"its count of the data written is {_said(first)} before the run and {_said(last)} after it, in bytes"
         )
         return
-    written = (units[1] - units[0]) * DATA_UNIT_BYTES
+    written = last - first
     row["written_bytes"] = int(written)
-    growth, least = row["used_growth_percent"], written - DATA_UNIT_BYTES
+    growth, least = row["used_growth_percent"], written - step
     if growth is None:
         why["percent_per_pb"] = why["used_growth_percent"]
     elif least <= 0:
-        why["percent_per_pb"] = "nothing was written to it that its counter of data units tells"
+        why["percent_per_pb"] = "nothing was written to it that its own count tells"
     else:
         row["percent_per_pb"] = growth / (written / PB)
-        low = max(0.0, growth - PERCENT_QUANTUM) / ((written + DATA_UNIT_BYTES) / PB)
+        low = max(0.0, growth - PERCENT_QUANTUM) / ((written + step) / PB)
         row["percent_per_pb_interval"] = [low, (growth + PERCENT_QUANTUM) / (least / PB)]
+
+
+def _written(document: Any) -> tuple[str, float | None, int]:
+    """(the log, bytes, step): NVMe's health log, ATA's device statistics, SAS's error counters."""
+    units = _number(_log(document), "data_units_written")
+    if NVME in document or (told := smartctl.written(document)) is None:
+        return "nvme", None if units is None else units * DATA_UNIT_BYTES, DATA_UNIT_BYTES
+    return told
 
 
 def _used(document: Any) -> float | None:
     """Percentage used: NVMe's health log, ATA's device statistics, SAS's indicator."""
     if NVME in document and not _log(document):
         return None
-    return _number({"percentage_used": used_percent(document)}, "percentage_used")
+    return _number({"percentage_used": smartctl.used_percent(document)}, "percentage_used")
 
 
 def _log(document: Any) -> Any:
