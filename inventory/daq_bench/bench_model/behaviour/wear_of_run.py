@@ -91,7 +91,9 @@ def _drive(name: str, before: Any, after: Any) -> tuple[Document, dict[str, str]
         why["used_growth_percent"] = f"its percentage used is {_said(first)} before the run and {_said(last)} after it"
     else:
         row["used_growth_percent"] = last - first
-    spare, threshold = (_number(_log(after), key) for key in ("available_spare", "available_spare_threshold"))
+    spare, threshold = (
+        _number(plausible.health_log(after), key) for key in ("available_spare", "available_spare_threshold")
+    )
     if spare is None or threshold is None:
         why["spare_margin_percent"] = "it states no spare capacity and threshold"
     else:
@@ -122,7 +124,7 @@ def _rate(row: Document, why: dict[str, str], before: Any, after: Any) -> None:
 
 def _written(document: Any) -> tuple[str, float | None, int]:
     """(the log, bytes, step): NVMe's health log, ATA's device statistics, SAS's error counters."""
-    units = _number(_log(document), "data_units_written")
+    units = _number(plausible.health_log(document), "data_units_written")
     if NVME in document or (told := smartctl.written(document)) is None:
         return "nvme", None if units is None else units * DATA_UNIT_BYTES, DATA_UNIT_BYTES
     return told
@@ -130,14 +132,9 @@ def _written(document: Any) -> tuple[str, float | None, int]:
 
 def _used(document: Any) -> float | None:
     """Percentage used: NVMe's health log, ATA's device statistics, SAS's indicator."""
-    if NVME in document and not _log(document):
+    if NVME in document and not plausible.health_log(document):
         return None
     return _number({"percentage_used": smartctl.used_percent(document)}, "percentage_used")
-
-
-def _log(document: Any) -> Any:
-    log = document.get(NVME)
-    return log if isinstance(log, dict) and not plausible.is_blank_health(log) else {}
 
 
 def _number(table: Any, key: str) -> float | None:

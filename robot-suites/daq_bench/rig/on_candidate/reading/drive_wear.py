@@ -84,7 +84,7 @@ def told_document(name: str) -> dict[str, Any]:
     document: dict[str, Any] = {}
     for _ in range(TRIES if name.startswith("nvme") else 1):
         document = smart_document(name)
-        if not document or health_log(document):  # no second wait for a tool that does not answer
+        if not document or plausible.health_log(document):  # no second wait for a tool that does not answer
             break
     return document
 
@@ -120,12 +120,6 @@ def ata_nand_bytes(document: dict[str, Any]) -> tuple[int, int] | None:
 def count(value: Any, name: str) -> int | None:
     """A count; None where there is none. Raises ValueError for anything else: what a drive has written is counted, or it is not known."""
     return None if stated(value) is None else whole_number(value, name)
-
-
-def health_log(document: dict[str, Any]) -> dict[str, Any]:
-    """smartctl's health log of an NVMe drive; empty where it is a page of zeros or of ones."""
-    log = table(document, NVME_HEALTH)
-    return {} if plausible.is_blank_health(log) else log
 
 
 def health(log: dict[str, Any], name: str) -> dict[str, int | None]:
@@ -183,7 +177,7 @@ def reading_of(name: str) -> dict[str, Any]:
     """One drive. `written_bytes` is the drive's own count where it keeps one, else the kernel's of this boot."""
     fields = disk_counters.counters(name)
     document = told_document(name)
-    log = health_log(document)
+    log = plausible.health_log(document)
     units = count(log.get("data_units_written_s", log.get("data_units_written")), f"{name}: data_units_written")
     host_bytes = None if units is None else units * NVME_DATA_UNIT_BYTES
     of_kernel = ("kernel", fields[disk_counters.WRITTEN_SECTORS] * SECTOR_BYTES, SECTOR_BYTES)
