@@ -75,7 +75,7 @@ def test_a_copy_is_counted_once(tmp_path: Path) -> None:
     ("hours", "spare", "told"),
     [
         (9104, 100, [("S1", 9104.0)]),
-        (0, 0, []),  # smartctl has the hours from the health page, and a page of zeros is none
+        (0, 0, []),  # smartctl has the hours from the health page, and a page of zeros states no hours
         (2**32 - 1, 100, []),
         ("9104", 100, [("S1", 9104.0)]),
         (None, 100, []),
