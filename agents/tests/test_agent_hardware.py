@@ -77,7 +77,7 @@ TOLD = [
     ("mlx5_core 0000:41:00.1: temp_warn:170:(pid 0): High temperature on sensors with bit set 0 1", "thermal", "0000:41:00.1"),
     ("md: super_written gets error=-5", "array", ""),
     # data that is lost after write() has said that all is well
-    ("EXT4-fs (sda1): Delayed block allocation failed for inode 1940 at logical offset 1516 with max blocks 20 with error 117", "file_system", "sda1"),
+    ("EXT4-fs (sda1): Delayed block allocation failed for inode 1940 at logical offset 1516 with max blocks 20", "file_system", "sda1"),
     ("EXT4-fs (sda1): This should not happen!! Data will be lost", "file_system", "sda1"),
     ("EXT4-fs (dm-0): I/O error while writing superblock", "file_system", "dm-0"),
     ("EXT4-fs (dm-0): Remounting filesystem read-only", "file_system", "dm-0"),

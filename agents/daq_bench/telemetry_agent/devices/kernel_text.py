@@ -18,7 +18,7 @@ _BLOCK = (
     "|protection|reservation conflict|zone open resources exceeded|zone active resources exceeded|device offline"
 )
 # A controller (no namespace) that has not the command, field, namespace or log page that it was asked for (NVMe base specification: generic
-# status 01h, 02h, 0Bh, command specific status 09h): kernels from 5.18 on, and those with their messages, print that for tools that only ask.
+# status 01h, 02h, 0Bh, command specific status 09h): Linux 5.18 and later print that where a tool only asks.
 _ASKED_IN_VAIN = r"nvme\d+: .*\(sct 0x(0 / sc 0x(1|2|b)|1 / sc 0x9)\)"
 # In this order: the first form that fits gives the kind. All but the blocks' begin where the message does, since a
 # message may end with a program's name, which anybody may choose.
