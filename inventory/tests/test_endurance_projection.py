@@ -79,7 +79,7 @@ def test_the_first_run_of_the_experiment_counts_while_the_counter_goes_on() -> N
 def test_a_drive_without_a_log_gives_reasons_and_no_years() -> None:
     found = made(endurance(reading(0, None), reading(1, None)))
     assert found["judged_years"] == {"supernova": None, "continuous": None, "rating": None}
-    assert "no log of the drive" in found["reasons"]["endurance.years_supernova"]
+    assert "reports no NVMe health log" in found["reasons"]["endurance.years_supernova"]
     assert "drive_ratings" in found["reasons"]["endurance.years_rating"]
     assert "log page C0h" in found["reasons"]["endurance.write_amplification"]
 

@@ -26,6 +26,7 @@ PB = 1e15
 VALUES = ("used_percent", "used_growth_percent", "spare_margin_percent", "percent_per_pb")
 RATE_METRIC = "wear.percent_per_pb"
 NVME = "nvme_smart_health_information_log"
+COUNTED = {"nvme": "data units", "ata": "logical sectors", "scsi": "MB"}
 PERCENTS = {  # smartctl's names: the quantity
     "available_spare": "available_spare_percent",
     "available_spare_threshold": "available_spare_threshold_percent",
@@ -106,16 +107,16 @@ def _rate(row: Document, why: dict[str, str], before: Any, after: Any) -> None:
     (counter, first, step), (other, last, _) = (_written(one) for one in (before, after))
     if first is None or last is None or other != counter or last < first:
         why["percent_per_pb"] = (
-            f"its count of the data written is {_said(first)} before the run and {_said(last)} after it, in bytes"
+            f"its {COUNTED[counter]} written are {_said(first)} before the run and {_said(last)} after it"
         )
         return
-    written = last - first
+    written = (last - first) * step
     row["written_bytes"] = int(written)
     growth, least = row["used_growth_percent"], written - step
     if growth is None:
         why["percent_per_pb"] = why["used_growth_percent"]
     elif least <= 0:
-        why["percent_per_pb"] = "nothing was written to it that its own count tells"
+        why["percent_per_pb"] = f"nothing was written to it that its counter of {COUNTED[counter]} tells"
     else:
         row["percent_per_pb"] = growth / (written / PB)
         low = max(0.0, growth - PERCENT_QUANTUM) / ((written + step) / PB)
@@ -123,11 +124,11 @@ def _rate(row: Document, why: dict[str, str], before: Any, after: Any) -> None:
 
 
 def _written(document: Any) -> tuple[str, float | None, int]:
-    """(the log, bytes, step): NVMe's health log, ATA's device statistics, SAS's error counters."""
-    units = _number(plausible.health_log(document), "data_units_written")
+    """(the log, count, bytes of one): NVMe's health log, ATA's device statistics, SAS's error counters."""
     if NVME in document or (told := smartctl.written(document)) is None:
-        return "nvme", None if units is None else units * DATA_UNIT_BYTES, DATA_UNIT_BYTES
-    return told
+        return "nvme", _number(plausible.health_log(document), "data_units_written"), DATA_UNIT_BYTES
+    log, count, step = told
+    return log, count // step, step
 
 
 def _used(document: Any) -> float | None:

@@ -21,7 +21,7 @@ from daq_bench.bench_model.workloads.endurance import wear
 
 NAME = "results/endurance_projection.json"
 LOADS = ("supernova", "continuous", "rating")
-NO_LOG = "no log of the drive tells its percentage used"
+NO_LOG = "the drive reports no NVMe health log with percentage used"
 NO_NAND = (
     "the drive reports no NAND writes: neither by OCP's log page C0h nor by one of its maker's whose unit is known"
 )

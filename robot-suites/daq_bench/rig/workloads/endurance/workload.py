@@ -257,7 +257,7 @@ def _stated_limits(plan: Plan, health: list[dict[str, Any]]) -> list[str]:
     if not kernel:
         return []
     return [
-        f"The kernel, not the drive, counts the written bytes for {', '.join(kernel)}: the drive's logs have no count of them"
+        f"The kernel, not the drive, counts the written bytes for {', '.join(kernel)}: the drive reports no NVMe health log"
     ]
 
 
@@ -265,7 +265,7 @@ def _reasons(health: list[dict[str, Any]]) -> dict[str, str]:
     """Returns why metrics of the drives' health have no value."""
     silent = {key: [one["id"] for one in health if one[key] is None] for key in HEALTH_METRICS}
     return {
-        f"endurance.{key}": f"{', '.join(ids)}: no log of the drive that reports it"
+        f"endurance.{key}": f"{', '.join(ids)}: no NVMe health log that reports it"
         for key, ids in silent.items()
         if ids
     }
