@@ -56,6 +56,41 @@ TOLD = [
     ("EXT4-fs error (device sda1): ext4_find_entry:1455: inode #2: comm ls: reading directory", "file_system", "sda1"),
     ("XFS (nvme0n1): log I/O error -5", "file_system", "nvme0n1"),
     ("INFO: task kworker/u8:1:77 blocked for more than 120 seconds.", "hang", ""),
+    # What people reported, to the kernel's lists if nothing else is said. A controller that begins anew:
+    ("mpt3sas_cm0: fault_state(0x2666)!", "disk_link", "mpt3sas_cm0"),
+    ("mpt3sas_cm0: sending diag reset !!", "disk_link", "mpt3sas_cm0"),
+    ("megaraid_sas 0000:18:00.0: resetting fusion adapter scsi0.", "disk_link", "0000:18:00.0"),
+    ("smartpqi 0000:19:00.0: resetting scsi 15:1:0:0 due to cmd 0x88", "disk_link", "0000:19:00.0"),
+    ("smartpqi 0000:89:00.0: controller is offline: status code 0x6100c", "disk_link", "0000:89:00.0"),
+    ("hpsa 0000:06:00.0: Controller lockup detected: 0x0015002f after 30", "disk_link", "0000:06:00.0"),
+    ("hpsa 0000:05:00.0: scsi 0:1:0:0: resetting logical  Direct-Access     HP       LOGICAL VOLUME", "disk_link", "0000:05:00.0"),
+    # what the firmware of an EPYC server saw first
+    ("pcieport 0000:60:03.1: AER: aer_status: 0x00002000, aer_mask: 0x00000000", "pcie_error", "0000:60:03.1"),
+    ("nvidia 0000:e3:00.0: aer_status: 0x00001000, aer_mask: 0x00000000", "pcie_error", "0000:e3:00.0"),
+    (
+        "pcieport 0000:3d:02.0: broken device, retraining non-functional downstream link at 2.5GT/s",
+        "pcie_link",
+        "0000:3d:02.0",
+    ),
+    ("CMCI storm detected: switching to poll mode", "machine_check", ""),
+    ("RAS: Soft-offlining pfn: 0x17c08ac", "memory_corrected", ""),
+    ("mlx5_core 0000:41:00.1: temp_warn:170:(pid 0): High temperature on sensors with bit set 0 1", "thermal", "0000:41:00.1"),
+    ("md: super_written gets error=-5", "array", ""),
+    # data that is lost after write() has said that all is well
+    ("EXT4-fs (sda1): Delayed block allocation failed for inode 1940 at logical offset 1516 with max blocks 20", "file_system", "sda1"),
+    ("EXT4-fs (sda1): This should not happen!! Data will be lost", "file_system", "sda1"),
+    ("EXT4-fs (dm-0): I/O error while writing superblock", "file_system", "dm-0"),
+    ("EXT4-fs (dm-0): Remounting filesystem read-only", "file_system", "dm-0"),
+    ("JBD2: Detected IO errors while flushing file data on nvme0n1p2-8", "file_system", ""),
+    ("JBD2: Error -5 detected when updating journal superblock for dm-0-8.", "file_system", ""),
+    ("dm-2: writeback error on inode 934606, offset 0, sector 961072", "file_system", "dm-2"),
+    # from Linux 6.5 on without NMI; a network card that hangs, of 6.x and of 5.x
+    ("watchdog: Watchdog detected hard LOCKUP on cpu 6", "hang", ""),
+    ("watchdog: CPU3: Watchdog detected hard LOCKUP on cpu 3", "hang", ""),
+    ("NMI watchdog: Watchdog detected hard LOCKUP on cpu 1", "hang", ""),
+    ("INFO: rcu_sched detected stalls on CPUs/tasks:", "hang", ""),
+    ("i40e 0000:a1:00.0 ens44f0np0: NETDEV WATCHDOG: CPU: 214: transmit queue 22 timed out 5376 ms", "hang", "ens44f0np0"),
+    ("NETDEV WATCHDOG: eth0 (r8169): transmit queue 0 timed out", "hang", "eth0"),
 ]  # fmt: skip
 HARMLESS = [
     "nvme nvme0: Shutdown timeout set to 8 seconds",
@@ -66,6 +101,15 @@ HARMLESS = [
     "md/raid0:md0: 2 zones",
     "CPU3: Core temperature/speed normal (total events = 1)",
     "operation not supported error, dev loop0, sector 0 op 0x9:(WRITE_ZEROES)",
+    # A tool, or the kernel itself, asked a controller for what it has not ("5.18-rc1 nvme0: Admin Cmd(0x6) ...", linux-block, 2022-04).
+    "nvme0: Admin Cmd(0x6), I/O Error (sct 0x0 / sc 0x2) MORE DNR",
+    "nvme0: Identify(0x6), Invalid Field in Command (sct 0x0 / sc 0x2) ",
+    "NMI watchdog: Enabled. Permanently consumes one hw-PMU counter.",  # at boot, and when kernel.nmi_watchdog is set to 1 again
+    "CMCI storm subsided: switching to interrupt mode",
+    "mpt3sas_cm0: diag reset: SUCCESS",
+    "smartpqi 0000:23:00.0: Online Firmware Activation enabled",
+    "EXT4-fs (sda1): re-mounted. Opts: errors=remount-ro",
+    "pcieport 0000:3d:02.0: pciehp: Slot(1): Card present",
     # A program's name that somebody chose to look like a fault.
     "nice[77]: segfault at 0 ip 0 in nvme nvme0: I/O 1 QID 1 timeout, reset controller",
     "",

@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -16,7 +17,7 @@ from nights_factory import FIRST, NightPlan, changed, season, write_night
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.nights.bundle_facts import Change, differences
-from daq_bench.bench_model.nights.night import read_night
+from daq_bench.bench_model.nights.night import _power_on, read_night
 from daq_bench.bench_model.nights.run_history import History, _notes, history_of, read_all
 from daq_bench.bench_model.nights.run_temperatures import INLET
 from daq_bench.bench_model.nights.trend import Trend, trend_of
@@ -68,6 +69,25 @@ def test_a_copy_is_counted_once(tmp_path: Path) -> None:
     found = history(tmp_path, [NightPlan(1), NightPlan(2)])
     assert len(found.nights) == 2
     assert why(found, "a-copy") == f"has the run id of {NightPlan(1).run_id}, a copy; counted once"
+
+
+@pytest.mark.parametrize(
+    ("hours", "spare", "told"),
+    [
+        (9104, 100, [("S1", 9104.0)]),
+        (0, 0, []),  # smartctl has the hours from the health page, and a page of zeros states no hours
+        (2**32 - 1, 100, []),
+        ("9104", 100, [("S1", 9104.0)]),
+        (None, 100, []),
+        ([], 100, []),
+        (True, 100, []),
+    ],
+)
+def test_only_credible_hours_order_the_nights(hours: Any, spare: int, told: list[tuple[str, float]]) -> None:
+    """Else one blank page makes every earlier night contradict that one."""
+    log = {"available_spare": spare, "percentage_used": 0, "power_on_hours": hours if isinstance(hours, int) else 0}
+    data = {"serial_number": "S1", "power_on_time": {"hours": hours}, "nvme_smart_health_information_log": log}
+    assert list(_power_on({"devices": [{"data": data}, {"data": None}]})) == told
 
 
 def test_a_clock_that_jumped_is_found_by_overlap_by_the_id_and_by_the_drives_hours(tmp_path: Path) -> None:

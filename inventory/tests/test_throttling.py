@@ -219,6 +219,9 @@ def attribute(value: Any, text: str | None = None) -> dict[str, Any]:
         (smart(warning_temp_time="3"), smart(warning_temp_time="3"), None),
         (smart(warning_temp_time=True), smart(warning_temp_time=True), None),
         (smart(warning_temp_time=3), None, None),
+        # a drive that answered with a page of zeros once: its life's minutes are not this run's
+        (smart(available_spare=0, warning_temp_time=0), smart(available_spare=100, warning_temp_time=1234), None),
+        (smart(available_spare=100, warning_temp_time=3), smart(available_spare=0, warning_temp_time=0), None),
         (attribute(5), attribute(6), 1),
         # Intel's and Solidigm's raw24/raw32:04321 in smartctl's drivedb.h, percent now / times: the whole number falls as the status ends
         (attribute(5 << 32 | 7, "5/7"), attribute(8, "0/8"), 1),

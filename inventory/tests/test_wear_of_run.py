@@ -99,6 +99,59 @@ def test_sata_and_sas_say_it_in_their_own_fields() -> None:
     assert row["used_percent"] is None and "wear.used_percent" in reasons
 
 
+def sata(used: int, sectors: Any, block: Any = 512) -> dict[str, Any]:
+    """Page and offset as smartctl 7.0 has them of a Samsung 860 EVO (Starosdev/scrutiny, testdata/smart-ata-full.json)."""
+    pages = [(1, 24, sectors), (7, 8, used)]
+    flags = {"valid": True}
+    tables = [{"number": n, "table": [{"offset": at, "value": v, "flags": flags}]} for n, at, v in pages]
+    return {
+        "device": {"protocol": "ATA"},
+        "logical_block_size": block,
+        "ata_device_statistics": {"pages": tables},
+    }
+
+
+def sas(used: int, gigabytes: Any) -> dict[str, Any]:
+    log = {"write": {"gigabytes_processed": gigabytes}}
+    return {
+        "device": {"protocol": "SCSI"},
+        "scsi_percentage_used_endurance_indicator": used,
+        "scsi_error_counter_log": log,
+    }
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (sata(19, 64_777_770_148), sata(29, 64_777_770_148 + 10**15 // 512)),
+        (sata(19, 8, 4096), sata(29, 8 + 10**15 // 4096, 4096)),  # 4Kn
+        (sas(3, "2124.590"), sas(13, "1002124.590")),
+    ],
+)
+def test_the_wear_of_a_petabyte_is_told_of_sata_and_sas_drives_too(pair: tuple[Any, Any]) -> None:
+    row, reasons = made(*pair)
+    assert row["percent_per_pb_interval"] == pytest.approx([9, 11], rel=1e-4)
+    assert set(reasons) == {"wear.spare_margin_percent"}
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (sata(3, 9), sata(4, None)),
+        (sata(3, 9), sata(4, 8)),  # it went back
+        (sata(3, 9), sata(4, 2**62)),
+        (sata(3, 9, None), sata(4, 10**9, None)),  # sectors of an unknown size
+        (sata(3, 9), sas(4, "1002124.590")),  # two drives' words
+        (drive(3, 9), {**sata(4, 10**9), NVME: {}}),
+        (sas(3, "0.000"), sas(4, "0.000")),
+        (sas(3, "1"), sas(4, "2")),
+    ],
+)
+def test_a_count_of_writes_that_does_not_hold_gives_no_rate(pair: tuple[Any, Any]) -> None:
+    row, reasons = made(*pair)
+    assert row["judged_percent_per_pb"] is None and "wear.percent_per_pb" in reasons
+
+
 def test_a_bundle_without_health_before_or_after_has_no_such_document(tmp_path: Path) -> None:
     run = {"target": {"drives": [{"name": "nvme0n1", "serial": "S0"}]}, "requirement": {"id": "x"}}
     assert of_bundle(tmp_path, run) is None

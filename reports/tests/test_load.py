@@ -12,6 +12,7 @@ from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.figures.record import record_figures
 from daq_bench.bench_report.reading.dataset.record import series_of
 from daq_bench.bench_report.reading.load import load
+from daq_bench.bench_report.reading.load_smart import _readings
 
 Maker = Callable[..., Path]
 
@@ -169,3 +170,13 @@ def test_an_interrupted_run_keeps_the_writers_live_records(bundle_with: Maker) -
     assert bundle.verdict is None and bundle.repetitions == ()
     assert bundle.live_series is not None and max(bundle.live_series.stored_bytes_per_s) > 1e8
     assert "results/snb_record.json" in dict(bundle.missing)
+
+
+@pytest.mark.parametrize("bit", [0, 255])
+def test_a_health_page_of_one_bit_gives_the_report_no_readings(bit: int) -> None:
+    """The agent, the wear and the nights read nothing of it either (candidate_kit.plausible)."""
+    log = {"critical_warning": bit, "available_spare": bit, "percentage_used": bit, "data_units_written": bit}
+    document = {"model_name": "X", "power_on_time": {"hours": 0}, "temperature": {"current": 0}}
+    assert dict(_readings({**document, "nvme_smart_health_information_log": log})) == {"model_name": "X"}
+    sound = {**document, "nvme_smart_health_information_log": {"available_spare": 100}, "power_on_time": {"hours": 7}}
+    assert dict(_readings(sound)) == {"model_name": "X", "power_on_hours": 7.0, "available_spare": 100.0}

@@ -88,6 +88,45 @@ def test_a_sas_drive_tells_its_wear_and_its_errors(
     assert row["counter"] == "kernel" and row["written_bytes"] == 20 * 512
 
 
+# Starosdev/scrutiny, webapp/backend/pkg/models/testdata/smart-ata-full.json: a Samsung 860 EVO, smartctl 7.0
+STATISTICS = {(1, 24): 64_777_770_148, (4, 8): 0, (7, 8): 19}
+
+
+@pytest.mark.parametrize(
+    ("change", "block", "counter", "written"),
+    [
+        ({}, 512, "ata", 33_166_218_315_776),
+        ({}, 4096, "ata", 64_777_770_148 * 4096),
+        ({}, None, "kernel", 20 * 512),
+        ({(1, 24): None}, 512, "kernel", 20 * 512),
+        ({(1, 24): 0}, 512, "kernel", 20 * 512),
+        ({(1, 24): -1}, 512, "kernel", 20 * 512),
+        ({(1, 24): 2**63}, 512, "kernel", 20 * 512),
+    ],
+)
+def test_a_sata_drive_counts_in_its_device_statistics(
+    read: Any, monkeypatch: pytest.MonkeyPatch, change: dict[Any, Any], block: int | None, counter: str, written: int
+) -> None:
+    """Without this no set of SATA SSDs could pass the wear experiment."""
+    rows = [
+        {"number": page, "table": [{"offset": at, "value": value, "flags": {"valid": True}}]}
+        for (page, at), value in {**STATISTICS, **change}.items()
+    ]
+    document = {
+        "device": {"protocol": "ATA"},
+        "logical_block_size": block,
+        "ata_device_statistics": {"pages": rows},
+    }
+    monkeypatch.setattr(drive_wear, "smart_document", lambda _: document)
+    row = drive_wear.reading_of("sda")
+    assert (row["counter"], row["written_bytes"]) == (counter, written)
+    assert (row["step_bytes"], row["percentage_used"], row["media_errors"]) == (
+        block if counter == "ata" else 512,
+        19,
+        0,
+    )
+
+
 @pytest.mark.parametrize("told", [{"read": {"total_uncorrected_errors": 2}}, {"read": 3, "write": 4}, []])
 def test_half_an_error_log_is_no_count(monkeypatch: pytest.MonkeyPatch, read: Any, told: Any) -> None:
     monkeypatch.setattr(drive_wear, "smart_document", lambda _: {**SAS, "scsi_error_counter_log": told})

@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from daq_bench.candidate_kit.smartctl import NVME_HEALTH, table, whole_number
+
 # Silicon is specified from -55 to 125 degrees C (the military range, and that of LM75 and its like); junctions are shut down before 150.
 DEGC_MIN, DEGC_MAX = -55.0, 150.0
 UNREAD_DEGC = (-0.15, 0.0)  # 273 K, less 273.15 as the kernel takes it or less 273 as tools do
@@ -63,6 +65,23 @@ def within(highest: int | None, value: int, name: str) -> int:
     if highest is not None and value > highest:
         raise ValueError(f"{name} is {value}, which is beyond {highest} and no reading")
     return value
+
+
+def health_log(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The health log of an NVMe drive in smartctl's document; empty where it is a page of zeros or of ones, which says nothing."""
+    log = table(document, NVME_HEALTH)
+    return {} if is_blank_health(log) else log
+
+
+def power_on_hours(document: Mapping[str, Any]) -> int | None:
+    """The hours that a drive counts; None where it states none, or what cannot be. smartctl has an NVMe drive's from its health log."""
+    if NVME_HEALTH in document and not health_log(document):
+        return None
+    try:
+        hours = whole_number(table(document, "power_on_time").get("hours"), "power_on_time.hours")
+        return within(POWER_ON_H_MAX, hours, "power_on_time.hours")
+    except ValueError:
+        return None
 
 
 def is_blank_health(log: Mapping[str, Any]) -> bool:

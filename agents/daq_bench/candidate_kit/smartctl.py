@@ -23,7 +23,17 @@ NVME_HEALTH, ATA_ATTRIBUTES = "nvme_smart_health_information_log", "ata_smart_at
 EXACT_FLOAT_MAX, INT64_MAX = 2**53, 2**63 - 1
 # With three decimals, which some users' languages have after a comma (smartctl 7.3 of a YADRO SAS drive, henrygd/beszel's test data).
 GIGABYTES, MEGABYTE = re.compile(r"(\d{1,12})[.,](\d{3})"), 10**6
-WEAR_STATISTIC = (7, 8)  # page and offset of the ATA device statistic Percentage Used Endurance Indicator
+# ATA device statistics by page and offset: Percentage Used Endurance Indicator, Logical Sectors Written, Number of Reported Uncorrectable
+# Errors (ATA8-ACS, 9.4)
+WEAR_STATISTIC, WRITTEN_STATISTIC, UNCORRECTABLE_STATISTIC = (7, 8), (1, 24), (4, 8)
+
+# Names of smartctl's drive database that state what is counted and in which unit.
+ATA_DATA = re.compile(
+    r"(?P<what>Host|NAND|Flash|Lifetime|Total|Total_NAND)_(?P<way>Writes|Reads)_(?P<number>[1-9]\d{0,2})?(?P<unit>MiB|GiB|GB)"
+)
+UNITS = {"MiB": 2**20, "GiB": 2**30, "GB": 10**9}
+NAND_NAMES = ("NAND", "Flash", "Total_NAND")
+AGREE_FRACTION, AGREE_BYTES = 0.05, 2**30  # of two counts of one drive's data; the coarsest unit is a GiB
 
 
 def split(text: str) -> tuple[str, list[str]]:
@@ -93,6 +103,38 @@ def gigabytes(value: object, name: str) -> int:
     if match is None:
         raise ValueError(f"{name} is {str(value)[:40]!r}, expected GB with three decimals")
     return whole_number(int(match[1] + match[2]), name, MEGABYTE)
+
+
+def written(document: Mapping[str, Any]) -> tuple[str, int, int] | None:
+    """(the log: scsi or ata, bytes, its step in bytes): what a host wrote, as a drive that is not NVMe counts it itself; None where it
+    has no such count, or contradicts it by an attribute whose name states the unit. 0 is a count that nobody keeps."""
+    try:
+        if table(document, "device").get("protocol") == "SCSI":
+            told = table(table(document, "scsi_error_counter_log"), "write").get("gigabytes_processed")
+            found = ("scsi", gigabytes(told, "write.gigabytes_processed"), MEGABYTE)
+        else:
+            sector = whole_number(document.get("logical_block_size"), "logical_block_size")
+            found = ("ata", whole_number(statistics(document).get(WRITTEN_STATISTIC), "sectors", sector), sector)
+            if not all(agree(found[1], stated) for stated in _host_writes(document)):
+                return None
+    except ValueError:
+        return None
+    return found if found[1] else None
+
+
+def _host_writes(document: Mapping[str, Any]) -> list[int]:
+    """Bytes by each attribute that is named after the host's writes and their unit. Raises ValueError for what is no count."""
+    found = ((ATA_DATA.fullmatch(str(row.get("name"))), row) for row in rows(table(document, ATA_ATTRIBUTES), "table"))
+    return [
+        whole_number(table(row, "raw").get("value"), "raw.value", int(data["number"] or 1) * UNITS[data["unit"]])
+        for data, row in found
+        if data and data["way"] == "Writes" and data["what"] not in NAND_NAMES
+    ]
+
+
+def agree(one: int, other: int) -> bool:
+    """Are two counts of one drive's data the same, but for their units and a moment between?"""
+    return abs(one - other) <= AGREE_BYTES + AGREE_FRACTION * max(one, other)
 
 
 def statistics(document: Mapping[str, Any]) -> dict[tuple[object, object], object]:

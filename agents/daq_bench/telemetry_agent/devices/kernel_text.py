@@ -17,6 +17,9 @@ _BLOCK = (
     "I/O|timeout|critical target|critical medium|critical space allocation|critical nexus|recoverable transport"
     "|protection|reservation conflict|zone open resources exceeded|zone active resources exceeded|device offline"
 )
+# A controller (no namespace) that has not the command, field, namespace or log page that it was asked for (NVMe base specification: generic
+# status 01h, 02h, 0Bh, command specific status 09h): Linux 5.18 and later print that where a tool only asks.
+_ASKED_IN_VAIN = r"nvme\d+: .*\(sct 0x(0 / sc 0x(1|2|b)|1 / sc 0x9)\)"
 # In this order: the first form that fits gives the kind. All but the blocks' begin where the message does, since a
 # message may end with a program's name, which anybody may choose.
 _FORMS = tuple(
@@ -28,40 +31,78 @@ _FORMS = tuple(
             r"|after reset failure|after probe failure|disable controller|[Rr]emoving (failed|dead) controller)",
         ),
         ("nvme_timeout", rf"nvme {_DEVICE}: I/O .*\btimeout\b"),
-        ("nvme_io_error", rf"{_DEVICE}: .*\(sct 0x"),
+        ("nvme_io_error", rf"(?!{_ASKED_IN_VAIN}){_DEVICE}: .*\(sct 0x"),
         ("nvme_io_error", rf"nvme {_DEVICE}: (Abort status|Identify (Controller|namespace) failed|controller is down)"),
         ("block_io_error", rf"(blk_update_request: |print_req_error: )?({_BLOCK}) error, dev {_DEVICE}, sector "),
         ("block_io_error", rf"Buffer I/O error on (dev(ice)? )?{_DEVICE}, "),
         ("pcie_error", rf"\S+ (?P<pci>{_PCI}): (AER: )?PCIe Bus Error: "),
         (
             "pcie_error",
-            rf"\S+ (?P<pci>{_PCI}): (AER: .*(recovery failed|recovery successful|can't recover|device reset|Root Port link)"
-            r"|DPC: containment event)",
+            # aer_status: what the firmware saw first (GHES), where servers of Dell and HPE keep the errors from the kernel's own handler
+            rf"\S+ (?P<pci>{_PCI}): ((AER: )?aer_status: |AER: .*(recovery failed|recovery successful|can't recover|device reset"
+            r"|Root Port link)|DPC: containment event)",
         ),
-        ("pcie_link", rf"\S+ (?P<pci>{_PCI}): (pciehp: .*Link Down|bandwidth|.*link (is|has been) (down|retrained))"),
+        (
+            "pcie_link",
+            rf"\S+ (?P<pci>{_PCI}): (pciehp: .*Link Down|bandwidth|.*link (is|has been) (down|retrained)"
+            r"|broken device, retraining)",
+        ),
         ("memory_uncorrected", r"EDAC .*: [0-9]+ UE |Memory failure: 0x"),
-        ("memory_corrected", r"EDAC .*: [0-9]+ CE "),
-        ("machine_check", r"(mce: |\{[0-9]+\})?\[Hardware Error\]: |mce: .*(machine check|Machine [Cc]heck)"),
+        ("memory_corrected", r"EDAC .*: [0-9]+ CE |RAS: Soft-offlining pfn: "),
+        (
+            "machine_check",
+            r"(mce: |\{[0-9]+\})?\[Hardware Error\]: |mce: .*(machine check|Machine [Cc]heck|Uncorrected hardware memory error)"
+            r"|(mce: )?CMCI storm detected",
+        ),
         (
             "thermal",
             r"(mce: )?CPU[0-9]+: .*temperature.*(above threshold|throttled)|thermal .*critical temperature"
-            r"|.*: critical temperature reached",
+            rf"|.*: critical temperature reached|\S+ (?P<pci>{_PCI}): .*High temperature on sensors",
         ),
         ("array", rf"md/raid[0-9a-z]*:{_DEVICE}: .*([Ff]ail|error|[Nn]ot enough|Cannot continue|read-only)"),
-        ("array", rf"md: .*(recovery|resync|reshape) of RAID array {_DEVICE}|md: kicking non-fresh"),
+        (
+            "array",
+            rf"md: .*(recovery|resync|reshape) of RAID array {_DEVICE}|md: (kicking non-fresh|super_written gets error)",
+        ),
         (
             "disk_link",
             r"(?P<port>ata[0-9]+)(\.[0-9]+)?: (exception|hard resetting|soft resetting|failed command|SATA link down"
             r"|limiting SATA|disabled|disable device)|sd [0-9:]+ (rejecting I/O|Power-on or device reset|.*task abort)",
         ),
         ("disk_link", rf"sd [0-9:]+ \[{_DEVICE}\] .*(FAILED Result|Sense Key : (Hardware|Medium))"),
-        ("file_system", rf"(EXT4-fs|BTRFS|F2FS-fs)[a-z ]* ?\(device {_DEVICE}\)"),
-        ("file_system", rf"XFS \({_DEVICE}\): .*(I/O error|[Cc]orrupt|[Ss]hut(ting)? ?down)"),
-        ("file_system", r"Aborting journal on device"),
-        ("hang", r"INFO: task .* blocked for more than|watchdog: BUG: |rcu: INFO: .*stall|NMI watchdog: "),
+        # controllers that begin anew, or end: no drive behind them answers meanwhile
+        (
+            "disk_link",
+            r"(?P<port>mpt[23]sas_cm[0-9]+): (sending diag reset|fault_state\()",
+        ),
+        (
+            "disk_link",
+            rf"(megaraid_sas|smartpqi|hpsa) (?P<pci>{_PCI}): (resetting |.*FAULT state|[Cc]ontroller (is )?offline"
+            r"|[Cc]ontroller lockup|scsi [0-9:]+ resetting |no heartbeat detected)",
+        ),
+        (
+            "file_system",  # BTRFS says the same when it mounts
+            rf"(?i:(?=.*(error|corrupt|abort|shut|read-only|fail)))(EXT4-fs|BTRFS|F2FS-fs)[a-z ]* ?\(device {_DEVICE}\)",
+        ),
+        (
+            "file_system",
+            rf"XFS \({_DEVICE}\): .*(I/O error|CRC error|Internal error|[Cc]orrupt|[Ss]hut(ting)? ?down|[Ff]ailing async write)",
+        ),
+        ("file_system", rf"{_DEVICE}: writeback error on inode "),  # XFS by iomap
+        (
+            "file_system",
+            rf"EXT4-fs \({_DEVICE}\): (Delayed block allocation failed|This should not happen|failed to convert unwritten|Remounting"
+            r" filesystem read-only|previous I/O error|I/O error while)",
+        ),
+        ("file_system", r"Aborting journal on device|JBD2: (Detected IO errors|I/O error|Error -[0-9]+ detected)"),
+        (
+            "hang",
+            r"INFO: task .* blocked for more than|(rcu: )?INFO: rcu.* stall|(NMI )?watchdog: .*(BUG: |hard LOCKUP)",
+        ),
+        ("hang", rf"\S+ \S+ {_DEVICE}: NETDEV WATCHDOG: .*timed out"),
+        ("hang", rf"NETDEV WATCHDOG: {_DEVICE} .*timed out"),
     )
 )
-_FILE_SYSTEM_FAULT = re.compile(r"error|corrupt|abort|shut|read-only|fail", re.IGNORECASE)
 
 
 class Message(NamedTuple):
@@ -98,8 +139,6 @@ def fault_of(message: Message) -> Fault | None:
         match = form.match(message.text)
         if match is None:
             continue
-        if kind == "file_system" and not _FILE_SYSTEM_FAULT.search(message.text):
-            return None  # ext4 prints the same words when it mounts
         named = match.groupdict()
         return Fault(kind, named.get("device") or named.get("pci") or named.get("port") or "")
     return None

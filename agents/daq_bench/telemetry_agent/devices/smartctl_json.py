@@ -14,8 +14,12 @@ from typing import Any
 
 from daq_bench.candidate_kit import plausible
 from daq_bench.candidate_kit.smartctl import (
+    ATA_DATA,
     COMMAND_LINE_OR_OPEN_FAILED,
+    NAND_NAMES,
+    UNITS,
     VOLUME,
+    agree,
     gigabytes,
     is_volume,
     statistics,
@@ -60,10 +64,6 @@ ATA_FIELDS = {
 # Losses of power without notice: only where the name says so; most drives count at 192 every retraction of their heads.
 ATA_POWER_LOSS_IDS = (174, 192)
 ATA_POWER_LOSS = re.compile(r"unexp|unsafe_shutdown|unclean_shutdown", re.IGNORECASE)
-# Names of smartctl's drive database that state what is counted and in which unit.
-ATA_DATA = re.compile(
-    r"(?P<what>Host|NAND|Flash|Lifetime|Total|Total_NAND)_(?P<way>Writes|Reads)_(?P<number>[1-9]\d{0,2})?(?P<unit>MiB|GiB|GB)"
-)
 ATA_SECTORS = {"Total_LBAs_Written": "data_written_bytes", "Total_LBAs_Read": "data_read_bytes"}
 # [P] A drive that runs in a machine writes more than this, if only the machine's log; the units that makers use instead of a sector (MiB to
 # GiB) make a count thousands of times too small.
@@ -71,13 +71,10 @@ USED_H, USED_BYTES_PER_H = 1000, 1e6
 # The other unit in which SSDs count under these names, and what none writes on average: 10 times its capacity a day is the most that makers
 # guarantee (write-intensive SSDs), for five years; SATA carries 600 MB/s.
 OTHER_UNIT_BYTES, CAPACITIES_PER_DAY_MAX, LIFE_H, LINK_BYTES_PER_H = 32 * 2**20, 10, 5 * 365 * 24, 600e6 * 3600
-UNITS = {"MiB": 2**20, "GiB": 2**30, "GB": 10**9}
-NAND_NAMES = ("NAND", "Flash", "Total_NAND")
 # ATA8-ACS device statistics: (page, offset) -> field; sectors are logical ones.
 SECTOR_STATISTICS = {(1, 24): "data_written_bytes", (1, 40): "data_read_bytes"}
 REFERENCE_TABLES = ("temperature", "scsi_temperature")
 TEMPERATURE, TEMPERATURE_MAX = (5, 8), (5, 88)
-AGREE_FRACTION, AGREE_BYTES = 0.05, 2**30  # of two counts of one drive's data; the coarsest unit is a GiB
 SAS_COUNTS = {"total_errors_corrected": "corrected_errors", "total_uncorrected_errors": "uncorrected_errors"}
 
 
@@ -301,7 +298,7 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
             if place in told:
                 value = whole_number(told[place], f"device statistics {place[0]}:{place[1]}", sector_bytes)
                 stated = fields.get(field)
-                if field not in in_stated_unit or not isinstance(stated, int) or _agree(value, stated):
+                if field not in in_stated_unit or not isinstance(stated, int) or agree(value, stated):
                     fields[field] = value
                 else:
                     faults.append(
@@ -350,7 +347,7 @@ def _shows_sectors(document: Mapping[str, Any], sector_bytes: int) -> bool:
                 counted.append((ATA_SECTORS[name], _raw(row, name)))
     return any(
         sectors * OTHER_UNIT_BYTES > most
-        or any(one == field and sectors and _agree(value, sectors * sector_bytes) for one, value in known)
+        or any(one == field and sectors and agree(value, sectors * sector_bytes) for one, value in known)
         for field, sectors in counted
     )
 
@@ -370,10 +367,6 @@ def _counts_in_stated_unit(document: Mapping[str, Any]) -> bool:
             elif name in ATA_SECTORS:
                 sectors.add((name == "Total_LBAs_Written", value))
     return bool(stated & sectors)
-
-
-def _agree(one: int, other: int) -> bool:
-    return abs(one - other) <= AGREE_BYTES + AGREE_FRACTION * max(one, other)
 
 
 def _raw(row: Mapping[str, Any], name: str) -> int:

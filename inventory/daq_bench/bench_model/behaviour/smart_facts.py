@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.bundle.files import find_json
+from daq_bench.candidate_kit import plausible
 
 BEFORE, AFTER = "facts/smart-before.json", "facts/smart-after.json"
 NVME = {
@@ -92,7 +93,7 @@ def compared(before: dict[str, Any] | None, after: dict[str, Any] | None) -> Hea
 
 def _counters(before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple[str, str, Any, Any]]:
     """(name, words, value before, value after); where only one of the two has a counter, the other value is None."""
-    logs = [_table(document.get("nvme_smart_health_information_log")) for document in (before, after)]
+    logs = [plausible.health_log(document) for document in (before, after)]
     for key, (name, words) in NVME.items():
         if any(key in log for log in logs):
             unshown = 0 if all(logs) and key.startswith(SHOWN_ABOVE_ZERO) and _same_smartctl(before, after) else None

@@ -16,8 +16,7 @@ from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import plain_file
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.yaml_source import read_shared_yaml
-from daq_bench.candidate_kit import plausible
-from daq_bench.candidate_kit.smartctl import used_percent
+from daq_bench.candidate_kit import plausible, smartctl
 
 NAME = "results/wear.json"
 PERCENT_QUANTUM = 1.0  # NVMe base specification, "Percentage Used": an integer
@@ -27,6 +26,7 @@ PB = 1e15
 VALUES = ("used_percent", "used_growth_percent", "spare_margin_percent", "percent_per_pb")
 RATE_METRIC = "wear.percent_per_pb"
 NVME = "nvme_smart_health_information_log"
+COUNTED = {"nvme": "data units", "ata": "logical sectors", "scsi": "MB"}
 PERCENTS = {  # smartctl's names: the quantity
     "available_spare": "available_spare_percent",
     "available_spare_threshold": "available_spare_threshold_percent",
@@ -92,7 +92,9 @@ def _drive(name: str, before: Any, after: Any) -> tuple[Document, dict[str, str]
         why["used_growth_percent"] = f"its percentage used is {_said(first)} before the run and {_said(last)} after it"
     else:
         row["used_growth_percent"] = last - first
-    spare, threshold = (_number(_log(after), key) for key in ("available_spare", "available_spare_threshold"))
+    spare, threshold = (
+        _number(plausible.health_log(after), key) for key in ("available_spare", "available_spare_threshold")
+    )
     if spare is None or threshold is None:
         why["spare_margin_percent"] = "it states no spare capacity and threshold"
     else:
@@ -102,35 +104,38 @@ def _drive(name: str, before: Any, after: Any) -> tuple[Document, dict[str, str]
 
 
 def _rate(row: Document, why: dict[str, str], before: Any, after: Any) -> None:
-    units = [_number(_log(one), "data_units_written") for one in (before, after)]
-    if units[0] is None or units[1] is None or units[1] < units[0]:
+    (counter, first, step), (other, last, _) = (_written(one) for one in (before, after))
+    if first is None or last is None or other != counter or last < first:
         why["percent_per_pb"] = (
-            f"its data units written are {_said(units[0])} before the run and {_said(units[1])} after it"
+            f"its {COUNTED[counter]} written are {_said(first)} before the run and {_said(last)} after it"
         )
         return
-    written = (units[1] - units[0]) * DATA_UNIT_BYTES
+    written = (last - first) * step
     row["written_bytes"] = int(written)
-    growth, least = row["used_growth_percent"], written - DATA_UNIT_BYTES
+    growth, least = row["used_growth_percent"], written - step
     if growth is None:
         why["percent_per_pb"] = why["used_growth_percent"]
     elif least <= 0:
-        why["percent_per_pb"] = "nothing was written to it that its counter of data units tells"
+        why["percent_per_pb"] = f"nothing was written to it that its counter of {COUNTED[counter]} tells"
     else:
         row["percent_per_pb"] = growth / (written / PB)
-        low = max(0.0, growth - PERCENT_QUANTUM) / ((written + DATA_UNIT_BYTES) / PB)
+        low = max(0.0, growth - PERCENT_QUANTUM) / ((written + step) / PB)
         row["percent_per_pb_interval"] = [low, (growth + PERCENT_QUANTUM) / (least / PB)]
+
+
+def _written(document: Any) -> tuple[str, float | None, int]:
+    """(the log, count, bytes of one): NVMe's health log, ATA's device statistics, SAS's error counters."""
+    if NVME in document or (told := smartctl.written(document)) is None:
+        return "nvme", _number(plausible.health_log(document), "data_units_written"), DATA_UNIT_BYTES
+    log, count, step = told
+    return log, count // step, step
 
 
 def _used(document: Any) -> float | None:
     """Percentage used: NVMe's health log, ATA's device statistics, SAS's indicator."""
-    if NVME in document and not _log(document):
+    if NVME in document and not plausible.health_log(document):
         return None
-    return _number({"percentage_used": used_percent(document)}, "percentage_used")
-
-
-def _log(document: Any) -> Any:
-    log = document.get(NVME)
-    return log if isinstance(log, dict) and not plausible.is_blank_health(log) else {}
+    return _number({"percentage_used": smartctl.used_percent(document)}, "percentage_used")
 
 
 def _number(table: Any, key: str) -> float | None:

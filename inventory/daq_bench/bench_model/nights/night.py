@@ -16,6 +16,7 @@ from daq_bench.bench_model.documents.verdict import Judgement, Outcome, Verdict
 from daq_bench.bench_model.nights.bundle_facts import Facts, facts_of
 from daq_bench.bench_model.nights.run_temperatures import temperatures_of
 from daq_bench.bench_model.verdict.judging import VERDICT, standing_of
+from daq_bench.candidate_kit import plausible
 
 FINISHED = "finished"
 
@@ -136,6 +137,6 @@ def read_run(bundle: Path) -> Run:
 def _power_on(document: dict[str, Any]) -> Iterator[tuple[str, float]]:
     for device in document.get("devices") or []:
         data = device.get("data") or {}
-        hours = (data.get("power_on_time") or {}).get("hours")
+        hours = plausible.power_on_hours(data)
         if hours is not None and data.get("serial_number"):
             yield str(data["serial_number"]), float(hours)

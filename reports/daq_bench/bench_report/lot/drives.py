@@ -18,6 +18,7 @@ from daq_bench.bench_report.base.fields import Node, read_document
 from daq_bench.bench_report.comparison.bundles import Source
 from daq_bench.bench_report.comparison.configurations import configurations, is_comparison, names_of
 from daq_bench.bench_report.reading.load_smart import Devices
+from daq_bench.candidate_kit import plausible
 from daq_bench.candidate_kit.smartctl import NVME_HEALTH, whole_number
 
 PASSED, FAILED, UNTESTED = "passed", "failed", "not tested"
@@ -143,6 +144,7 @@ def _identify_by_smart(found: dict[str, Drive], members: dict[str, DriveOfRun], 
 
 def _reported(data: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
     pci, version = _table(data, "nvme_pci_vendor"), _table(data, "nvme_version").get("string")
+    health = plausible.health_log({NVME_HEALTH: _table(data, NVME_HEALTH)})
     yield "PCI vendor id", _hexadecimal(_count(pci, "id"))
     yield "PCI subsystem vendor id", _hexadecimal(_count(pci, "subsystem_id"))
     yield "IEEE OUI", _hexadecimal(_count(data, "nvme_ieee_oui_identifier"))
@@ -151,7 +153,7 @@ def _reported(data: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
     yield "namespaces supported", _plain(_count(data, "nvme_number_of_namespaces"))
     yield "total NVM capacity", _size(_count(data, "nvme_total_capacity"))
     yield "logical block size, B", _plain(_count(data, "logical_block_size"))
-    yield "spare threshold, %", _plain(_count(_table(data, NVME_HEALTH), "available_spare_threshold"))
+    yield "spare threshold, %", _plain(_count(health, "available_spare_threshold"))
 
 
 def _table(data: dict[str, Any], key: str) -> dict[str, Any]:

@@ -14,13 +14,10 @@ from daq_bench.bench_model.documents.struct import Struct
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.fields import Node
 from daq_bench.bench_report.reading.dataset.machine import Smart
-from daq_bench.candidate_kit.smartctl import ATA_ATTRIBUTES, NVME_HEALTH, rows, table
+from daq_bench.candidate_kit import plausible
+from daq_bench.candidate_kit.smartctl import ATA_ATTRIBUTES, rows, table
 
 IDENTITY = ("model_name", "serial_number", "firmware_version")
-FURTHER = (
-    ("power_on_time", "hours", "power_on_hours"),
-    ("smart_status", "passed", "self_assessment_passed"),
-)
 SCSI_LOG = "scsi_error_counter_log"
 SCSI_COUNTS = ("total_uncorrected_errors", "total_errors_corrected", "gigabytes_processed")
 SCSI_ERRORS = tuple(f"{way} {SCSI_COUNTS[0]}" for way in ("read", "write", "verify"))
@@ -56,13 +53,12 @@ def smart_of(node: Node) -> tuple[Smart, ...]:
 def _readings(data: dict[str, Any]) -> Iterator[tuple[str, float | str]]:
     for key in IDENTITY:
         yield from _plain(key, data.get(key))
-    if current := table(data, "temperature").get(
-        "current"
-    ):  # not the 0 of tools and controllers that have no temperature
-        yield from _plain("temperature", current)
-    for group, key, name in FURTHER:
-        yield from _plain(name, table(data, group).get(key))
-    for key, value in table(data, NVME_HEALTH).items():
+    for name, degrees in _plain("temperature", table(data, "temperature").get("current")):
+        if isinstance(degrees, float) and plausible.is_running_degrees(degrees):
+            yield name, degrees
+    yield from _plain("power_on_hours", plausible.power_on_hours(data))
+    yield from _plain("self_assessment_passed", table(data, "smart_status").get("passed"))
+    for key, value in plausible.health_log(data).items():
         yield from _plain(key, value)
     for row in rows(table(data, ATA_ATTRIBUTES), "table"):
         yield from _attribute(row)

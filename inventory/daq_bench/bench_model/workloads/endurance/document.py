@@ -45,7 +45,7 @@ class Health(Closed, frozen=True, kw_only=True):
 
     id: str
     name: str
-    counter: Literal["nvme", "scsi", "kernel"]
+    counter: Literal["nvme", "scsi", "ata", "kernel"]
     written_bytes: Count
     step_bytes: Count
     nand_bytes: Count | None

@@ -26,15 +26,16 @@ from daq_bench.candidate_kit.nand_pages import (
 )
 from daq_bench.candidate_kit.smartctl import (
     ARGUMENTS,
-    MEGABYTE,
     NVME_HEALTH,
+    UNCORRECTABLE_STATISTIC,
     document_of,
-    gigabytes,
     rows,
     stated,
+    statistics,
     table,
     used_percent,
     whole_number,
+    written,
 )
 from daq_bench.rig.on_candidate.reading import disk_counters
 
@@ -83,7 +84,7 @@ def told_document(name: str) -> dict[str, Any]:
     document: dict[str, Any] = {}
     for _ in range(TRIES if name.startswith("nvme") else 1):
         document = smart_document(name)
-        if not document or health_log(document):  # no second wait for a tool that does not answer
+        if not document or plausible.health_log(document):  # no second wait for a tool that does not answer
             break
     return document
 
@@ -121,12 +122,6 @@ def count(value: Any, name: str) -> int | None:
     return None if stated(value) is None else whole_number(value, name)
 
 
-def health_log(document: dict[str, Any]) -> dict[str, Any]:
-    """smartctl's health log of an NVMe drive; empty where it is a page of zeros or of ones."""
-    log = table(document, NVME_HEALTH)
-    return {} if plausible.is_blank_health(log) else log
-
-
 def health(log: dict[str, Any], name: str) -> dict[str, int | None]:
     """The drive's account of its health; null for what it does not state, and for what cannot be."""
     found = {key: count(log.get(key), f"{name}: {key}") for key in HEALTH}
@@ -136,29 +131,19 @@ def health(log: dict[str, Any], name: str) -> dict[str, int | None]:
 
 def other_logs(document: dict[str, Any]) -> dict[str, Any]:
     """The words of a drive that is not NVMe about the same, under NVMe's names: the life that is used (ATA device statistics; SBC-4,
-    Solid State Media log page 11h), and reads and writes that a SAS drive could not correct (SPC-4, error counter pages 02h and 03h)."""
+    Solid State Media log page 11h), and reads and writes that it could not correct (ATA device statistics; SPC-4, error counter pages
+    02h and 03h)."""
     if NVME_HEALTH in document:
         return {}
     found: dict[str, Any] = {"percentage_used": used_percent(document)}
     if table(document, "device").get("protocol") != "SCSI":
-        return found
+        return {**found, "media_errors": statistics(document).get(UNCORRECTABLE_STATISTIC)}
     log = table(document, "scsi_error_counter_log")
     errors = [table(log, way).get("total_uncorrected_errors") for way in ("read", "write")]
     known = [count(one, "total_uncorrected_errors") for one in errors]
     if None not in known:
         found["media_errors"] = sum(one for one in known if one is not None)
     return found
-
-
-def sas_written_bytes(document: dict[str, Any]) -> int | None:
-    """A SAS drive's own count of what its host wrote: GB with three decimals, as smartctl has them. 0 is a count that nobody keeps."""
-    if table(document, "device").get("protocol") != "SCSI":
-        return None
-    told = table(table(document, "scsi_error_counter_log"), "write").get("gigabytes_processed")
-    try:
-        return gigabytes(told, "write.gigabytes_processed") or None
-    except ValueError:
-        return None
 
 
 def log_page(name: str, number: int) -> bytes:
@@ -192,19 +177,15 @@ def reading_of(name: str) -> dict[str, Any]:
     """One drive. `written_bytes` is the drive's own count where it keeps one, else the kernel's of this boot."""
     fields = disk_counters.counters(name)
     document = told_document(name)
-    log = health_log(document)
+    log = plausible.health_log(document)
     units = count(log.get("data_units_written_s", log.get("data_units_written")), f"{name}: data_units_written")
     host_bytes = None if units is None else units * NVME_DATA_UNIT_BYTES
-    counter, written, step = "nvme", host_bytes, NVME_DATA_UNIT_BYTES
-    if written is None:
-        counter, written, step = "scsi", sas_written_bytes(document), MEGABYTE
-    if written is None:
-        counter, written, step = "kernel", fields[disk_counters.WRITTEN_SECTORS] * SECTOR_BYTES, SECTOR_BYTES
+    of_kernel = ("kernel", fields[disk_counters.WRITTEN_SECTORS] * SECTOR_BYTES, SECTOR_BYTES)
+    of_nvme = None if host_bytes is None else ("nvme", host_bytes, NVME_DATA_UNIT_BYTES)
+    told = of_nvme or (None if NVME_HEALTH in document else written(document)) or of_kernel
     return {
         "name": name,
-        "counter": counter,
-        "written_bytes": written,
-        "step_bytes": step,
+        **dict(zip(("counter", "written_bytes", "step_bytes"), told)),
         **nand_writes(name, document, host_bytes),
         **health(log or other_logs(document), name),
     }
