@@ -20,13 +20,17 @@ from daq_bench.bench_dashboards.layout import Row, Section
 from daq_bench.bench_dashboards.looks import OUTCOMES, Override, Unit
 from daq_bench.bench_dashboards.panels import Stat, Table, Target, TimeSeries
 
+PER_COLLECTOR_POINTS = 60  # in 15 min one each 15 s, the highest value of each
+
 
 def telemetry() -> Section:
     def agent(field: str, title: str, description: str, unit: Unit, step: bool = False) -> TimeSeries:
         """One of the agent's own series per collector; `step`: growth of a counter."""
         column = growth(highest(field)) if step else highest(field)
         query = over_time("telemetry_agent", column, HERE, "collector")
-        return TimeSeries(title, description, (Target(query, "$tag_collector"),), unit, legend=())
+        return TimeSeries(
+            title, description, (Target(query, "$tag_collector"),), unit, legend=(), most_points=PER_COLLECTOR_POINTS
+        )
 
     spool = TimeSeries(
         "Points that wait for InfluxDB",
