@@ -137,8 +137,8 @@ def _tiles() -> tuple[Expected, ...]:
         ))  # fmt: skip
 
     none: list[list[Any]] = []
-    live("Runs now", busy=([[0.25]], tile("r2", "blue")), calm=([[0.1]], tile("c1", "blue")), silent=(none, tile("nothing", GREY)),
-         gone=(none, tile("nothing", GREY)), **{BARE: ([[20]], tile("b1", "blue"))})  # fmt: skip
+    live("Runs now", busy=([[0.25]], tile("250 ms", "blue", "r2")), calm=([[0.1]], tile("100 ms", "blue", "c1")), silent=(none, tile("nothing", GREY, "")),
+         gone=(none, tile("nothing", GREY, "")), **{BARE: ([[20]], tile("20 s", "blue", "b1"))})  # fmt: skip
     live("Phase", busy=([["record 1 of 6"]], tile("record 1 of 6", GREY)), calm=([["precondition"]], tile("precondition", GREY)),
          silent=(none, NOTHING), gone=(none, NOTHING))  # fmt: skip
     live("Left of this load", busy=([[60]], tile("1 minute", "blue")), calm=(none, NOTHING), gone=(none, NOTHING))
@@ -158,7 +158,7 @@ def _tiles() -> tuple[Expected, ...]:
     )
     live("Telemetry's age", busy=([[4]], tile("4.0 s", "green")), calm=([[0.1]], tile("100.0 ms", "green")),
          silent=(none, tile("SILENT", "red")), gone=(none, tile("SILENT", "red")), **{BARE: ([[20]], tile("20.0 s", "yellow"))})  # fmt: skip
-    live("Outcome", busy=(none, tile("none yet", "text")), calm=([["PASS"]], tile("PASS", "green")))
+    live("Outcome", busy=(none, tile("none yet", GREY)), calm=([["PASS"]], tile("PASS", "green")))
     found.append(
         Expected(
             RUN_LIVE,
@@ -195,7 +195,7 @@ def _tiles() -> tuple[Expected, ...]:
     health("Time above critical", ([*first, 3], tile("3 min", "orange", "nvme2n1 S2")), ([*of_calm, 0], tile("0 min", "green", "nvme0n1 S0")),
            "no SMART")  # fmt: skip
     link = [tile("100%", "green", "nvme0n1"), tile("50%", "red", "nvme1n1")]
-    found.append(Expected(DRIVE_HEALTH, "Link against what both ends can", "busy", [[1], [0.5]], link))
+    found.append(Expected(DRIVE_HEALTH, "PCIe link in use", "busy", [[1], [0.5]], link))
 
     found += [
         Expected(FLEET, "Runs in this range", "", [[4]], [tile("4", "blue")]),

@@ -4,6 +4,7 @@ own functions make of them: text with unit, colour, name."""
 from __future__ import annotations
 
 import copy
+import html
 import os
 import re
 import time
@@ -32,7 +33,7 @@ from board_scene import (
     raw_lines,
 )
 from dashboard_trials import set_up_as_the_role
-from grafana_code import Grafana
+from grafana_code import Grafana, draw
 from influx2_server import BINARY_VARIABLE, ORGANISATION, Influx2Server
 
 from daq_bench.bench_dashboards.dashboard import Dashboard
@@ -287,3 +288,38 @@ def test_a_mutant_of_a_tile_is_noticed(
             shown = range_of(one.board, panel.get("timeFrom", ""), now_ms)
             noticed[place] = grafana.shown(on, change(panel), choices_of(one.candidate), shown) != {"tiles": one.shown}
     assert len(noticed) == len(places) and all(noticed.values()), noticed
+
+
+# --- drawn by Grafana's own components ---
+
+
+def of_title(dom: str, title: str) -> str:
+    """The part of the page that draws a panel."""
+    found = re.search(rf'data-title="{re.escape(html.escape(title, quote=False))}".*?(?=data-title=|$)', dom, re.DOTALL)
+    assert found is not None, title
+    return found.group()
+
+
+@pytest.mark.grafana
+@pytest.mark.pictures
+@pytest.mark.parametrize(
+    ("board", "candidate"),
+    [(RUN_LIVE, "busy"), (RUN_LIVE, "silent"), (DRIVE_HEALTH, "busy"), (FLEET, ""), (COMPARE, "")],
+)
+def test_a_board_is_drawn(on: Server, grafana: Grafana, now_ms: int, board: Dashboard, candidate: str) -> None:
+    """Each tile and each cell's text is on the page; the picture is kept for eyes."""
+    document = board.json(DECLARED)
+    panels = [panel for panel in document["panels"] if panel["type"] != "row"]
+    asked = [
+        grafana.asked(on, panel, choices_of(candidate), range_of(board, panel.get("timeFrom", ""), now_ms))
+        for panel in panels
+    ]
+    height = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in panels) * 38 + 60
+    dom = draw(asked, f"{board.uid}-{candidate}", height)
+    for panel in panels:
+        assert html.escape(panel["title"], quote=False) in of_title(dom, panel["title"])
+    for one in TILES:
+        if (one.board, one.candidate) == (board, candidate):
+            texts = re.sub(r"<[^>]*>", "", of_title(dom, one.title))
+            for tile in one.shown:
+                assert tile["text"].replace(" ", "") in html.unescape(texts).replace(" ", ""), one.title

@@ -17,7 +17,7 @@ from daq_bench.bench_dashboards.influxql import (
     rate_over_time,
 )
 from daq_bench.bench_dashboards.layout import Row, Section
-from daq_bench.bench_dashboards.looks import OUTCOMES, Override, Unit
+from daq_bench.bench_dashboards.looks import OUTCOMES, Colour, Override, Thresholds, Unit
 from daq_bench.bench_dashboards.panels import Stat, Table, Target, TimeSeries
 
 PER_COLLECTOR_POINTS = 60  # in 15 min one each 15 s, the highest value of each
@@ -115,6 +115,7 @@ def verdict() -> Section:
         "REHEARSAL: it was asked for less, and decides nothing about buying.",
         (Target(overall, "outcome"),),
         Unit.TEXT,
+        Thresholds(Colour.MUTED),
         words=OUTCOMES,
         text=True,
         no_value="none yet",

@@ -72,13 +72,13 @@ def _header() -> tuple[Row, ...]:
     tiles = (
         Stat(
             "Runs now",
-            "The run whose agent answered within the last minute. Grey: nothing runs, and the other tiles show what was.",
+            "The run whose agent answered within the last minute, and the age of that answer. Grey: nothing runs, and the other tiles show what was.",
             (Target(running, "$tag_run"),),
             Unit.SECONDS,
             Thresholds(Colour.CALM),
             time_from="1m",
             decimals=0,
-            name_only=True,
+            per_series=True,
             no_value="nothing",
         ),
         Stat(
