@@ -95,7 +95,8 @@ def steps() -> list[Step]:
     build and, once the first of them have ended, what computes. The others begin when the last of them has ended. Whichever is
     the first in the list that can begin does so."""
     influx2 = pytest(
-        "InfluxDB 2", [*(part for part in PYTHON_PARTS if part != "inventory"), "-m", "influx2 and not grafana and not campaign"]
+        "InfluxDB 2",
+        [*(part for part in PYTHON_PARTS if part != "inventory"), "-m", "influx2 and not grafana and not campaign"],
     )
     if os.environ.get(INFLUX2_VARIABLE) == INFLUX2_ONLY:
         return [influx2]

@@ -1,4 +1,4 @@
-"""A scene with known answers, and what the boards' tiles, tables and lanes show of it. One table, for tests with and without Grafana's code.
+"""A scene with known answers, and what the boards show of it: one table, for tests with and without Grafana's code.
 
 `rows` is what InfluxDB answers to the panel's first query, times left out. `shown` is what Grafana makes of it; both follow from the scene
 alone: from its lines below, from the board's bounds as docs/dashboards.md states them, and from Grafana's names of units."""
@@ -41,7 +41,10 @@ def raw_lines(now_ns: int) -> str:
         if smart:
             put(age_s, f"smart,{of_drive},serial=S{nth},model=m", smart)
 
-    health = "passed={},critical_warning={}i,percentage_used_percent={}i,available_spare_percent={}i,media_errors={}i,critical_temperature_time_min={}i"
+    health = (
+        "passed={},critical_warning={}i,percentage_used_percent={}i,available_spare_percent={}i,media_errors={}i,"
+        "critical_temperature_time_min={}i"
+    )
     for host in ("busy", "gone"):
         run = f"host={host},run=r1"
         writer(DAY_S, run, 10_000, 169_682, "total_s=100", "elapsed_s=30")
@@ -137,7 +140,8 @@ def _tiles() -> tuple[Expected, ...]:
         ))  # fmt: skip
 
     none: list[list[Any]] = []
-    live("Runs now", busy=([[0.25]], tile("250 ms", "blue", "r2")), calm=([[0.1]], tile("100 ms", "blue", "c1")), silent=(none, tile("nothing", GREY, "")),
+    live("Runs now", busy=([[0.25]], tile("250 ms", "blue", "r2")), calm=([[0.1]], tile("100 ms", "blue", "c1")),
+         silent=(none, tile("nothing", GREY, "")),
          gone=(none, tile("nothing", GREY, "")), **{BARE: ([[20]], tile("20 s", "blue", "b1"))})  # fmt: skip
     live("Phase", busy=([["record 1 of 6"]], tile("record 1 of 6", GREY)), calm=([["precondition"]], tile("precondition", GREY)),
          silent=(none, NOTHING), gone=(none, NOTHING))  # fmt: skip
@@ -157,7 +161,8 @@ def _tiles() -> tuple[Expected, ...]:
         **{BARE: (none, tile("no sensor", GREY, ""))},
     )
     live("Telemetry's age", busy=([[4]], tile("4.0 s", "green")), calm=([[0.1]], tile("100.0 ms", "green")),
-         silent=(none, tile("SILENT", "red")), gone=(none, tile("SILENT", "red")), **{BARE: ([[20]], tile("20.0 s", "yellow"))})  # fmt: skip
+         silent=(none, tile("SILENT", "red")), gone=(none, tile("SILENT", "red")),
+         **{BARE: ([[20]], tile("20.0 s", "yellow"))})  # fmt: skip
     live("Outcome", busy=(none, tile("none yet", GREY)), calm=([["PASS"]], tile("PASS", "green")))
     found.append(
         Expected(
@@ -190,10 +195,10 @@ def _tiles() -> tuple[Expected, ...]:
         ([*of_calm, 100], tile("100%", "green", "nvme0n1 S0")),
         "no SMART",
     )
-    health("Margin to warning", (["nvme1n1", "S1", 2], tile("2 K", "orange", "nvme1n1 S1")), ([*of_calm, 40], tile("40 K", "green", "nvme0n1 S0")),
-           "no limit")  # fmt: skip
-    health("Time above critical", ([*first, 3], tile("3 min", "orange", "nvme2n1 S2")), ([*of_calm, 0], tile("0 min", "green", "nvme0n1 S0")),
-           "no SMART")  # fmt: skip
+    health("Margin to warning", (["nvme1n1", "S1", 2], tile("2 K", "orange", "nvme1n1 S1")),
+           ([*of_calm, 40], tile("40 K", "green", "nvme0n1 S0")), "no limit")  # fmt: skip
+    health("Time above critical", ([*first, 3], tile("3 min", "orange", "nvme2n1 S2")),
+           ([*of_calm, 0], tile("0 min", "green", "nvme0n1 S0")), "no SMART")  # fmt: skip
     link = [tile("100%", "green", "nvme0n1"), tile("50%", "red", "nvme1n1")]
     found.append(Expected(DRIVE_HEALTH, "PCIe link in use", "busy", [[1], [0.5]], link))
 
@@ -250,7 +255,8 @@ SHOWS_GB = ("9.50", "9.24", "GB/s")
 TABLES = (
     ExpectedTable(FLEET, "Runs now", "", ("host", "run", "Answered"), (("busy", "r2", NOW), ("calm", "c1", NOW), (BARE, "b1", NOW))),
     ExpectedTable(FLEET, "Newest run of each candidate", "", ("host", "Outcome", "Judged"),
-                  (("c", PASS, "20 days ago"), ("a", FAIL, "a day ago"), ("b", REHEARSAL, "20 hours ago"), ("calm", PASS, "6 minutes ago"))),
+                  (("c", PASS, "20 days ago"), ("a", FAIL, "a day ago"), ("b", REHEARSAL, "20 hours ago"),
+                   ("calm", PASS, "6 minutes ago"))),
     ExpectedTable(FLEET, "Newest value of each requirement", "", WHOSE, (
         ("SNB-01", "b", "m", "f", "rate", ("INADMISSIBLE", "yellow"), MISSED, *SHOWS_GB, ("-90%", BAD)),
         ("SNB-01", "a", "m", "f", "rate", FAIL, MISSED, *SHOWS_GB, ("-3.50%", BAD)),
@@ -296,7 +302,7 @@ class ExpectedLine:
     figures: tuple[str, ...]
 
 
-# Of `busy`: two samples of the buffer, 120 s apart. Each drive's temperature against the limit that it states itself.
+# Two samples of the buffer are 120 s apart. Each drive's temperature stands against the limit that it states itself.
 LINES = (
     (RUN_LIVE, "Backlog against the transient buffer", "busy",
      (ExpectedLine("backlog", "yellow", False, ("5 kB", "9.99 kB")), ExpectedLine("transient buffer", "red", True, ("10 kB", "10 kB")))),
@@ -307,7 +313,7 @@ LINES = (
     (COMPARE, "Stored rate", "",
      (ExpectedLine("A", "blue", False, ("2.50 GB/s", "2.50 GB/s")), ExpectedLine("B", "orange", False, ("4 GB/s", "4 GB/s")))),
 )  # fmt: skip
-# Of each candidate: minutes before now, and the word and colour that begin then; no word: the bar ends.
+# A candidate's bars: minutes before now, and the word and colour that begin then; no word: the bar ends.
 LANES = {
     "a": ((24 * 60, FAIL),),
     "b": ((20 * 60, REHEARSAL),),

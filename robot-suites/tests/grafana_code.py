@@ -66,7 +66,10 @@ class Grafana:
 
 DRAWING = Layout().build / "grafana-pictures" / "draw.js"  # by `make grafana-pictures`
 PICTURES = Layout().build / "grafana-pictures"
-BEGIN = "<!doctype html><meta charset=utf-8><link rel=stylesheet href=draw.css><style>body{background:#111217;margin:0;overflow:hidden}</style><div id=board></div>"
+BEGIN = (
+    "<!doctype html><meta charset=utf-8><link rel=stylesheet href=draw.css>"
+    "<style>body{background:#111217;margin:0;overflow:hidden}</style><div id=board></div>"
+)
 
 
 def draw(panels: list[Json], name: str, height: int) -> str:

@@ -113,11 +113,6 @@ def test_every_tile_has_its_expected_value() -> None:
     assert {(one.board.uid, one.title) for one in TILES} == tiles
 
 
-def test_the_interval_is_rounded_as_the_copy_says() -> None:
-    assert [Range(0, 900_000).interval(points) for points in (300, 90, 60)] == ["2s", "10s", "15s"]
-    assert Range(0, 1000).interval() == "1s" and Range(0, 400 * DAY_S * 1000).interval(300) == "86400s"
-
-
 def of_table(one: ExpectedTable) -> str:
     return f"{one.board.uid}-{one.title}-{one.candidate}"
 
@@ -244,7 +239,7 @@ def without_mappings(panel: Json) -> Json:
     return changed
 
 
-# What is changed, and the tiles (board, title, candidate) that are right without the change alone.
+# Each change, and the tiles (board, title, candidate) that must then show something else.
 MUTANTS: tuple[tuple[Callable[[Json], Json], tuple[tuple[Dashboard, str, str], ...]], ...] = (
     (
         without_time,
@@ -268,7 +263,8 @@ MUTANTS: tuple[tuple[Callable[[Json], Json], tuple[tuple[Dashboard, str, str], .
     (of_another_unit, tuple((one.board, one.title, one.candidate) for one in TILES if one.candidate in ("calm", "busy")
                             and one.title not in ("Runs now", "Phase", "Outcome") and one.shown != [NOTHING])),
     (of_whole_numbers, ((RUN_LIVE, "Fullest buffer", "busy"),)),
-    (without_thresholds, tuple((one.board, one.title, one.candidate) for one in TILES if "green" not in {each["colour"] for each in one.shown})),
+    (without_thresholds, tuple((one.board, one.title, one.candidate) for one in TILES
+                               if "green" not in {each["colour"] for each in one.shown})),
     (without_mappings, ((COMPARE, "Outcomes", ""),)),
 )  # fmt: skip
 

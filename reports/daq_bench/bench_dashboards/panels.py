@@ -228,7 +228,7 @@ class BarGauge(Panel):
         return {
             "reduceOptions": {"values": False, "calcs": ["lastNotNull"], "fields": ""},
             "orientation": "horizontal",
-            "displayMode": "basic",  # the bar in its value's colour; `lcd` colours each cell by its place: a healthy link was a row of red cells
+            "displayMode": "basic",  # in its value's colour; `lcd` colours each cell by its place: a healthy link had red cells
             "valueMode": "color",
             "namePlacement": "left",
             "showUnfilled": True,

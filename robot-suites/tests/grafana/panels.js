@@ -18,7 +18,10 @@ const OPTIONS = {
   mappings: grafana.valueMappingsOverrideProcessor,
   thresholds: grafana.thresholdsOverrideProcessor,
 };
-const CUSTOM = ['hidden', 'width', 'cellOptions', 'lineStyle', 'fillOpacity', 'axisPlacement', 'insertNulls', 'spanNulls'];
+const CUSTOM = [
+  'align', 'axisPlacement', 'axisSoftMin', 'cellOptions', 'drawStyle', 'fillOpacity', 'hidden', 'insertNulls', 'lineInterpolation', 'lineStyle',
+  'lineWidth', 'showPoints', 'spanNulls', 'stacking', 'thresholdsStyle', 'width',
+];
 const NUMBERS_ONLY = ['min', 'max', 'decimals'];
 const COLOURS = ['green', 'yellow', 'orange', 'red', 'blue', 'light-blue', 'purple', 'text', '#808080'];
 

@@ -42,7 +42,7 @@ from daq_bench.bench_dashboards.looks import (
 )
 from daq_bench.bench_dashboards.panels import WORST, Stat, Target, TimeSeries
 
-# A refresh of the whole board is to take 600 kB at most with 24 drives and 64 cores. In 15 min these are one point each 15 s, 20 s and 30 s,
+# A refresh of the whole board is to take 600 kB at most with 24 drives and 64 cores. In 15 min these are points each 15 s, 20 s and 30 s,
 # and each second or two once the range is a minute.
 PER_DRIVE_POINTS = 60
 PER_DRIVE_AND_DIRECTION_POINTS = 45
@@ -72,7 +72,7 @@ def _header() -> tuple[Row, ...]:
     tiles = (
         Stat(
             "Runs now",
-            "The run whose agent answered within the last minute, and the age of that answer. Grey: nothing runs, and the other tiles show what was.",
+            "The run whose agent answered within the last minute, and how long ago. Grey: nothing runs, and the other tiles show what was.",
             (Target(running, "$tag_run"),),
             Unit.SECONDS,
             Thresholds(Colour.CALM),
