@@ -20,8 +20,9 @@ const OPTIONS = {
 };
 const CUSTOM = [
   'align', 'axisPlacement', 'axisSoftMin', 'cellOptions', 'drawStyle', 'fillOpacity', 'hidden', 'insertNulls', 'lineInterpolation', 'lineStyle',
-  'lineWidth', 'showPoints', 'spanNulls', 'stacking', 'thresholdsStyle', 'width',
+  'lineWidth', 'pointSize', 'showPoints', 'spanNulls', 'stacking', 'thresholdsStyle', 'width',
 ];
+const PLUGIN = { custom: { pointSize: 5 } }; // what Grafana's graph takes where a panel says nothing
 const NUMBERS_ONLY = ['min', 'max', 'decimals'];
 const COLOURS = ['green', 'yellow', 'orange', 'red', 'blue', 'light-blue', 'purple', 'text', '#808080'];
 
@@ -159,7 +160,7 @@ function lines(panel, data) {
 
 // As Grafana reads a panel: with the threshold below all others, which JSON cannot hold.
 function read(panel) {
-  const plugin = { defaults: {}, fieldConfigDefaults: { defaults: {}, overrides: [] }, fieldConfigRegistry: options };
+  const plugin = { defaults: {}, fieldConfigDefaults: { defaults: PLUGIN, overrides: [] }, fieldConfigRegistry: options };
   const { fieldConfig } = grafana.getPanelOptionsWithDefaults({
     plugin, currentOptions: panel.options, currentFieldConfig: panel.fieldConfig, isAfterPluginChange: false,
   });
