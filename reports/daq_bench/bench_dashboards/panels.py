@@ -310,7 +310,8 @@ class Table(Panel):
         }
 
     def custom(self) -> Json:
-        return {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False, "filterable": False}
+        # Grafana's own least width of a column, 150 pixels, puts the margin off the screen.
+        return {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False, "filterable": False, "minWidth": 60}
 
     def transformations(self) -> Iterable[Json]:
         if self.merged:

@@ -20,7 +20,7 @@ const OPTIONS = {
 };
 const CUSTOM = [
   'align', 'axisPlacement', 'axisSoftMin', 'cellOptions', 'drawStyle', 'fillOpacity', 'hidden', 'insertNulls', 'lineInterpolation', 'lineStyle',
-  'lineWidth', 'pointSize', 'showPoints', 'spanNulls', 'stacking', 'thresholdsStyle', 'width',
+  'lineWidth', 'minWidth', 'pointSize', 'showPoints', 'spanNulls', 'stacking', 'thresholdsStyle', 'width',
 ];
 const PLUGIN = { custom: { pointSize: 5 } }; // what Grafana's graph takes where a panel says nothing
 const NUMBERS_ONLY = ['min', 'max', 'decimals'];
