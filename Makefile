@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 
 TARGETS := help discover doctor contribute-corpus schemas setup setup-qualify native-qualify python-test golden coverage mutants writable packages packages-test \
     packages-virtual apt apt-test python \
-    influxd influxd2 test-influx2 test-systems soak fuzz build native native-portable agent qualify plan resume watch bench bench-table self-qualify samples \
+    influxd influxd2 test-influx2 test-grafana grafana-pictures test-systems soak fuzz build native native-portable agent qualify plan resume watch bench bench-table self-qualify samples \
     crash-trials check slow test study audit lint lint-docs lint-python lint-types lint-imports lint-robot lint-ansible \
     lint-collection collection keywords-doc lint-shell lint-native validate provision verify restore unlock tables site export-metrics \
     history gather report compare lot judge check-bundle trend nightly baseline replay dashboards observability influx-start \
@@ -270,6 +270,31 @@ slow: python-test ##3 write .ci/slow.txt, the tests that make check leaves out
 
 test-influx2: setup packages-test influxd2 ##3 tests that need a real InfluxDB 2, which is built first (Go and Rust)
 	@INFLUX2=only $(VENV_PYTHON) .ci/checks.py
+
+GRAFANA_TESTS = INFLUXD_BIN=build/tools/influxd INFLUXD2_BIN=$(wildcard build/tools/influxd2) LC_ALL=C.UTF-8 $(BIN)/pytest -q robot-suites/tests/test_boards_on_a_scene.py
+NPM_NEEDED = command -v npm >/dev/null || { echo "no npm on PATH: install nodejs and npm (Debian: apt install npm)" >&2; exit 1; }
+DRAWN = build/grafana-pictures
+
+test-grafana: python-test influxd build/grafana/installed ##3 dashboards by Grafana's own published functions (node, npm, 100 packages)
+	@$(GRAFANA_TESTS) -m 'grafana and not pictures'
+
+grafana-pictures: python-test influxd build/grafana/installed $(DRAWN)/draw.js ##3 draw the dashboards with Grafana's components (npm, 600 MB; chromium)
+	@$(GRAFANA_TESTS) -m 'pictures and not influx2'
+	@ls $(DRAWN)/*.png
+
+build/grafana/installed: robot-suites/tests/grafana/package.json robot-suites/tests/grafana/package-lock.json
+	@$(NPM_NEEDED)
+	@mkdir -p build/grafana && cp $^ build/grafana
+	@npm ci --prefix build/grafana --ignore-scripts --no-audit --no-fund >&2
+	@touch $@
+
+# Pictures alone: what these packages need in turn is not locked, and no check rests on it.
+$(DRAWN)/draw.js: robot-suites/tests/grafana/draw.jsx robot-suites/tests/grafana/panels.js
+	@$(NPM_NEEDED)
+	@npm install --prefix $(DRAWN) --ignore-scripts --no-audit --no-fund --no-package-lock --save-exact @grafana/data@11.6.9 @grafana/ui@11.6.9 esbuild@0.25.12 react@18.3.1 react-dom@18.3.1 >&2
+	@NODE_PATH=$(DRAWN)/node_modules $(DRAWN)/node_modules/@esbuild/*/bin/esbuild robot-suites/tests/grafana/draw.jsx --bundle --outfile=$@ \
+	    '--define:process.env.NODE_ENV="production"' --define:global=window --loader:.svg=dataurl --loader:.woff2=empty --loader:.ttf=empty --log-level=error \
+	    $(foreach name,ui data,--alias:@grafana/$(name)=$(CURDIR)/$(DRAWN)/node_modules/@grafana/$(name)/dist/cjs/index.cjs)
 
 test-systems: packages-test packages-virtual python-test native agent influxd ##3 try the set-up on the systems of docs/supported-systems.md (root)
 	@LC_ALL=C.UTF-8 $(BIN)/pytest -q -m systems ansible/tests

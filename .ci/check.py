@@ -30,7 +30,7 @@ PACKAGES = (
 )  # as mypy_path
 STEP_S_MAX, CLEANING_UP_S_MAX = 50.0, 10.0  # of a step, so that all of it stays below a minute
 WORKERS = 2
-SHORT = "not integration and not virtual and not campaign and not influx2 and not slow"
+SHORT = "not integration and not virtual and not campaign and not influx2 and not grafana and not slow"
 PROGRESS_VARIABLE = "TEST_PROGRESS"  # of conftest.py: the file that says which tests were chosen and which have ended
 IMPORT = re.compile(r"^[ \t]*(?:from ([\w.]+) import (\([^)]*\)|[^\n]*)|import ([\w., ]+))", re.MULTILINE)
 OUT_OF_TIME = -1

@@ -47,7 +47,7 @@ CAMPAIGNS_HERE, CAMPAIGNS_TENTH = (
 )  # of CAMPAIGNS: those on this machine alone; another tenth with each commit
 TENTH_VARIABLE, TENTHS = "CAMPAIGN_TENTH", 10  # read by conftest.py
 INFLUX2_ONLY = "only"  # of INFLUX2: nothing else
-NOT_INFLUX2 = "not influx2"
+PLAIN = "not influx2 and not grafana"  # needs neither that server nor the packages of npm
 LINTS = ("docs", "python", "types", "imports", "robot", "ansible", "shell", "native")
 FULL_LINTS = ("collection",)
 # A step that takes so long hangs, however busy the machine is; a test has a limit of its own before (conftest.py).
@@ -95,7 +95,8 @@ def steps() -> list[Step]:
     build and, once the first of them have ended, what computes. The others begin when the last of them has ended. Whichever is
     the first in the list that can begin does so."""
     influx2 = pytest(
-        "InfluxDB 2", [*(part for part in PYTHON_PARTS if part != "inventory"), "-m", "influx2 and not campaign"]
+        "InfluxDB 2",
+        [*(part for part in PYTHON_PARTS if part != "inventory"), "-m", "influx2 and not grafana and not campaign"],
     )
     if os.environ.get(INFLUX2_VARIABLE) == INFLUX2_ONLY:
         return [influx2]
@@ -104,15 +105,15 @@ def steps() -> list[Step]:
     # Minutes of Go and Rust on a machine that has not built it yet.
     influxd2 = Step("InfluxDB 2: build", [*GIVING_WAY, "make", "--no-print-directory", "influxd2"], after=(builds[-1],))
     full = bool(os.environ.get(FULL_VARIABLE))
-    unit, roles, short = "robot-suites", "ansible", f"not campaign and {NOT_INFLUX2}"
+    unit, roles, short = "robot-suites", "ansible", f"not campaign and {PLAIN}"
     waiting = [
         # The longest first, so that none is left to run by itself at the end.
         pytest(unit, [unit, "-m", f"not integration and not virtual and {short}"]),
         *([pytest("virtual candidate", [unit, "-m", f"virtual and not integration and {short}"])] if full else []),
-        pytest(roles, [*IN_PARALLEL, roles, "-m", f"not virtual and not systems and {NOT_INFLUX2}"]),
+        pytest(roles, [*IN_PARALLEL, roles, "-m", f"not virtual and not systems and {PLAIN}"]),
         *([pytest("virtual storage", [roles, "-m", "virtual"])] if full else []),
         *([influx2] if os.environ.get(INFLUX2_VARIABLE) else []),
-        *(pytest(part, [part, "-m", NOT_INFLUX2]) for part in PYTHON_PARTS if part not in (unit, roles, *COMPUTING)),
+        *(pytest(part, [part, "-m", PLAIN]) for part in PYTHON_PARTS if part not in (unit, roles, *COMPUTING)),
     ]
     virtual = "" if full else "not virtual and "
     done = tuple(one.name for one in built)
@@ -133,7 +134,7 @@ def computing(full: bool, before: tuple[str, ...]) -> list[Step]:
         for target in (*LINTS, *(FULL_LINTS if full else ()))
     ]
     found = list[Step]()
-    for step in (*(pytest(part, [part, "-m", NOT_INFLUX2]) for part in COMPUTING), *lints):
+    for step in (*(pytest(part, [part, "-m", PLAIN]) for part in COMPUTING), *lints):
         found.append(replace(step, argv=[*GIVING_WAY, *step.argv], after=before))
         before = (step.name,)
     return found

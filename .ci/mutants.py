@@ -54,7 +54,7 @@ OPERATORS = (
 SWAPPED = {"any": "all", "all": "any", "min": "max", "max": "min"}
 NEAREST = 3  # test files of the first round; the rest run for what lives through it
 CPU_S_MAX = 150  # of a round; a mutant that uses more hangs, which counts as killed: the tests of all modules take less together
-QUICK = "not slow and not integration and not virtual and not campaign and not influx2 and not systems"
+QUICK = "not slow and not integration and not virtual and not campaign and not influx2 and not grafana and not systems"
 LIVED, KILLED, HANGS = "lived", "killed", "hangs"
 LOADED = (
     "numpy",

@@ -500,7 +500,7 @@ def test_a_choice_becomes_a_regular_expression(choice: Any, condition: str) -> N
     query = over_time("block_device", mean("busy_fraction"), (chosen("device"),), "device")
     assert interpolated(query.render(), {"device": choice}, SHOWN) == (
         f'SELECT mean("busy_fraction") FROM "block_device" WHERE {condition} AND '
-        'time >= 1700000000000ms and time <= 1700003600000ms GROUP BY time(3s), "device" fill(none)'
+        'time >= 1700000000000ms and time <= 1700003600000ms GROUP BY time(5s), "device" fill(none)'
     )
 
 
@@ -524,9 +524,10 @@ def test_a_preview_shows_every_panel(tmp_path: Path) -> None:
             assert panel["title"].replace("'", "&#x27;") in text
 
 
-def test_the_starting_points_of_ranges_are_whole_seconds() -> None:
-    assert Range(0, 900_000).interval == "1s"
-    assert Range(0, 7 * 86_400_000).interval == "604s"
+def test_intervals_are_rounded_as_grafana_does() -> None:
+    """Its own function confirms them: `make test-grafana`."""
+    assert [Range(0, 900_000).interval(points) for points in (1000, 300, 90, 60)] == ["1s", "2s", "10s", "15s"]
+    assert [Range(0, days * 86_400_000).interval() for days in (7, 30, 400)] == ["600s", "1800s", "43200s"]
     assert all(len(dashboard.uid) <= 40 for dashboard in DASHBOARDS)  # Grafana's limit
 
 

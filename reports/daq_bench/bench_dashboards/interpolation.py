@@ -15,6 +15,12 @@ from daq_bench.bench_model.base.errors import BenchError
 SPECIAL = re.compile(r"[\\^$*+?.()|\[\]{}/]")  # the characters that Grafana escapes; not a hyphen
 VARIABLE = re.compile(r"\$\{(\w+):regex\}")
 DATA_POINTS_MAX = 1000  # about a panel's width in pixels
+# Grafana's own rounding of an interval (@grafana/data, rangeutil.roundInterval): below so many s, it is so many s.
+ROUNDED_S = (
+    (1.5, 1), (3.5, 2), (7.5, 5), (12.5, 10), (17.5, 15), (25, 20), (45, 30), (90, 60), (210, 120), (450, 300), (750, 600), (1050, 900),
+    (1500, 1200), (2700, 1800), (5400, 3600), (9000, 7200), (16_200, 10_800), (32_400, 21_600), (86_400, 43_200), (604_800, 86_400),
+    (1_814_400, 604_800), (3_628_800, 2_592_000),
+)  # fmt: skip
 
 
 class Every(Enum):
@@ -33,10 +39,10 @@ class Range:
     begin_ms: int
     end_ms: int
 
-    @property
-    def interval(self) -> str:
-        """Returns the value of `$__interval` for a panel of usual width: whole seconds, 1 s at least."""
-        return f"{max(1, (self.end_ms - self.begin_ms) // DATA_POINTS_MAX // 1000)}s"
+    def interval(self, points: int = DATA_POINTS_MAX) -> str:
+        """Returns the value of `$__interval` for a panel that takes so many points: whole seconds, 1 s at least."""
+        asked_s = (self.end_ms - self.begin_ms) / points / 1000
+        return f"{next((rounded for below, rounded in ROUNDED_S if asked_s < below), 31_536_000)}s"
 
 
 def escaped(value: str) -> str:
@@ -61,7 +67,7 @@ def interpolated(query: str, choices: Mapping[str, Choice], shown: Range) -> str
         return as_regex(choices[found.group(1)])
 
     query = query.replace("$timeFilter", f"time >= {shown.begin_ms}ms and time <= {shown.end_ms}ms")
-    query = query.replace("$__interval", shown.interval)
+    query = query.replace("$__interval", shown.interval())
     text = VARIABLE.sub(put, query)
     # A dollar sign that is left may only close a regular expression, or be escaped in it.
     if re.search(r"\$(?!/)", re.sub(r"\\.", "", text)):

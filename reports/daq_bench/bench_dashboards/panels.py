@@ -198,7 +198,6 @@ class Stat(Panel):
     text: bool = False  # the value is a text, not a number
     per_series: bool = False
     whose: bool = False
-    name_only: bool = False  # the tile says which series there is, not its value
 
     def options(self) -> Json:
         reduced: Json = {
@@ -211,7 +210,7 @@ class Stat(Panel):
         return {
             "reduceOptions": reduced,
             "orientation": "auto",
-            "textMode": "name" if self.name_only else "value_and_name" if self.per_series or self.whose else "value",
+            "textMode": "value_and_name" if self.per_series or self.whose else "value",
             "colorMode": "background",
             "graphMode": "none",
             "justifyMode": "center",
@@ -229,7 +228,7 @@ class BarGauge(Panel):
         return {
             "reduceOptions": {"values": False, "calcs": ["lastNotNull"], "fields": ""},
             "orientation": "horizontal",
-            "displayMode": "lcd",
+            "displayMode": "basic",  # in its value's colour; `lcd` colours each cell by its place: a healthy link had red cells
             "valueMode": "color",
             "namePlacement": "left",
             "showUnfilled": True,
@@ -311,7 +310,8 @@ class Table(Panel):
         }
 
     def custom(self) -> Json:
-        return {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False, "filterable": False}
+        # Grafana's own least width of a column, 150 pixels, puts the margin off the screen.
+        return {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False, "filterable": False, "minWidth": 60}
 
     def transformations(self) -> Iterable[Json]:
         if self.merged:

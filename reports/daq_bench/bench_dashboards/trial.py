@@ -37,13 +37,14 @@ class Server:
 
     def series(self, query: str) -> list[tuple[dict[str, str], list[list[Any]]]]:
         """Tags and rows of each series. Raises BenchError as `tables` does."""
-        return [(one.get("tags", {}), one["values"]) for one in self._answer(query)]
+        return [(one.get("tags", {}), one["values"]) for one in self.answer(query)]
 
     def tables(self, query: str) -> list[tuple[list[str], list[list[Any]]]]:
         """Columns and rows of each series. Raises BenchError with the server's words; InfluxQL errors come with HTTP 200."""
-        return [(one["columns"], one["values"]) for one in self._answer(query)]
+        return [(one["columns"], one["values"]) for one in self.answer(query)]
 
-    def _answer(self, query: str) -> list[dict[str, Any]]:
+    def answer(self, query: str) -> list[dict[str, Any]]:
+        """All series as InfluxDB states them. Raises BenchError as `tables` does."""
         data = urllib.parse.urlencode({"db": self.database, "q": query, "epoch": "ms"}).encode()
         request = urllib.request.Request(f"{self.url}/query", data)
         if ":" in self.token:

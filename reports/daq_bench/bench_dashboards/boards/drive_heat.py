@@ -84,8 +84,8 @@ def links_and_arrays(source: Source) -> Section:
     )
     newest = Query("pcie_link", (source.last("bandwidth_fraction"),), source.drive, ("device",), policy=source.policy)
     width = BarGauge(
-        "Link against what both ends can",
-        "Below 100 %: fewer lanes or a lower speed than drive and slot have.",
+        "PCIe link in use",
+        "Share of what both ends can. Below 100 %: fewer lanes or a lower speed than drive and slot have.",
         (Target(newest, "$tag_device"),),
         Unit.FRACTION,
         Thresholds(Colour.BAD, ((0.99, Colour.GOOD),)),

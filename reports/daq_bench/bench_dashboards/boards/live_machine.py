@@ -9,6 +9,8 @@ from daq_bench.bench_dashboards.looks import Colour, Thresholds, Unit
 from daq_bench.bench_dashboards.panels import BarGauge, Heatmap, Target, TimeSeries
 
 PER_CORE_POINTS = 24  # of each core: 128 cores stay below 100 kB a refresh
+PER_SENSOR_POINTS = 30  # of each drive, network card or sensor: in 15 min one each 30 s
+MACHINE_POINTS = 90  # of a line of the whole machine: one each 10 s
 
 
 def machine() -> Section:
@@ -21,6 +23,7 @@ def machine() -> Section:
         stacked=True,
         most=1,
         legend=("mean", "max"),
+        most_points=MACHINE_POINTS,
     )
     cores = Heatmap(
         "How many cores are how busy",
@@ -46,6 +49,7 @@ def machine() -> Section:
             for name in ("available", "cached", "dirty", "writeback")
         ),
         Unit.BYTES,
+        most_points=MACHINE_POINTS,
     )
     pressure = TimeSeries(
         "Stalled tasks (PSI)",
@@ -58,6 +62,7 @@ def machine() -> Section:
         Unit.FRACTION,
         needs=("pressure.stalled_fraction",),
         most=1,
+        most_points=MACHINE_POINTS,
     )
     frequency = TimeSeries(
         "CPU frequency",
@@ -68,6 +73,7 @@ def machine() -> Section:
         ),
         Unit.HERTZ,
         needs=("cpu_frequency.frequency_hz",),
+        most_points=MACHINE_POINTS,
     )
     remote = TimeSeries(
         "NUMA: what crosses between nodes",
@@ -86,6 +92,7 @@ def machine() -> Section:
         Unit.FRACTION,
         most=1,
         legend=("max",),
+        most_points=PER_SENSOR_POINTS,
     )
     interrupts = TimeSeries(
         "Interrupts of drives and network cards",
@@ -98,6 +105,7 @@ def machine() -> Section:
         Unit.PER_S,
         needs=("interrupts.interrupts_per_s",),
         legend=("max",),
+        most_points=PER_SENSOR_POINTS,
     )
     bandwidth = TimeSeries(
         "Memory bandwidth",
@@ -107,6 +115,7 @@ def machine() -> Section:
             line("memory_bandwidth", mean("written_bytes_per_s"), "$tag_domain written", "domain", optional=True),
         ),
         Unit.BYTES_PER_S,
+        most_points=MACHINE_POINTS,
     )
     network = TimeSeries(
         "Network",
@@ -117,6 +126,7 @@ def machine() -> Section:
         ),
         Unit.BYTES_PER_S,
         needs=("network.received_bytes_per_s",),
+        most_points=MACHINE_POINTS,
     )
     throttle = TimeSeries(
         "CPU throttling",
@@ -127,6 +137,7 @@ def machine() -> Section:
         ),
         Unit.COUNT,
         needs=("cpu_throttle.core_throttle_count",),
+        most_points=MACHINE_POINTS,
     )
     return Section(
         "Machine",
@@ -142,7 +153,7 @@ def cooling() -> Section:
         where = (*HERE, equals("kind", kind))
         query = over_time("ipmi_sensor", mean(field), where, "sensor", "entity")
         ours = Target(query, "$tag_sensor", needs=(f"ipmi_sensor.{field}",))
-        return TimeSeries(title, description, (ours, *more), unit, legend=())
+        return TimeSeries(title, description, (ours, *more), unit, legend=(), most_points=PER_SENSOR_POINTS)
 
     redfish = line(
         "redfish_sensor",
@@ -162,6 +173,7 @@ def cooling() -> Section:
             line("rapl", mean("power_w"), "$tag_domain", "domain", optional=True),
         ),
         Unit.WATT,
+        most_points=MACHINE_POINTS,
     )
     worst = BarGauge(
         "Sensors that the BMC complains of",

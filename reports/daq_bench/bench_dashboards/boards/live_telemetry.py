@@ -17,8 +17,10 @@ from daq_bench.bench_dashboards.influxql import (
     rate_over_time,
 )
 from daq_bench.bench_dashboards.layout import Row, Section
-from daq_bench.bench_dashboards.looks import OUTCOMES, Override, Unit
+from daq_bench.bench_dashboards.looks import OUTCOMES, Colour, Override, Thresholds, Unit
 from daq_bench.bench_dashboards.panels import Stat, Table, Target, TimeSeries
+
+PER_COLLECTOR_POINTS = 60  # in 15 min one each 15 s, the highest value of each
 
 
 def telemetry() -> Section:
@@ -26,7 +28,9 @@ def telemetry() -> Section:
         """One of the agent's own series per collector; `step`: growth of a counter."""
         column = growth(highest(field)) if step else highest(field)
         query = over_time("telemetry_agent", column, HERE, "collector")
-        return TimeSeries(title, description, (Target(query, "$tag_collector"),), unit, legend=())
+        return TimeSeries(
+            title, description, (Target(query, "$tag_collector"),), unit, legend=(), most_points=PER_COLLECTOR_POINTS
+        )
 
     spool = TimeSeries(
         "Points that wait for InfluxDB",
@@ -111,6 +115,7 @@ def verdict() -> Section:
         "REHEARSAL: it was asked for less, and decides nothing about buying.",
         (Target(overall, "outcome"),),
         Unit.TEXT,
+        Thresholds(Colour.MUTED),
         words=OUTCOMES,
         text=True,
         no_value="none yet",

@@ -1,0 +1,322 @@
+"""A scene with known answers, and what the boards show of it: one table, for tests with and without Grafana's code.
+
+`rows` is what InfluxDB answers to the panel's first query, times left out. `shown` is what Grafana makes of it; both follow from the scene
+alone: from its lines below, from the board's bounds as docs/dashboards.md states them, and from Grafana's names of units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from daq_bench.bench_dashboards.boards.compare import DASHBOARD as COMPARE
+from daq_bench.bench_dashboards.boards.drive_health import DASHBOARD as DRIVE_HEALTH
+from daq_bench.bench_dashboards.boards.fleet import DASHBOARD as FLEET
+from daq_bench.bench_dashboards.boards.run_live import DASHBOARD as RUN_LIVE
+from daq_bench.bench_dashboards.dashboard import Dashboard
+from daq_bench.bench_dashboards.interpolation import Choice, Every, Range
+from daq_bench.bench_model.behaviour.aligned import EPOCH_NS
+
+SECOND_NS = 10**9
+HOUR_S, DAY_S = 3600, 24 * 3600
+BARE = 'it\'s "one" (rack/3)'  # a careless query would take it for the end of a text, or for a pattern
+BARE_IN_LINES = BARE.replace(" ", "\\ ")
+
+
+def raw_lines(now_ns: int) -> str:
+    """Five candidates: one whose run is in trouble after one of yesterday that lost data, one that is well, one that fell silent ten
+    minutes ago, one without sensors, and one that has not run since yesterday."""
+    found = []
+
+    def put(age_s: float, series: str, *fields: str) -> None:
+        found.append(f"{series} {','.join(fields)} {now_ns - int(age_s * SECOND_NS)}")
+
+    def writer(age_s: float, who: str, backlog: int, lost: int, *more: str) -> None:
+        put(age_s, f"daqwriter,{who}", f"backlog_bytes={backlog}i,buffer_bytes=10000i,lost_superchunks={lost}i", *more)
+
+    def drive(who: str, nth: int, degc: float, limit: float, smart: str = "", age_s: float = 0) -> None:
+        of_drive = f"{who},device=nvme{nth}n1"
+        limits = f"temperature_degc={degc},warning_degc={limit}"
+        put(age_s, f"temperature,{of_drive},label=Composite", limits)
+        put(age_s, f"smart_temperature,{of_drive},serial=S{nth},sensor=composite", limits)
+        if smart:
+            put(age_s, f"smart,{of_drive},serial=S{nth},model=m", smart)
+
+    health = (
+        "passed={},critical_warning={}i,percentage_used_percent={}i,available_spare_percent={}i,media_errors={}i,"
+        "critical_temperature_time_min={}i"
+    )
+    for host in ("busy", "gone"):
+        run = f"host={host},run=r1"
+        writer(DAY_S, run, 10_000, 169_682, "total_s=100", "elapsed_s=30")
+        put(DAY_S, f"bench_event,{run},kind=phase", 'text="drain",end_ms=0i')
+        put(DAY_S, f"telemetry_agent,{run},collector=cpu", "staleness_s=0.5")
+    busy, calm, silent = "host=busy,run=r2", "host=calm,run=c1", "host=silent,run=s1"
+    bare = f"host={BARE_IN_LINES},run=b1"
+    writer(120, busy, 9991, 0)
+    writer(0, busy, 5000, 0, "total_s=100", "elapsed_s=40")
+    for age_s, phase in ((300, "identity"), (60, "record 1 of 6")):
+        put(age_s, f"bench_event,{busy},kind=phase", f'text="{phase}",end_ms=0i')
+    put(30, f"telemetry_agent,{busy},collector=smart", "staleness_s=4")
+    account = "collected_points={}i,spooled_points=100i,delivered_points=97i,rejected_points={}i,undelivered_points=0i,unspooled_points={}i"
+    put(0, f"telemetry_agent,{busy},collector=cpu", "staleness_s=0.25", account.format(105, 3, 5))
+    drive(busy, 0, 75, 85, health.format("true", 0, 100, 1, 0, 0), age_s=600)  # replaced, by one of the same name
+    drive(busy, 0, 75, 85, health.format("true", 0, 10, 90, 0, 0))
+    drive(busy, 1, 68, 70, health.format("true", 0, 93, 50, 0, 0))
+    drive(busy, 2, 40, 85, health.format("false", 1, 20, 4, 7, 3))
+    put(0, f"pcie_link,{busy},device=nvme0n1", "bandwidth_fraction=1")
+    put(0, f"pcie_link,{busy},device=nvme1n1", "bandwidth_fraction=0.5")
+    put(0, f"ipmi_sensor,{busy},sensor=Fan1,kind=fan,entity=29.1", "severity=0i")
+    put(0, f"ipmi_sensor,{busy},sensor=Inlet,kind=temperature,entity=55.1", "severity=2i")
+    writer(0, calm, 0, 0)
+    put(60, f"bench_event,{calm},kind=phase", 'text="precondition",end_ms=0i')
+    put(0, f"telemetry_agent,{calm},collector=cpu", "staleness_s=0.1", account.format(97, 0, 0))
+    drive(calm, 0, 40, 80, health.format("true", 0, 0, 100, 0, 0))
+    writer(660, silent, 9000, 2)
+    writer(600, silent, 10_000, 5, "total_s=100", "elapsed_s=100")
+    put(600, f"telemetry_agent,{silent},collector=cpu", "staleness_s=0.5")
+    drive(silent, 0, 79, 77, age_s=600)
+    put(0, f"telemetry_agent,{bare},collector=cpu", "staleness_s=20")
+    return "\n".join(found) + "\n"
+
+
+def history_lines(now_ns: int) -> str:
+    """FAIL beside a rehearsal that missed by more, a PASS of 20 days ago and one of six minutes ago; two runs to be compared."""
+    found = []
+    judged = (
+        ("a", "FAIL", "FAIL", "missed", -3.5, 24 * 60),
+        ("b", "INADMISSIBLE", "REHEARSAL", "missed", -90.0, 20 * 60),
+        ("c", "PASS", "PASS", "met", 12.0, 20 * 24 * 60),
+        ("calm", "PASS", "PASS", "met", 30.0, 6),
+    )
+    for host, outcome, word, decision, margin, minutes in judged:
+        at = now_ns - minutes * 60 * SECOND_NS
+        tags = f"host={host},scenario=s,model=m,firmware=f"
+        found += [
+            f'bench_verdict,{tags},requirement=overall of_run="{host}1",outcome="{outcome}",word="{word}" {at}',
+            f'bench_verdict,{tags},requirement=SNB-01 of_run="{host}1",outcome="{outcome}",decision="{decision}",text="rate",unit="GB/s",'
+            f"measured=9.5,bound=9.243,margin_percent={margin} {at}",
+            f'bench_run,{tags},profile=p,run={host}1 started_ns={at}i,duration_s=90.0,outcome="{outcome}",word="{word}" {at}',
+        ]
+    for run, rate, backlog, share in (("a1", 2.5e9, 1e9, 0.25), ("c1", 4e9, 0, 0.1)):
+        fields = f'load="record 1",stored_bytes_per_s={rate},system_fraction={share},busy_fraction=0.5'
+        found += [f"aligned_run,host=h,run={run} {fields},backlog_bytes={backlog * second / 2} {EPOCH_NS + second * SECOND_NS}"
+                  for second in range(3)]  # fmt: skip
+    return "\n".join(found) + "\n"
+
+
+Json = dict[str, Any]
+
+
+def tile(text: str, colour: str, name: str | None = None) -> Json:
+    return {"text": text, "colour": colour} | ({} if name is None else {"name": name})
+
+
+GREY = "#808080"
+NOTHING = tile("-", GREY)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a panel of a board shows of one candidate."""
+
+    board: Dashboard
+    title: str
+    candidate: str
+    rows: list[list[Any]]
+    shown: list[Json]
+
+
+def _tiles() -> tuple[Expected, ...]:
+    found = []
+
+    def live(title: str, **by_candidate: tuple[list[list[Any]], Json]) -> None:
+        found.extend(Expected(RUN_LIVE, title, who, rows, [one]) for who, (rows, one) in by_candidate.items())
+
+    def health(title: str, busy: tuple[list[Any], Json], calm: tuple[list[Any], Json], missing: str) -> None:
+        found.extend((
+            Expected(DRIVE_HEALTH, title, "busy", [busy[0]], [busy[1]]),
+            Expected(DRIVE_HEALTH, title, "calm", [calm[0]], [calm[1]]),
+            Expected(DRIVE_HEALTH, title, BARE, [], [tile(missing, GREY, "")]),
+        ))  # fmt: skip
+
+    none: list[list[Any]] = []
+    live("Runs now", busy=([[0.25]], tile("250 ms", "blue", "r2")), calm=([[0.1]], tile("100 ms", "blue", "c1")),
+         silent=(none, tile("nothing", GREY, "")),
+         gone=(none, tile("nothing", GREY, "")), **{BARE: ([[20]], tile("20 s", "blue", "b1"))})  # fmt: skip
+    live("Phase", busy=([["record 1 of 6"]], tile("record 1 of 6", GREY)), calm=([["precondition"]], tile("precondition", GREY)),
+         silent=(none, NOTHING), gone=(none, NOTHING))  # fmt: skip
+    live("Left of this load", busy=([[60]], tile("1 minute", "blue")), calm=(none, NOTHING), gone=(none, NOTHING))
+    live("Lost superchunks", busy=([[0]], tile("0", "green")), calm=([[0]], tile("0", "green")), silent=([[5]], tile("5", "red")),
+         gone=(none, NOTHING), **{BARE: (none, NOTHING)})  # fmt: skip
+    live("Buffer in use", busy=([[0.5]], tile("50%", "yellow")), calm=([[0]], tile("0%", "green")), silent=([[1]], tile("100%", "red")),
+         gone=(none, NOTHING), **{BARE: (none, NOTHING)})  # fmt: skip
+    live("Fullest buffer", busy=([[0.9991]], tile("100%", "red")), calm=([[0]], tile("0%", "green")), silent=([[1]], tile("100%", "red")),
+         gone=(none, NOTHING), **{BARE: (none, NOTHING)})  # fmt: skip
+    live(
+        "Margin to warning",
+        busy=([["nvme1n1", "Composite", 2]], tile("2 K", "orange", "nvme1n1 Composite")),
+        calm=([["nvme0n1", "Composite", 40]], tile("40 K", "green", "nvme0n1 Composite")),
+        silent=([["nvme0n1", "Composite", -2]], tile("-2 K", "red", "nvme0n1 Composite")),
+        gone=(none, tile("no sensor", GREY, "")),
+        **{BARE: (none, tile("no sensor", GREY, ""))},
+    )
+    live("Telemetry's age", busy=([[4]], tile("4.0 s", "green")), calm=([[0.1]], tile("100.0 ms", "green")),
+         silent=(none, tile("SILENT", "red")), gone=(none, tile("SILENT", "red")),
+         **{BARE: ([[20]], tile("20.0 s", "yellow"))})  # fmt: skip
+    live("Outcome", busy=(none, tile("none yet", GREY)), calm=([["PASS"]], tile("PASS", "green")))
+    found.append(
+        Expected(
+            RUN_LIVE,
+            "Sensors that the BMC complains of",
+            "busy",
+            [[0], [2]],
+            [tile("0", "green", "Fan1"), tile("2", "red", "Inlet")],
+        )
+    )
+
+    first, of_calm = ["nvme2n1", "S2"], ["nvme0n1", "S0"]
+    health(
+        "Critical warning",
+        ([*first, 1], tile("1", "red", "nvme2n1 S2")),
+        ([*of_calm, 0], tile("0", "green", "nvme0n1 S0")),
+        "no SMART",
+    )
+    health(
+        "Most media errors",
+        ([*first, 7], tile("7", "red", "nvme2n1 S2")),
+        ([*of_calm, 0], tile("0", "green", "nvme0n1 S0")),
+        "no SMART",
+    )
+    health("Most worn", (["nvme1n1", "S1", 93], tile("93%", "yellow", "nvme1n1 S1")), ([*of_calm, 0], tile("0%", "green", "nvme0n1 S0")),
+           "no SMART")  # fmt: skip
+    health(
+        "Least spare",
+        ([*first, 4], tile("4%", "red", "nvme2n1 S2")),
+        ([*of_calm, 100], tile("100%", "green", "nvme0n1 S0")),
+        "no SMART",
+    )
+    health("Margin to warning", (["nvme1n1", "S1", 2], tile("2 K", "orange", "nvme1n1 S1")),
+           ([*of_calm, 40], tile("40 K", "green", "nvme0n1 S0")), "no limit")  # fmt: skip
+    health("Time above critical", ([*first, 3], tile("3 min", "orange", "nvme2n1 S2")),
+           ([*of_calm, 0], tile("0 min", "green", "nvme0n1 S0")), "no SMART")  # fmt: skip
+    link = [tile("100%", "green", "nvme0n1"), tile("50%", "red", "nvme1n1")]
+    found.append(Expected(DRIVE_HEALTH, "PCIe link in use", "busy", [[1], [0.5]], link))
+
+    found += [
+        Expected(FLEET, "Runs in this range", "", [[4]], [tile("4", "blue")]),
+        Expected(FLEET, "Smallest newest margin", "", [["a", "SNB-01", -3.5]], [tile("-3.5%", "red", "a SNB-01")]),
+        Expected(COMPARE, "Outcomes", "", [["FAIL"]], [tile("FAIL", "red", "A"), tile("PASS", "green", "B")]),
+        Expected(
+            COMPARE,
+            "Mean stored rate",
+            "",
+            [[2.5e9]],
+            [tile("2.50 GB/s", "blue", "A"), tile("4 GB/s", "blue", "B")],
+        ),
+        Expected(COMPARE, "Largest backlog", "", [[1e9]], [tile("1 GB", "blue", "A"), tile("0 B", "blue", "B")]),
+        Expected(
+            COMPARE,
+            "Mean CPU in the kernel",
+            "",
+            [[0.25]],
+            [tile("25%", "blue", "A"), tile("10.0%", "blue", "B")],
+        ),
+    ]
+    return tuple(found)
+
+
+TILES = _tiles()
+Cell = str | tuple[str, str]  # a text, or one with its colour
+
+
+@dataclass(frozen=True)
+class ExpectedTable:
+    """The rows of a table from above, as they are sorted."""
+
+    board: Dashboard
+    title: str
+    candidate: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+PASS, FAIL, REHEARSAL = ("PASS", "green"), ("FAIL", "red"), ("REHEARSAL", "yellow")
+MET, MISSED = ("met", "green"), ("missed", "red")
+ASKED = ("Requirement", "It asks", "Outcome", "Decision", "Measured", "Bound", "Unit", "Margin")
+WHOSE = ("Requirement", "Candidate", "Model", "Firmware", *ASKED[1:])
+NOW = "a few seconds ago"
+EMPTY = ("-", "#00000000")  # transparent
+DRIVES = ("Drive", "Serial", "Model", "Self-test", "Critical warning", "Worn", "Spare", "Media errors", "Error log", "Reallocated",
+          "Temperature", "Written", "Powered on", "Unsafe shutdowns")  # fmt: skip
+NO_FIELDS: tuple[Cell, ...] = ("", EMPTY, "", "", "", "")
+GOOD, BAD = "green", "red"
+OK, WRONG = ("passed", GOOD), ("FAILED", BAD)
+SHOWS_GB = ("9.50", "9.24", "GB/s")
+TABLES = (
+    ExpectedTable(FLEET, "Runs now", "", ("host", "run", "Answered"), (("busy", "r2", NOW), ("calm", "c1", NOW), (BARE, "b1", NOW))),
+    ExpectedTable(FLEET, "Newest run of each candidate", "", ("host", "Outcome", "Judged"),
+                  (("c", PASS, "20 days ago"), ("a", FAIL, "a day ago"), ("b", REHEARSAL, "20 hours ago"),
+                   ("calm", PASS, "6 minutes ago"))),
+    ExpectedTable(FLEET, "Newest value of each requirement", "", WHOSE, (
+        ("SNB-01", "b", "m", "f", "rate", ("INADMISSIBLE", "yellow"), MISSED, *SHOWS_GB, ("-90%", BAD)),
+        ("SNB-01", "a", "m", "f", "rate", FAIL, MISSED, *SHOWS_GB, ("-3.50%", BAD)),
+        ("SNB-01", "c", "m", "f", "rate", PASS, MET, *SHOWS_GB, ("12%", GOOD)),
+        ("SNB-01", "calm", "m", "f", "rate", PASS, MET, *SHOWS_GB, ("30%", GOOD)))),
+    ExpectedTable(FLEET, "The agents' accounts", "",
+                  ("Candidate", "run", "Collected", "Spooled", "Delivered", "Rejected", "Undelivered", "Unspooled"),
+                  (("busy", "r2", "105", "100", "97", ("3", BAD), "0", "5"), ("calm", "c1", "97", "100", "97", ("0", GOOD), "0", "0"))),
+    ExpectedTable(DRIVE_HEALTH, "Newest values of each drive", "busy", DRIVES, (
+        ("nvme0n1", "S0", "m", OK, ("0", GOOD), ("10%", GOOD), ("90%", GOOD), ("0", GOOD), *NO_FIELDS),
+        ("nvme1n1", "S1", "m", OK, ("0", GOOD), ("93%", "yellow"), ("50%", GOOD), ("0", GOOD), *NO_FIELDS),
+        ("nvme2n1", "S2", "m", WRONG, ("1", BAD), ("20%", GOOD), ("4%", BAD), ("7", BAD), *NO_FIELDS))),
+    ExpectedTable(DRIVE_HEALTH, "Newest values of each drive", BARE, (), ()),
+    ExpectedTable(RUN_LIVE, "Requirements of runs judged in this range", "calm", (*ASKED, "run"),
+                  (("SNB-01", "rate", PASS, MET, *SHOWS_GB, "30%", "calm1"),)),
+    ExpectedTable(COMPARE, "Requirements of run A", "", ASKED, (("SNB-01", "rate", FAIL, MISSED, *SHOWS_GB, "-3.50%"),)),
+    ExpectedTable(COMPARE, "Requirements of run B", "", ASKED, (("SNB-01", "rate", PASS, MET, *SHOWS_GB, "12%"),)),
+)  # fmt: skip
+LASTS_MS = {RUN_LIVE.uid: 15 * 60_000, DRIVE_HEALTH.uid: 7 * DAY_S * 1000, FLEET.uid: 30 * DAY_S * 1000}
+
+
+def range_of(board: Dashboard, time_from: str, now_ms: int) -> Range:
+    """The range with which the board opens, or the panel's own."""
+    if board is COMPARE:
+        return Range(EPOCH_NS // 10**6 - 10_000, EPOCH_NS // 10**6 + 120_000)
+    own = {"": LASTS_MS[board.uid], "1m": 60_000, "2m": 120_000}
+    return Range(now_ms - own[time_from], now_ms)
+
+
+def choices_of(candidate: str) -> dict[str, Choice]:
+    """The choices of every board's variables: one candidate, or All of them; run a1 against c1."""
+    every = dict.fromkeys(("run", "device", "scenario", "model", "requirement"), Every.VALUE)
+    return {**every, "host": candidate or Every.VALUE, "run_a": "a1", "run_b": "c1", "load": "record 1"}
+
+
+@dataclass(frozen=True)
+class ExpectedLine:
+    """A line of a graph: its name, its colour where the board chooses one, and the figures of its legend."""
+
+    name: str
+    colour: str
+    dashed: bool
+    figures: tuple[str, ...]
+
+
+# Two samples of the buffer are 120 s apart. Each drive's temperature stands against the limit that it states itself.
+LINES = (
+    (RUN_LIVE, "Backlog against the transient buffer", "busy",
+     (ExpectedLine("backlog", "yellow", False, ("5 kB", "9.99 kB")), ExpectedLine("transient buffer", "red", True, ("10 kB", "10 kB")))),
+    (RUN_LIVE, "Drive temperature against its own limits", "calm",
+     (ExpectedLine("nvme0n1 Composite", "green", False, ("40 °C", "40 °C")),
+      ExpectedLine("nvme0n1 Composite warning", "yellow", True, ("80 °C", "80 °C")))),
+    (RUN_LIVE, "BUSY and lost superchunks", "silent", (ExpectedLine("lost", "red", False, ("5", "5")),)),
+    (COMPARE, "Stored rate", "",
+     (ExpectedLine("A", "blue", False, ("2.50 GB/s", "2.50 GB/s")), ExpectedLine("B", "orange", False, ("4 GB/s", "4 GB/s")))),
+)  # fmt: skip
+# A candidate's bars: minutes before now, and the word and colour that begin then; no word: the bar ends.
+LANES = {
+    "a": ((24 * 60, FAIL),),
+    "b": ((20 * 60, REHEARSAL),),
+    "c": ((20 * 24 * 60, PASS), (20 * 24 * 60 - 36 * 60, None)),
+    "calm": ((6, PASS),),
+}

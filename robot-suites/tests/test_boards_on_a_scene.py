@@ -1,0 +1,321 @@
+"""Expected values of the boards' tiles, tables, lanes and graphs on a scene, on a real InfluxDB; with the marker `grafana`, what Grafana's
+own functions make of them: text with unit, colour, name."""
+
+from __future__ import annotations
+
+import copy
+import html
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from board_scene import (
+    COMPARE,
+    DAY_S,
+    DRIVE_HEALTH,
+    FLEET,
+    LANES,
+    LINES,
+    NOTHING,
+    RUN_LIVE,
+    TABLES,
+    TILES,
+    Expected,
+    ExpectedLine,
+    ExpectedTable,
+    choices_of,
+    history_lines,
+    range_of,
+    raw_lines,
+)
+from dashboard_trials import set_up_as_the_role
+from grafana_code import Grafana, draw
+from influx2_server import BINARY_VARIABLE, ORGANISATION, Influx2Server
+
+from daq_bench.bench_dashboards.dashboard import Dashboard
+from daq_bench.bench_dashboards.declared import Declared
+from daq_bench.bench_dashboards.interpolation import ROUNDED_S, Range, interpolated
+from daq_bench.bench_dashboards.trial import Server
+from daq_bench.rig.base.influx import Influx
+from daq_bench.rig.telemetry.influx_server import LocalInflux, create_database
+
+Json = dict[str, Any]
+SCENE = "board_scene"
+DECLARED = Declared.load()
+
+
+@pytest.fixture(scope="module")
+def now_ms() -> int:
+    return time.time_ns() // 10**9 * 1000
+
+
+@pytest.fixture(scope="module", params=["1.8", pytest.param("2", marks=pytest.mark.influx2)])
+def on(request: pytest.FixtureRequest, now_ms: int, tmp_path_factory: pytest.TempPathFactory) -> Server:
+    """The scene, set up as the bench's own server and as the role do."""
+    if request.param == "1.8":
+        local: LocalInflux = request.getfixturevalue("influx")
+        url = local.running_url()
+        assert url is not None
+        create_database(url, SCENE)
+        on, influx = Server(url, SCENE), Influx(url, SCENE)
+    else:
+        if not Path(os.environ.get(BINARY_VARIABLE, "")).is_file():
+            pytest.skip(f"{BINARY_VARIABLE} names no InfluxDB 2: `make influxd2` builds one")
+        influx2: Influx2Server = request.getfixturevalue("influx2")
+        set_up_as_the_role(influx2, tmp_path_factory.mktemp("role"), SCENE)
+        buckets = (SCENE, f"{SCENE}/history")
+        influx = Influx(influx2.url, SCENE, ORGANISATION, influx2.token(*(("write", one) for one in buckets)))
+        on = Server(influx2.url, SCENE, influx2.token(*(("read", one) for one in buckets)))
+    influx.write(SCENE, raw_lines(now_ms * 10**6))
+    influx.write(f"{SCENE}/history", history_lines(now_ms * 10**6))
+    return on
+
+
+@pytest.fixture(scope="module")
+def grafana() -> Iterator[Grafana]:
+    with Grafana() as running:
+        yield running
+
+
+def panel_of(board: Dashboard, title: str) -> Json:
+    """The panel's JSON, as Grafana reads it."""
+    document = board.json(DECLARED)
+    every = [inner for one in document["panels"] for inner in (one["panels"] if one["type"] == "row" else [one])]
+    every += [one for one in document["panels"] if one["type"] != "row"]
+    found: Json = next(one for one in every if one["title"] == title)
+    return found
+
+
+def of_candidate(one: Expected) -> str:
+    return f"{one.board.uid}-{one.title}-{one.candidate}"
+
+
+@pytest.mark.parametrize("one", TILES, ids=of_candidate)
+def test_each_tile_asks_for_the_value_of_now(on: Server, now_ms: int, one: Expected) -> None:
+    """Expected values, not rows: what is old, or another candidate's, is nobody's value."""
+    panel = panel_of(one.board, one.title)
+    shown = range_of(one.board, panel.get("timeFrom", ""), now_ms)
+    rows = [row[1:] for row in on.rows(interpolated(panel["targets"][0]["query"], choices_of(one.candidate), shown))]
+    assert rows == one.rows
+
+
+def test_every_tile_has_its_expected_value() -> None:
+    tiles = {
+        (board.uid, panel.title)
+        for board in (RUN_LIVE, DRIVE_HEALTH, FLEET, COMPARE)
+        for panel in board.panels()
+        if panel.kind in ("stat", "bargauge")
+    }
+    assert {(one.board.uid, one.title) for one in TILES} == tiles
+
+
+def of_table(one: ExpectedTable) -> str:
+    return f"{one.board.uid}-{one.title}-{one.candidate}"
+
+
+# --- by Grafana's own code ---
+
+
+@pytest.mark.grafana
+@pytest.mark.parametrize("one", TILES, ids=of_candidate)
+def test_each_tile_shows_what_is_expected(on: Server, grafana: Grafana, now_ms: int, one: Expected) -> None:
+    panel = panel_of(one.board, one.title)
+    shown = range_of(one.board, panel.get("timeFrom", ""), now_ms)
+    assert grafana.shown(on, panel, choices_of(one.candidate), shown) == {"tiles": one.shown}
+
+
+@pytest.mark.grafana
+@pytest.mark.parametrize("one", TABLES, ids=of_table)
+def test_each_table_shows_what_is_expected(on: Server, grafana: Grafana, now_ms: int, one: ExpectedTable) -> None:
+    panel = panel_of(one.board, one.title)
+    shown = range_of(one.board, panel.get("timeFrom", ""), now_ms)
+    found = grafana.shown(on, panel, choices_of(one.candidate), shown)["table"]
+    assert tuple(found["columns"]) == one.columns
+    rows = tuple(
+        tuple(
+            (cell["text"], cell["colour"]) if isinstance(known, tuple) else cell["text"]
+            for cell, known in zip(row, wanted, strict=True)
+        )
+        for row, wanted in zip(found["rows"], one.rows, strict=True)
+    )
+    assert rows == one.rows
+
+
+@pytest.mark.grafana
+@pytest.mark.parametrize(("board", "title", "candidate", "wanted"), LINES)
+def test_lines_have_names_colours_and_figures(
+    on: Server,
+    grafana: Grafana,
+    now_ms: int,
+    board: Dashboard,
+    title: str,
+    candidate: str,
+    wanted: tuple[ExpectedLine, ...],
+) -> None:
+    found = grafana.shown(on, panel_of(board, title), choices_of(candidate), range_of(board, "", now_ms))["lines"]
+    seen = [
+        ExpectedLine(one["name"], one["colour"], one["dashed"], tuple(one["calcs"])) for one in found if one["values"]
+    ]
+    assert seen == list(wanted)
+
+
+@pytest.mark.grafana
+def test_a_bar_of_the_fleet_ends_after_36_hours(on: Server, grafana: Grafana, now_ms: int) -> None:
+    """A candidate that was not run for 20 days is no longer green."""
+    panel = panel_of(FLEET, "Outcome of each candidate, night by night")
+    found = grafana.shown(on, panel, choices_of(""), range_of(FLEET, "", now_ms))["lanes"]
+    seen = {}
+    for lane in found:
+        states = [
+            (
+                round((now_ms - one["at"]) / 60_000),
+                (one["text"], one["colour"]) if "text" in one else None,
+            )
+            for one in lane["states"]
+        ]
+        before = [None, *(state for _, state in states)]
+        seen[lane["name"]] = tuple(one for one, last in zip(states, before, strict=False) if one[1] != last)
+    assert seen == LANES
+
+
+@pytest.mark.grafana
+def test_the_interval_is_grafanas(grafana: Grafana) -> None:
+    """Ours, of whole seconds, just below and at each of its bounds."""
+    units = {"s": 1, "m": 60, "h": 3600, "d": DAY_S, "w": 7 * DAY_S, "y": 365 * DAY_S}
+    for below_s, _ in ROUNDED_S:
+        for range_ms in (int(below_s * 300_000) - 1, int(below_s * 300_000)):
+            theirs = grafana.interval(Range(0, range_ms), 300)
+            assert Range(0, range_ms).interval(300) == f"{int(theirs[:-1]) * units[theirs[-1]]}s", theirs
+
+
+def without_time(panel: Json) -> Json:
+    """A mutant: whatever was written last, however old it is."""
+    changed = copy.deepcopy(panel)
+    for one in changed["targets"]:
+        one["query"] = one["query"].replace("$timeFilter", "time > 0")
+    return changed
+
+
+def of_another_reducer(panel: Json) -> Json:
+    changed = copy.deepcopy(panel)
+    changed["options"]["reduceOptions"] |= {"values": False, "calcs": ["count"]}
+    return changed
+
+
+def of_another_function(panel: Json) -> Json:
+    changed = copy.deepcopy(panel)
+    swapped = {"max(": "min(", "min(": "max(", "last(": "first("}
+    for one in changed["targets"]:
+        one["query"] = re.sub(r"(max|min|last)\(", lambda found: swapped[found.group()], one["query"])
+    return changed
+
+
+def of_another_unit(panel: Json) -> Json:
+    changed = copy.deepcopy(panel)
+    changed["fieldConfig"]["defaults"] |= {"unit": "percent", "decimals": 3}
+    return changed
+
+
+def of_whole_numbers(panel: Json) -> Json:
+    changed = copy.deepcopy(panel)
+    for one in changed["targets"]:
+        one["query"] = one["query"].replace(" * 1.0", "")
+    return changed
+
+
+def without_thresholds(panel: Json) -> Json:
+    changed = copy.deepcopy(panel)
+    changed["fieldConfig"]["defaults"]["thresholds"]["steps"] = [{"color": "green", "value": None}]
+    return changed
+
+
+def without_mappings(panel: Json) -> Json:
+    changed = copy.deepcopy(panel)
+    changed["fieldConfig"]["defaults"]["mappings"] = []
+    return changed
+
+
+# Each change, and the tiles (board, title, candidate) that must then show something else.
+MUTANTS: tuple[tuple[Callable[[Json], Json], tuple[tuple[Dashboard, str, str], ...]], ...] = (
+    (
+        without_time,
+        (
+            (RUN_LIVE, "Runs now", "silent"),
+            (RUN_LIVE, "Phase", "gone"),
+            (RUN_LIVE, "Left of this load", "gone"),
+            (RUN_LIVE, "Lost superchunks", "busy"),
+            (RUN_LIVE, "Buffer in use", "gone"),
+            (RUN_LIVE, "Fullest buffer", "gone"),
+            (RUN_LIVE, "Telemetry's age", "gone"),
+        ),
+    ),
+    # Where the query leaves one value, only one that counts or compares gives another.
+    (of_another_reducer, tuple((RUN_LIVE, title, "busy") for title in ("Lost superchunks", "Buffer in use", "Phase", "Telemetry's age"))),
+    (of_another_function, (
+        *((RUN_LIVE, title, "busy") for title in ("Phase", "Buffer in use", "Fullest buffer", "Margin to warning", "Telemetry's age")),
+        *((DRIVE_HEALTH, title, "busy") for title in ("Critical warning", "Most media errors", "Most worn", "Least spare",
+                                                      "Margin to warning", "Time above critical")),
+        (RUN_LIVE, "Lost superchunks", "silent"), (FLEET, "Smallest newest margin", ""), (COMPARE, "Largest backlog", ""))),
+    (of_another_unit, tuple((one.board, one.title, one.candidate) for one in TILES if one.candidate in ("calm", "busy")
+                            and one.title not in ("Runs now", "Phase", "Outcome") and one.shown != [NOTHING])),
+    (of_whole_numbers, ((RUN_LIVE, "Fullest buffer", "busy"),)),
+    (without_thresholds, tuple((one.board, one.title, one.candidate) for one in TILES
+                               if "green" not in {each["colour"] for each in one.shown})),
+    (without_mappings, ((COMPARE, "Outcomes", ""),)),
+)  # fmt: skip
+
+
+@pytest.mark.grafana
+@pytest.mark.parametrize("change", [change for change, _ in MUTANTS])
+def test_a_mutant_of_a_tile_is_noticed(
+    on: Server, grafana: Grafana, now_ms: int, change: Callable[[Json], Json]
+) -> None:
+    """Each time filter dropped, another reducer, another unit, division of whole numbers, no thresholds, no words."""
+    places = dict(MUTANTS)[change]
+    noticed = {}
+    for one in TILES:
+        place = (one.board, one.title, one.candidate)
+        if place in places:
+            panel = panel_of(one.board, one.title)
+            shown = range_of(one.board, panel.get("timeFrom", ""), now_ms)
+            noticed[place] = grafana.shown(on, change(panel), choices_of(one.candidate), shown) != {"tiles": one.shown}
+    assert len(noticed) == len(places) and all(noticed.values()), noticed
+
+
+# --- drawn by Grafana's own components ---
+
+
+def of_title(dom: str, title: str) -> str:
+    """The part of the page that draws a panel."""
+    found = re.search(rf'data-title="{re.escape(html.escape(title, quote=False))}".*?(?=data-title=|$)', dom, re.DOTALL)
+    assert found is not None, title
+    return found.group()
+
+
+@pytest.mark.grafana
+@pytest.mark.pictures
+@pytest.mark.parametrize(
+    ("board", "candidate"),
+    [(RUN_LIVE, "busy"), (RUN_LIVE, "silent"), (DRIVE_HEALTH, "busy"), (FLEET, ""), (COMPARE, "")],
+)
+def test_a_board_is_drawn(on: Server, grafana: Grafana, now_ms: int, board: Dashboard, candidate: str) -> None:
+    """Each tile and each cell's text is on the page; the picture is kept for eyes."""
+    document = board.json(DECLARED)
+    panels = [panel for panel in document["panels"] if panel["type"] != "row"]
+    asked = [
+        grafana.asked(on, panel, choices_of(candidate), range_of(board, panel.get("timeFrom", ""), now_ms))
+        for panel in panels
+    ]
+    height = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in panels) * 38 + 60
+    dom = draw(asked, f"{board.uid}-{candidate}", height)
+    for panel in panels:
+        assert html.escape(panel["title"], quote=False) in of_title(dom, panel["title"])
+    for one in TILES:
+        if (one.board, one.candidate) == (board, candidate):
+            texts = re.sub(r"<[^>]*>", "", of_title(dom, one.title))
+            for tile in one.shown:
+                assert tile["text"].replace(" ", "") in html.unescape(texts).replace(" ", ""), one.title
