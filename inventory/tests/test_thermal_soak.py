@@ -16,7 +16,7 @@ from tracks_factory import BEGIN_S, DRIVE, drive, scenery, track
 
 from daq_bench.bench_model.behaviour import smart_facts
 from daq_bench.bench_model.behaviour.equilibrium import WIDTH_MAX_K, asymptote, level_at, settled
-from daq_bench.bench_model.behaviour.service_curve import constant_rate_loss, record_loss, worst_record
+from daq_bench.bench_model.behaviour.service_curve import Loss, constant_rate_loss, worst_record
 from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.workloads.plan import Plan
 from daq_bench.bench_model.workloads.thermal import soak as thermal_soak
@@ -40,9 +40,11 @@ def thermal(**changes: Any) -> dict[str, Any]:
 
 def test_a_buffer_takes_the_shortfall_until_it_is_full() -> None:
     """10 offered, 8 taken for 5 s: 10 wait; a buffer of 6 holds 6 and loses 4. Lost data are not caught up."""
-    loss = record_loss([8.0] * 5 + [14.0] * 2, 1.0, 10.0, 6.0)
-    assert (loss.backlog_bytes, loss.lost_bytes) == (10.0, 4.0)
-    assert record_loss([8.0] * 5, 1.0, 10.0, 10.0).lost_bytes == 0.0
+    loss = worst_record([8.0] * 5 + [14.0] * 2, 1.0, 10.0, 7.0, 6.0)
+    assert loss == Loss(0.0, 10.0, 4.0)
+    held = worst_record([8.0] * 5, 1.0, 10.0, 5.0, 10.0)
+    assert held is not None
+    assert held.lost_bytes == 0.0
 
 
 def test_the_worst_record_is_found_wherever_it_begins() -> None:
@@ -51,6 +53,35 @@ def test_the_worst_record_is_found_wherever_it_begins() -> None:
     assert (worst.backlog_bytes, worst.lost_bytes) == (30.0, 18.0)
     assert 15 <= worst.start_s <= 20
     assert worst_record([1.0] * 5, 1.0, 10.0, 10.0, 0.0) is None
+
+
+def one_by_one(rates: list[float], step_s: float, demand: float, length: int, buffer: float) -> Loss:
+    """The same, record by record and step by step, as the definition has it."""
+    worst = Loss(0.0, 0.0, 0.0)
+    for start in range(len(rates) - length + 1):
+        waiting = held = lost = most = 0.0
+        for rate in rates[start : start + length]:
+            waiting = max(0.0, waiting + (demand - rate) * step_s)
+            most = max(most, waiting)
+            held = max(0.0, held + (demand - rate) * step_s)
+            lost += max(0.0, held - buffer)
+            held = min(held, buffer)
+        if (lost, most) > (worst.lost_bytes, worst.backlog_bytes):
+            worst = Loss(start * step_s, most, lost)
+    return worst
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_all_records_at_once_lose_what_each_loses_by_itself_to_the_last_digit(seed: int) -> None:
+    """Rates that scatter, that repeat (so that several records lose as much: the first counts), that are 0, not known or beyond measure."""
+    rng = np.random.default_rng(seed)
+    rates = rng.normal(9e9, 2e9, rng.integers(1, 300)) if seed % 2 else rng.choice([8e9, 9e9, 10e9], 120)
+    for value in (np.nan, np.inf, 0.0)[: seed % 4]:
+        rates[rng.integers(0, len(rates), 3)] = value
+    step_s, length = float(rng.choice([0.1, 1.0])), int(rng.integers(1, len(rates) + 1))
+    for buffer in (0.0, 1.3e9, 64e9, np.inf):
+        found = worst_record(rates.tolist(), step_s, 9.243e9, length * step_s, buffer)
+        assert found == one_by_one(rates.tolist(), step_s, 9.243e9, length, buffer)
 
 
 def test_the_papers_shortfall_is_11_6_gb() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 NEAR = 1e-9  # relative: another machine's mathematics may round the last digit otherwise
 NEAR_ZERO = 1e-12  # absolute: a rounding may leave that of what is 0; no quantity here is as small
 MOST_SHOWN = 120
+SCALARS = frozenset((bool, int, float, str, type(None)))
 
 
 class _Absent:
@@ -34,11 +35,13 @@ def differences(one: Any, other: Any, at: str = "", by_id: bool = False, near: f
         one, other = _keyed(one), _keyed(other)
     if isinstance(one, dict) and isinstance(other, dict):
         for key in dict.fromkeys(chain(one, other)):
-            where = f"{at}.{key}" if at else str(key)
-            yield from differences(one.get(key, ABSENT), other.get(key, ABSENT), where, by_id, near)
+            mine, its = one.get(key, ABSENT), other.get(key, ABSENT)
+            if not _is_plainly_equal(mine, its):
+                yield from differences(mine, its, f"{at}.{key}" if at else str(key), by_id, near)
     elif isinstance(one, list | tuple) and isinstance(other, list | tuple) and len(one) == len(other):
-        for place, pair in enumerate(zip(one, other, strict=True)):
-            yield from differences(*pair, f"{at}[{place}]", by_id, near)
+        for place, (mine, its) in enumerate(zip(one, other, strict=True)):
+            if not _is_plainly_equal(mine, its):
+                yield from differences(mine, its, f"{at}[{place}]", by_id, near)
     elif not _equal(one, other, near):
         yield at, one, other
 
@@ -66,6 +69,11 @@ def _keyed(node: Any) -> Any:
     if entries and len(found := {str(one["id"]): one for one in node}) == len(node):
         return found
     return node
+
+
+def _is_plainly_equal(one: Any, other: Any) -> bool:
+    """Nearly all values of two documents that are alike: no place need be put into words for them. NaN equals nothing here either."""
+    return type(one) is type(other) and type(one) in SCALARS and bool(one == other)
 
 
 def _equal(one: Any, other: Any, near: float) -> bool:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import fdtri  # loaded at once: this is asked under load, and scipy.stats takes 0.5 s to load
 
 from daq_bench.bench_model.bundle.telemetry_tracks import Track
 
@@ -158,7 +158,7 @@ def _fit(times: Values, values: Values, length: float, confidence: float) -> tup
     memory = _memory(bins - parts[best] @ models.bases[best])
     effective = max(len(bins) * (1 - memory) / (1 + memory), EFFECTIVE_MIN)
     noise = max(errors[best] / (len(bins) - 5), resolution**2 / 12) * len(bins) / effective
-    allowed = errors[best] + noise * float(fdtri(1, EFFECTIVE_MIN, confidence)) - errors
+    allowed = errors[best] + noise * float(scipy.special.fdtri(1, EFFECTIVE_MIN, confidence)) - errors
     kept = allowed >= 0
     reach = np.sqrt(allowed[kept] * models.spreads[kept])
     low, high = _same_sign(found[kept], models.tilts[kept])

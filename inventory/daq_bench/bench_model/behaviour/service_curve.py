@@ -17,20 +17,6 @@ class Loss:
     lost_bytes: float  # with the declared buffer
 
 
-def record_loss(
-    service_bytes_per_s: Sequence[float], step_s: float, demand_bytes_per_s: float, buffer_bytes: float
-) -> Loss:
-    """A record that lasts as long as the series. The buffer is empty at its begin; what finds it full is lost."""
-    waiting = held = lost = most = 0.0
-    for rate in service_bytes_per_s:
-        waiting = max(0.0, waiting + (demand_bytes_per_s - rate) * step_s)
-        most = max(most, waiting)
-        held = max(0.0, held + (demand_bytes_per_s - rate) * step_s)
-        lost += max(0.0, held - buffer_bytes)
-        held = min(held, buffer_bytes)
-    return Loss(0.0, most, lost)
-
-
 def worst_record(
     service_bytes_per_s: Sequence[float],
     step_s: float,
@@ -38,18 +24,28 @@ def worst_record(
     duration_s: float,
     buffer_bytes: float,
 ) -> Loss | None:
-    """The worst record of `duration_s` anywhere in the series; None where the series is shorter."""
+    """The worst record of `duration_s` anywhere in the series; None where the series is shorter. The buffer is empty at a record's begin;
+    what finds it full is lost. A rate that is no number empties it."""
     rates = np.asarray(service_bytes_per_s, dtype=float)
     length = round(duration_s / step_s)
     if length < 1 or len(rates) < length:
         return None
-    # With an empty buffer at the begin, the window with the least service need not lose most, but every loss is of one of them.
-    worst = Loss(0.0, 0.0, 0.0)
-    for start in range(len(rates) - length + 1):
-        loss = record_loss(rates[start : start + length].tolist(), step_s, demand_bytes_per_s, buffer_bytes)
-        if (loss.lost_bytes, loss.backlog_bytes) > (worst.lost_bytes, worst.backlog_bytes):
-            worst = Loss(start * step_s, loss.backlog_bytes, loss.lost_bytes)
-    return worst
+    # With an empty buffer at the begin, the window with the least service need not lose most, but every loss is of one of them: all go
+    # on by one step at once. fmax and fmin leave out what is no number.
+    short = (demand_bytes_per_s - rates) * step_s
+    starts = len(rates) - length + 1
+    waiting, held, lost, most = (np.zeros(starts) for _ in range(4))
+    for step in range(length):
+        more = short[step : step + starts]
+        waiting = np.fmax(0.0, waiting + more)
+        most = np.fmax(most, waiting)
+        held = np.fmax(0.0, held + more)
+        lost += np.fmax(0.0, held - buffer_bytes)
+        held = np.fmin(held, buffer_bytes)
+    start = int(np.lexsort((-most, -lost))[0])  # of equals the first: the sort keeps their order
+    if not (lost[start] or most[start]):
+        return Loss(0.0, 0.0, 0.0)
+    return Loss(start * step_s, float(most[start]), float(lost[start]))
 
 
 def constant_rate_loss(

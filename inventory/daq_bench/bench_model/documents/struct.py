@@ -22,6 +22,7 @@ Block = Annotated[int, Meta(ge=4096)]  # B
 Item = TypeVar("Item")
 Pair = Annotated[list[Item], Meta(min_length=2, max_length=2)]
 Utc = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?$")]
+NO_FLOATS = frozenset((bool, int, str, type(None)))
 DEPTH_MAX = 64  # deeper than anything that the bench writes
 SHOWN_MAX = 60  # characters of a value in a complaint
 PROBLEM_MAX = 300  # and of the problem, which may quote a field that somebody made up
@@ -120,9 +121,15 @@ def not_finite(node: Any, at: str, depth: int = 0) -> str:
     if isinstance(node, float):
         return "" if math.isfinite(node) else f"{at} is {node}: no finite number"
     if isinstance(node, dict):
-        return next(filter(None, (not_finite(one, f"{at}: {key}", depth + 1) for key, one in node.items())), "")
-    if isinstance(node, list | tuple):  # a document that was just made may hold tuples
-        if all(type(one) is float and math.isfinite(one) for one in node):
-            return ""
-        return next(filter(None, (not_finite(one, f"{at}[{place}]", depth + 1) for place, one in enumerate(node))), "")
-    return ""
+        odd = ((f"{at}: {key}", one) for key, one in node.items() if not _is_harmless(one))
+    elif isinstance(node, list | tuple):  # a document that was just made may hold tuples
+        odd = ((f"{at}[{place}]", one) for place, one in enumerate(node) if not _is_harmless(one))
+    else:
+        return ""
+    return next(filter(None, (not_finite(one, where, depth + 1) for where, one in odd)), "")
+
+
+def _is_harmless(one: object) -> bool:
+    """Most entries are: a place is put into words for the others alone."""
+    kind = type(one)
+    return math.isfinite(one) if kind is float else kind in NO_FLOATS  # type: ignore[arg-type]

@@ -66,6 +66,7 @@ class _Hole:
 
 
 _HOLE = _Hole()
+SCALARS = frozenset((bool, int, float, str))  # that have no place for a hole
 
 
 class _Node(dict[str, Any]):
@@ -78,9 +79,9 @@ class _Node(dict[str, Any]):
 def with_holes(node: Any) -> Any:
     """A copy in which a search finds a hole where a value is missing."""
     if isinstance(node, dict):
-        return _Node({key: with_holes(value) for key, value in node.items()})
+        return _Node({key: value if type(value) in SCALARS else with_holes(value) for key, value in node.items()})
     if isinstance(node, list):
-        return [with_holes(value) for value in node]
+        return [value if type(value) in SCALARS else with_holes(value) for value in node]
     return _HOLE if node is None else node
 
 

@@ -9,12 +9,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ansible.errors import AnsibleError
-from ansible.inventory.manager import InventoryManager
-from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar
-from ansible.vars.manager import VariableManager
-
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.profiles.connection_entries import KINDS, LOCAL, PLAIN, SSH
 
@@ -66,6 +60,13 @@ def connection_of(inventory: Path, candidate: str) -> Connection:
 def variables_of(inventory: Path, candidate: str, names: Sequence[str]) -> dict[str, Any]:
     """Returns those variables of `names` that `candidate` has, as Ansible resolves them. Raises BenchError that names the file."""
     _require_plain(inventory, candidate, "name", candidate)
+    # Loading these takes a quarter of a start, and most commands ask for no variable.
+    from ansible.errors import AnsibleError
+    from ansible.inventory.manager import InventoryManager
+    from ansible.parsing.dataloader import DataLoader
+    from ansible.template import Templar
+    from ansible.vars.manager import VariableManager
+
     try:
         loader = DataLoader()
         manager = InventoryManager(loader=loader, sources=[str(inventory)])

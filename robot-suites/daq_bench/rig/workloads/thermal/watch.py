@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from daq_bench.bench_model.behaviour import dips, equilibrium, throttling
 from daq_bench.bench_model.behaviour.load_windows import STEP_S, target_counter
 from daq_bench.bench_model.bundle import telemetry_tracks
-from daq_bench.bench_model.bundle.line_protocol import Point, parse_line
+from daq_bench.bench_model.bundle.line_protocol import AlikeLines, Point
 from daq_bench.bench_model.bundle.telemetry_tracks import DRIVES_OWN, Track, Tracks
 
 TELEMETRY_LATE_S_MAX = 15.0  # of the mirrored spool; a sensor that is silent for longer says nothing of equilibrium
@@ -42,8 +43,10 @@ class Watch:
     """The run's telemetry as it grows: only whole lines, only what a soak is decided by."""
 
     def __init__(self, *files: Path) -> None:
+        importlib.import_module("scipy.special")  # `equilibrium` needs it: loading it under load would be one more load
         self._offsets = dict.fromkeys(files, 0)
         self._points: list[Point] = []
+        self._parse = AlikeLines(frozenset(FIELDS)).point
 
     def forget(self) -> None:
         """Ignores samples from before the load that begins now."""
@@ -62,10 +65,8 @@ class Watch:
             text = stream.read()
         whole = text[: text.rfind(b"\n") + 1]
         lines = whole.decode("utf-8").splitlines()
-        for point in (parse_line(line) for line in lines if line.startswith(WATCHED)):
-            kept = {name: value for name, value in point.fields.items() if name in FIELDS}
-            if kept:
-                self._points.append(point._replace(fields=kept))
+        points = (self._parse(line) for line in lines if line.startswith(WATCHED))
+        self._points += (point for point in points if point.fields)
         return len(whole)
 
 
