@@ -22,6 +22,7 @@ from tender_factory import RATE, Run, make_run
 
 from daq_bench.bench_model.documents.admission import Admission
 from daq_bench.bench_report.__main__ import main
+from daq_bench.bench_report.document import canvas
 from daq_bench.bench_report.reading import door
 
 
@@ -44,6 +45,12 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = make(tmp_path_factory.mktemp("rendered") / "run-1", knobs)
     assert main(["render", str(root)]) == 0
     return root
+
+
+@pytest.fixture
+def unsettled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Panels stay where they were put up: to lay them out takes half of a report's HTML. For tests of words, which look at no figure."""
+    monkeypatch.setattr(canvas, "_settle", lambda sheet: sheet.set_layout_engine(None))
 
 
 @pytest.fixture

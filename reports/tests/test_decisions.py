@@ -22,6 +22,7 @@ from daq_bench.bench_report.sections.cost import cost_section
 from daq_bench.bench_report.tables.requirements import notes, requirement_table
 
 Maker = Callable[..., Path]
+pytestmark = pytest.mark.usefixtures("unsettled")  # the words are tested here
 
 COST: dict[str, Any] = {
     "schema_version": 1,

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_report.qualification.findings import MOST, findings
@@ -17,6 +19,7 @@ from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.reading.load import load
 
 Maker = Callable[..., Path]
+pytestmark = pytest.mark.usefixtures("unsettled")  # the words are tested here
 
 
 def judged(root: Path, *rows: dict[str, Any], **verdict: Any) -> Bundle:

@@ -31,6 +31,7 @@ from daq_bench.bench_report.tables.requirements import beside_bound, summary_tab
 from daq_bench.bench_report.tables.run import tuning_left_alone, tuning_table
 
 Maker = Callable[..., Path]
+pytestmark = pytest.mark.usefixtures("unsettled")  # the words are tested here
 
 
 def scenario_of(bundle: Bundle, **changes: Any) -> Run:

@@ -92,6 +92,7 @@ def check_tags_and_description(pdf: PdfReader) -> None:
         ("INADMISSIBLE", 1.0, "INADMISSIBLE"),
     ],
 )  # fmt: skip
+@pytest.mark.usefixtures("unsettled")
 def test_each_outcome_is_a_word_and_a_sign(bundle_with: Maker, outcome: str, scale: float, word: str) -> None:
     html = to_html(load(bundle_with(outcome=outcome, requirements=1, scale=scale, scaled_down=scale < 1)))
     badge = html[html.index('class="badge"') :][:400]
@@ -99,6 +100,7 @@ def test_each_outcome_is_a_word_and_a_sign(bundle_with: Maker, outcome: str, sca
     assert word in badge and sign in badge
 
 
+@pytest.mark.usefixtures("unsettled")
 def test_a_pass_at_reduced_scale_never_stands_alone(bundle_with: Maker) -> None:
     reduced = to_html(load(bundle_with(outcome="PASS")))
     assert reduced.count("at reduced scale: not a qualification") == 2  # badge and running head
@@ -111,6 +113,7 @@ def test_the_same_bundle_gives_the_same_html(bundle_with: Maker) -> None:
     assert to_html(load(root)) == to_html(load(root))
 
 
+@pytest.mark.usefixtures("unsettled")
 def test_names_are_text_never_markup(bundle_with: Maker) -> None:
     root = bundle_with()
     run = json.loads((root / "run.json").read_text(encoding="utf-8"))
@@ -160,6 +163,7 @@ def check_rows_and_heads(pages: list[list[Word]]) -> None:
         assert results == len(rows), rows
 
 
+@pytest.mark.usefixtures("unsettled")
 def test_a_partial_bundle_says_what_is_missing(bundle_with: Maker) -> None:
     html = to_html(load(bundle_with(interrupted=True)))
     for words in (
@@ -179,6 +183,7 @@ def test_a_partial_bundle_says_what_is_missing(bundle_with: Maker) -> None:
         assert words in broken, words
 
 
+@pytest.mark.usefixtures("unsettled")
 def test_a_missing_proof_is_marked(bundle_with: Maker) -> None:
     root = bundle_with()
     (root / "results/block_scan.json").unlink()
@@ -213,6 +218,7 @@ def test_a_full_disk_leaves_the_old_reports_untouched(bundle_with: Maker, monkey
     assert not [path for path in root.iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.usefixtures("unsettled")
 def test_a_run_without_a_record_has_no_chapter_on_one(bundle_with: Maker) -> None:
     """A scenario of other workloads must not read as a record that went missing."""
     folder = bundle_with()

@@ -85,6 +85,7 @@ def check_words(said: str, differences: list[tuple[str, str, str]]) -> None:
     assert re.findall("\u2714\\s*(\\w+)", said) == 2 * MET * ["met"]
 
 
+@pytest.mark.usefixtures("unsettled")
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forged_verdict_is_stamped_contradictory(bundle: Path, name: str) -> None:
     change, differences = FORGERIES[name]
@@ -124,6 +125,7 @@ def test_the_rows_that_are_shown_are_those_that_were_judged_again(bundle: Path) 
         ("profiles/requirements/dune-snb.yml", "[", "is not valid YAML"),
     ],
 )
+@pytest.mark.usefixtures("unsettled")
 def test_what_cannot_be_judged_again_is_contradictory_with_the_reason(
     bundle: Path, name: str, content: str | None, why: str
 ) -> None:
@@ -145,11 +147,13 @@ def test_the_event_that_told_the_outcome_does_not_stand_in_for_it(bundle: Path) 
     assert "verdict" not in [one.kind for one in load(forge(bundle, lambda d: d.update(outcome="PASS"))).events]
 
 
+@pytest.mark.usefixtures("unsettled")
 def test_an_untouched_verdict_is_not_contradictory(bundle: Path) -> None:
     said = text_of(to_html(load(bundle)))
     assert "CONTRADICTORY" not in said and said.count("\u2718 FAIL") >= 2
 
 
+@pytest.mark.usefixtures("unsettled")
 def test_a_pass_on_altered_evidence_is_no_green_one(tmp_path: Path) -> None:
     root = make(tmp_path / "run-1", Knobs(outcome="PASS", scale=1.0, scaled_down=False, requirements=1))
     sealed = load_for(root, altered=2)

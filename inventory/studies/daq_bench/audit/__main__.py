@@ -55,10 +55,11 @@ class Findings:
     broken: list[str] = field(default_factory=list)
 
 
-def scenarios() -> list[str]:
+@functools.cache
+def scenarios() -> tuple[str, ...]:
     """Every scenario of the inventory whose workloads have good evidence here; its workload's own test brings that of another one."""
     files = sorted((INVENTORY / "scenarios").glob("*.yml"))
-    return [file.stem for file in files if load_scenario(file).workloads.keys() <= EVIDENCE.keys()]
+    return tuple(file.stem for file in files if load_scenario(file).workloads.keys() <= EVIDENCE.keys())
 
 
 def mutants_of(case: Case, evidence: Evidence) -> list[Mutant]:
