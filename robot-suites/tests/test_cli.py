@@ -19,7 +19,7 @@ from daq_bench.bench_model.documents.verdict import Outcome, Verdict
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.cli import COMMANDS, PROGRAMS, bundles, main, parser, profiles
-from daq_bench.rig.cli.profiles import validate_all
+from daq_bench.rig.cli.profiles import SHOWN_MAX, Valid, validate_all
 from daq_bench.rig.cli.runs import chosen_targets, closing_words, exit_status
 from daq_bench.rig.console import commands
 
@@ -343,11 +343,12 @@ def test_validate_names_what_is_missing_and_ends_well(
     )
     (tmp_path / "lab.yml").write_text(text, encoding="utf-8")
     words = ["validate", f"--inventory={tmp_path}/lab.yml", "--candidate=good"]
-    monkeypatch.setattr(profiles, "validate_all", lambda *_: iter(["candidate good"]))  # it reads every profile
+    entries = [Valid("candidate", "good", "candidate good")]
+    monkeypatch.setattr(profiles, "validate_all", lambda *_: iter(entries))  # it reads every profile
     missing = f"{tmp_path}/lab.yml:14: all.children.candidates.hosts.far.ansible_private_key_file: there is no file {tmp_path}/key. Name a"
     assert main(words) == 0
     *_, last_but_one, last = capsys.readouterr().out.splitlines()
-    assert last_but_one.startswith(f"MISSING {missing}") and last.startswith("OK: ")
+    assert last_but_one.startswith(f"MISSING  {missing}") and last.startswith("OK: ")
     assert main([*words, "--json"]) == 0
     (said,) = json.loads(capsys.readouterr().out)["missing"]
     assert said.startswith(missing)
@@ -357,7 +358,7 @@ def test_validate_names_what_is_missing_and_ends_well(
 
 
 def test_validate_lists_every_profile(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["validate"]) == 0
+    assert main(["validate", "--verbose"]) == 0
     said = capsys.readouterr().out
     for name in (
         "lab.yml: candidate this-machine: The machine that the bench itself runs on; erases nothing",
@@ -368,6 +369,33 @@ def test_validate_lists_every_profile(capsys: pytest.CaptureFixture[str]) -> Non
         "requirements/dune-snb.yml: 11",
     ):
         assert name in said
+
+
+def test_validate_says_the_danger_first_and_all_of_it_in_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    """The names and RAID levels are those of inventory/lab.yml."""
+    assert main(["validate"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    sets = "VCNA0001, VCNA0002, VCNA0003"
+    assert lines[0] == f"virtual ERASES VCXP0001; {sets} (RAID 0); {sets} (RAID 5); VCNA0001, VCNA0002 (RAID 1)"
+    assert lines[1] == "this-machine, this-machine-twice: erase nothing"
+    assert lines[-1].startswith("OK: ") and lines[-1].endswith("; this run erases nothing")
+    assert "erases   nothing; only files of its own are written" in lines
+    assert [line for line in lines if line.startswith("PASS     NOT possible: `daq-bench plan` with the same options")]
+    assert 8 <= len(lines) <= 15
+
+
+def test_validate_says_how_many_it_leaves_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """A laboratory has many candidates; the run's own danger and missing files are said in any case."""
+    entries = [Valid("candidate", f"server-{n}", "", f"ERASES S{n}") for n in range(SHOWN_MAX + 3)]
+    lines = list(profiles._in_short(entries))
+    assert lines[:SHOWN_MAX] == [f"server-{n} ERASES S{n}" for n in range(SHOWN_MAX)]
+    assert lines[SHOWN_MAX] == "and 3 more candidates ERASE drives (--verbose names them)"
+    assert list(profiles._in_short(entries[:SHOWN_MAX]))[SHOWN_MAX].startswith(f"valid    {SHOWN_MAX} candidates, 0 ")
+    missing = {"server-1": ["a", "b", "c"], "server-2": ["d", "e"], "server-3": ["f"], "server-4": []}
+    assert list(profiles._missing_in_short(missing, "server-2")) == [
+        *("a", "2 more files that server-1 names (--verbose lists them)"),
+        *("d", "e", "f"),
+    ]
 
 
 LAB = """
@@ -403,7 +431,9 @@ def test_validate_finds_what_would_only_show_at_night_or_while_a_target_is_built
     (tmp_path / "lab.yml").write_text(text, encoding="utf-8")
     lines = validate_all(Layout(), tmp_path / "lab.yml")
     if not said:
-        assert any("candidate one" in line for line in lines)
+        assert [(one.name, one.danger) for one in lines if one.kind == "candidate"] == [
+            ("one", "")
+        ]  # no `destroy: true`
         return
     with pytest.raises(BenchError) as refused:
         list(lines)

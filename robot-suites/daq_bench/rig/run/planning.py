@@ -212,6 +212,13 @@ class RunPlan:
         if len(shown) < len(self.reasons):
             yield f"  - and {len(self.reasons) - len(shown)} more, which `daq-bench plan` lists"
 
+    def lines_in_short(self) -> Iterator[str]:
+        """The plan's run, time, writes, reboots if any, and erased drives, and whether it can end in PASS."""
+        wanted = ("plan", "time", "writes", "erases", *(("reboots",) if self.reboots else ()))
+        yield from (line for line in self.lines() if line.startswith(wanted))
+        why = f"NOT possible: `daq-bench plan` with the same options gives the reasons ({len(self.reasons)})"
+        yield f"PASS     {'possible' if self.can_pass else why}"
+
 
 def duration_text(seconds: float) -> str:
     if seconds < 5400:
