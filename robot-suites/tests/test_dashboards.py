@@ -46,7 +46,7 @@ from daq_bench.rig.base.influx import HISTORY, Influx
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.telemetry.agent import Agent
 from daq_bench.rig.telemetry.history import kept_event, publish
-from daq_bench.rig.telemetry.influx_room import delete_old
+from daq_bench.rig.telemetry.influx_room import Room
 from daq_bench.rig.telemetry.influx_server import LocalInflux, create_database
 from daq_bench.telemetry_agent.base.point import Encoder, FieldValue, Point
 
@@ -443,7 +443,7 @@ def months_of_1(server: LocalInflux, now_ms: int) -> Server:
     influx.write(f"{MONTHS}/history", f"bench_run,host=months,run=r3 started_ns=1i {now_ms * 10**6}\n")
     by_the_minute(on, now_ms - 61 * DAY_MS)
     on.rows(f'ALTER RETENTION POLICY "raw" ON "{MONTHS}" DURATION 30d REPLICATION 1')
-    assert delete_old(url, Path("/none"), timedelta(days=30), datetime.now(UTC), MONTHS) == 2
+    assert Room(url, Path("/none"), Path("/none"), MONTHS).delete_old(timedelta(days=30), datetime.now(UTC)) == 2
     return on
 
 
