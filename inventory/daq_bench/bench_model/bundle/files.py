@@ -70,6 +70,8 @@ def survey(bundle: Path) -> Survey:
             else:
                 odd.append(name)
         if seen > ENTRIES_MAX or size > BUNDLE_BYTES_MAX:
+            if not (bundle / "run.json").exists():
+                raise BenchError(f"{bundle} is no run bundle (run.json is missing). Name one: {a_run()}")
             raise BenchError(f"{bundle}: holds more than {ENTRIES_MAX} files or {BUNDLE_BYTES_MAX >> 30} GiB. {REMEDY}")
     return Survey(tuple(sorted(files)), tuple(sorted(odd)))
 
