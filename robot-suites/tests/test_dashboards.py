@@ -234,7 +234,7 @@ def scene(server: LocalInflux, database: str, *lines: str) -> Server:
 
 
 def asked(on: Server, board: Dashboard, title: str, shown: Range) -> list[list[Any]]:
-    """What the panel's first query answers, whatever is chosen."""
+    """Returns what the panel's first query answers, whatever is chosen."""
     panel = next(panel for panel in board.panels() if panel.title == title)
     choices: dict[str, Choice] = dict.fromkeys(("host", "run", "device"), Every.VALUE)
     return on.rows(interpolated(panel.targets[0].query.render(), choices, shown))
@@ -528,7 +528,7 @@ TWO_RUNS = (
 def of_side(
     on: Server, title: str, load: str, change: Callable[[Query], Query] = lambda query: query
 ) -> list[dict[str, Any]]:
-    """What each side of a panel of *Compare two runs* shows: values by the line's name, as Grafana's transformation renames it."""
+    """Returns what each side of a panel of *Compare two runs* shows: values by the line's name, as Grafana's transformation renames it."""
     panel = next(panel for panel in COMPARE.panels() if panel.title == title)
     choices: dict[str, Choice] = {"run_a": "r1", "run_b": "r2", "load": load}
     shown = Range(EPOCH_NS // 10**6 - 10_000, EPOCH_NS // 10**6 + 120_000)
