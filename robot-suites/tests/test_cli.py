@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -18,10 +21,12 @@ from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.verdict import Outcome, Verdict
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.checking import reporting
 from daq_bench.rig.cli import COMMANDS, PROGRAMS, bundles, main, parser, profiles
 from daq_bench.rig.cli.profiles import SHOWN_MAX, Valid, validate_all
 from daq_bench.rig.cli.runs import chosen_targets, closing_words, exit_status
 from daq_bench.rig.console import commands
+from daq_bench.rig.discovery import discover
 
 
 def verdict(outcome: Outcome, rehearsal: bool = False) -> Verdict:
@@ -297,6 +302,10 @@ def test_a_run_that_is_none_is_one_message(tmp_path: Path, capsys: pytest.Captur
             ["plan", "--inventory={}/empty.yml"],
             "empty.yml: is empty. Add a candidate (docs/own-hardware.md), or name another file",
         ),
+        (
+            ["plan", "--scenario={}/binary.yml"],
+            "binary.yml: cannot be read: byte 3 (0x89) is no UTF-8. Make it a readable UTF-8 file",
+        ),
         (["validate", "--inventory={}"], "is not a regular file. Name a YAML file"),
         (["validate", "--inventory={}/none.yml"], "none.yml: there is no such file"),
         (["validate", "--requirement={}/a-loop.yml"], "Too many levels of symbolic links"),
@@ -313,6 +322,7 @@ def test_what_cannot_be_read_is_one_message_in_words(
 ) -> None:
     (tmp_path / "a-file").touch()
     (tmp_path / "empty.yml").write_text("# nothing yet\n", encoding="utf-8")
+    (tmp_path / "binary.yml").write_bytes(b"a:\x89PNG")
     for name in ("a-loop", "a-loop.yml"):
         (tmp_path / name).symlink_to(name)
     before = sorted(tmp_path.iterdir())
@@ -323,6 +333,46 @@ def test_what_cannot_be_read_is_one_message_in_words(
     assert said.count("\n") == 1
     assert "Errno" not in said
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_home_that_nobody_may_write_to_ends_no_command_in_a_traceback(tmp_path: Path) -> None:
+    """As of a service's account: Ansible makes a folder in it as soon as it is imported. Nobody, root included, makes one in /proc."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
+    environment |= {"HOME": "/proc/none"}
+    judged = subprocess.run(
+        [sys.executable, "-m", "daq_bench.rig", "judge", tmp_path],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (judged.returncode, judged.stderr.count("\n")) == (2, 1), judged.stderr
+    assert judged.stderr.startswith(f"error: {tmp_path} has no run.json")
+    program = f"from daq_bench.rig.candidate.connection import variables_of; variables_of({str(tmp_path)!r}, 'one', ())"
+    asked = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+    )
+    last = asked.stderr.splitlines()[-1]
+    assert "BenchError: Ansible cannot begin: Unable to create local directories '/proc/none/" in last
+    assert last.endswith("Set ANSIBLE_HOME to a folder that may be written")
+
+
+@pytest.fixture
+def no_room() -> Iterator[None]:
+    """The kernel lets this process write no byte more into a file, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_no_part_of_a_proposal_stays_where_there_is_no_room_for_all_of_it(tmp_path: Path, no_room: None) -> None:
+    with pytest.raises(BenchError, match=r"lab\.yml cannot be written: File too large\. Choose another --out"):
+        discover.written("all: {}\n", tmp_path / "lab.yml")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_that_cannot_be_rendered_says_why_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(BenchError) as refused:
+        reporting._render(tmp_path, [])
+    assert str(refused.value).startswith("no report was rendered: ") and "Command:" not in str(refused.value)
 
 
 def test_admit_gives_a_reason_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from daq_bench.bench_model.base.calling import a_run
-from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.documents.struct import Kind, read
 
 DOCUMENT_BYTES_MAX = 128 << 20  # of a file that is read as a whole
@@ -233,7 +233,7 @@ def parse_json(content: bytes, where: str) -> Any:
     try:
         return strict(content.decode("utf-8"))
     except ValueError as error:
-        raise BenchError(f"{where} is not valid JSON ({error}). {REMEDY}") from None
+        raise BenchError(f"{where} is not valid JSON ({in_words(error)}). {REMEDY}") from None
 
 
 def strict(text: str, *, doubled_keys: bool = False) -> Any:

@@ -10,10 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
-from ansible.inventory.manager import InventoryManager
-from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar
-from ansible.vars.manager import VariableManager
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.profiles.connection_entries import KINDS, LOCAL, PLAIN, SSH
@@ -64,8 +60,16 @@ def connection_of(inventory: Path, candidate: str) -> Connection:
 
 
 def variables_of(inventory: Path, candidate: str, names: Sequence[str]) -> dict[str, Any]:
-    """Returns those variables of `names` that `candidate` has, as Ansible resolves them. Raises BenchError that names the file."""
+    """Returns those variables of `names` that `candidate` has, as Ansible resolves them. Raises BenchError that names the file, or the
+    folder that Ansible cannot make: it wants one at its import, which commands without a candidate do without."""
     _require_plain(inventory, candidate, "name", candidate)
+    try:
+        from ansible.inventory.manager import InventoryManager
+        from ansible.parsing.dataloader import DataLoader
+        from ansible.template import Templar
+        from ansible.vars.manager import VariableManager
+    except AnsibleError as error:
+        raise BenchError(f"Ansible cannot begin: {error}. Set ANSIBLE_HOME to a folder that may be written") from None
     try:
         loader = DataLoader()
         manager = InventoryManager(loader=loader, sources=[str(inventory)])
