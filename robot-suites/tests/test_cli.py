@@ -354,6 +354,22 @@ def test_a_home_that_nobody_may_write_to_ends_no_command_in_a_traceback(tmp_path
     assert last.endswith("Set ANSIBLE_HOME to a folder that may be written")
 
 
+def test_ctrl_c_before_the_modules_are_there_is_one_word() -> None:
+    program = """
+import sys
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == "daq_bench.rig.cli.runs":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted())
+sys.argv[1:] = ["plan"]
+from daq_bench.rig.console import main
+sys.exit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
 @pytest.fixture
 def no_room() -> Iterator[None]:
     """The kernel lets this process write no byte more into a file, as on a full disk."""
