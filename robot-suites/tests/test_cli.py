@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import resource
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -26,7 +24,6 @@ from daq_bench.rig.cli import COMMANDS, PROGRAMS, bundles, main, parser, profile
 from daq_bench.rig.cli.profiles import SHOWN_MAX, Valid, validate_all
 from daq_bench.rig.cli.runs import chosen_targets, closing_words, exit_status
 from daq_bench.rig.console import commands
-from daq_bench.rig.discovery import discover
 
 
 def verdict(outcome: Outcome, rehearsal: bool = False) -> Verdict:
@@ -370,18 +367,17 @@ sys.exit(main())
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 
-@pytest.fixture
-def no_room() -> Iterator[None]:
-    """The kernel lets this process write no byte more into a file, as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def test_no_part_of_a_proposal_stays_where_there_is_no_room_for_all_of_it(tmp_path: Path, no_room: None) -> None:
-    with pytest.raises(BenchError, match=r"lab\.yml cannot be written: File too large\. Choose another --out"):
-        discover.written("all: {}\n", tmp_path / "lab.yml")
+def test_no_part_of_a_proposal_stays_where_there_is_no_room_for_all_of_it(tmp_path: Path) -> None:
+    """The kernel lets the process write no byte into a file, as on a full disk."""
+    program = f"""
+import resource
+from pathlib import Path
+from daq_bench.rig.discovery.discover import written
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+written("all: {{}}", Path({str(tmp_path / "lab.yml")!r}))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1].endswith("lab.yml cannot be written: File too large. Choose another --out")
     assert list(tmp_path.iterdir()) == []
 
 
