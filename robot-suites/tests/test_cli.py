@@ -347,7 +347,7 @@ def test_a_home_that_nobody_may_write_to_ends_no_command_in_a_traceback(tmp_path
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
     )
     last = asked.stderr.splitlines()[-1]
-    assert "BenchError: Ansible cannot begin: Unable to create local directories '/proc/none/" in last
+    assert "BenchError: the library of Ansible cannot begin: Unable to create local directories '/proc/none/" in last
     assert last.endswith("Set ANSIBLE_HOME to a folder that may be written")
 
 

@@ -69,7 +69,9 @@ def variables_of(inventory: Path, candidate: str, names: Sequence[str]) -> dict[
         from ansible.template import Templar
         from ansible.vars.manager import VariableManager
     except AnsibleError as error:
-        raise BenchError(f"Ansible cannot begin: {error}. Set ANSIBLE_HOME to a folder that may be written") from None
+        raise BenchError(
+            f"the library of Ansible cannot begin: {error}. Set ANSIBLE_HOME to a folder that may be written"
+        ) from None
     try:
         loader = DataLoader()
         manager = InventoryManager(loader=loader, sources=[str(inventory)])
