@@ -152,8 +152,8 @@ def validate(options: argparse.Namespace) -> int:
             say(options, line)
     names = compared_names(chosen.scenario)[:1] or chosen.candidate.own_run_targets
     plans = [plan_run(load_profiles(request_of_options(options, name or None), Layout()), Layout()) for name in names]
-    for one in plans:
-        for line in one.lines() if options.verbose else one.lines_in_short():
+    for plan in plans:
+        for line in plan.lines() if options.verbose else plan.lines_in_short():
             say(options, line)
     lost = dict.fromkeys(serial for one in plans for serial in one.erases)
     missing = missing_files(Layout(), options.inventory)
