@@ -1,4 +1,4 @@
-"""What holds for every test of the project: its time limit, the mark `slow`, and what it tells `.ci`.
+"""Rules for every test of the project: its time limit, the mark `slow`, and what it tells `.ci`.
 
 `.ci/slow.txt` names files and tests that use more than half a second of CPU (`make slow`); `make check` leaves them out.
 TEST_PROGRESS names a file that gets a line as a test begins and as it ends, so that a step that hangs can name the test."""

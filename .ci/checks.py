@@ -314,7 +314,7 @@ def end(pid: int, hung: threading.Event) -> None:
 
 
 def end_all() -> None:
-    """What still runs ends with us: a group of its own does not hear the terminal's Ctrl-C."""
+    """Ends what still runs: a group of its own does not hear the terminal's Ctrl-C."""
     for pid in list(_running):
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGINT)

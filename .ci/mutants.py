@@ -121,7 +121,7 @@ def tests_beside(file: str, sources: dict[str, str]) -> list[str]:
 
 
 def state(files: Sequence[str]) -> str:
-    """What a row depends on: the module and its tests, by content."""
+    """Returns what a row depends on: the module and its tests, by content."""
     digest = hashlib.sha256()
     for file in files:
         digest.update((ROOT / file).read_bytes())

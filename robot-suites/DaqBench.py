@@ -1,4 +1,4 @@
-"""What `Library    DaqBench` of a Robot Framework suite imports."""
+"""The module that `Library    DaqBench` of a Robot Framework suite imports."""
 
 from daq_bench.rig.suite.library import DaqBench
 

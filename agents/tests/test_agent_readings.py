@@ -1,4 +1,4 @@
-"""What a device, its kernel or its BMC states for want of a reading, in the shapes in which it is met."""
+"""Values that a device, its kernel or its BMC states for want of a reading, in the shapes in which they are met."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class El9(Candidate):
 
     @property
     def packages(self) -> set[str]:
-        """What rpm says is installed."""
+        """Lists what rpm says is installed."""
         return set(self.must("rpm --query --all --queryformat '%{NAME}-%{VERSION}\\n'").split())
 
 

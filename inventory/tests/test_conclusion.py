@@ -59,19 +59,64 @@ MISS = "SNB-03 No superchunk is lost: measured 169682, bound = 0"
         (line("INADMISSIBLE", [row(1, "met")], SCALED, DEAD), "INADMISSIBLE: The agent died"),
         (
             line("INADMISSIBLE", [row(1, "met"), row(2, None)], SCALED),
-            "INADMISSIBLE: SNB-02 No superchunk is lost: Not measured: no sensor (1 of 2 mandatory requirements met, 1 not measured)",
+            "INADMISSIBLE: 1 of 2 mandatory requirements met, 1 not measured: SNB-02 No superchunk is lost: Not measured: no sensor",
         ),
         (
             line("INADMISSIBLE", [row(1, "met"), row(2, None), row(6, "undecided")], SCALED, rehearsal=True),
             "REHEARSAL: 1 of 3 mandatory requirements met, 1 undecided, 1 not measured; it decides nothing about buying",
         ),
-        (line("ERROR", [row(3, "missed")], reasons=("playbook provision failed",)), "ERROR: playbook provision failed"),
+        (line("ERROR", [row(3, "missed")], reasons=("playbook provision failed",)), "ERROR: the bench failed: playbook provision failed"),
         (line("INADMISSIBLE", [], reasons=("run.json: no object",)), "INADMISSIBLE: run.json: no object"),
         (line("FAIL", [row(3, "missed"), row(7, "missed", severity="advisory")]), f"FAIL: missed {MISS}"),
     ],
 )  # fmt: skip
 def test_the_line(said: str, words: str) -> None:
     assert said == words
+
+
+PULLED = "The target failed in record 3: /srv/daq/run/snb-record-3.daq: write at offset 4066570: Input/output error (errno 5)"
+MUCH = "the read-back of record 3 ended as 'damaged': the data are damaged"
+
+
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [
+        (MUCH, MUCH),
+        (f"{PULLED}. It lies on nvme0n1 (SIM X100, serial S1)", "The target failed in record 3"),
+        (f"{'a' * 60}. {'b' * 60}: c", "a" * 60),
+        ("a" * 300, "a" * 300),  # nothing to end it at: cut words would say something else
+    ],
+)
+def test_a_cause_beside_a_miss_is_short_for_it_stands_in_full_among_the_reasons(cause: str, said: str) -> None:
+    assert line("FAIL", [row(3, "missed")], reasons=(cause,)) == f"FAIL: missed {MISS}; {said}"
+    assert line("FAIL", [], reasons=(cause,)) == f"FAIL: {cause}"
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (
+            "Undecided: repetition 1: 360 samples are too few for their autocorrelation (neighbours correlate by 0.70); a measurement "
+            "about 1.3 times as long would decide",
+            "; a measurement about 1.3 times as long would decide",
+        ),
+        ("Undecided: the workload's results contradict themselves; report it as a fault of the bench", ""),
+        ("Undecided", ""),
+    ],
+)
+def test_an_undecided_run_begins_with_its_counts_and_says_what_would_decide(reason: str, said: str) -> None:
+    rate = {
+        "comparison": "at_least",
+        "unit": "GB/s",
+        "scaled_bound": 9.243,
+        "bound": 9.243,
+        "text": "It sustains the demand",
+    }
+    open_ = row(7, "undecided", **rate, measured=9.267, margin=0.024, reason=reason)
+    assert line("INADMISSIBLE", [row(1, "met"), open_], SCALED) == (
+        "INADMISSIBLE: 1 of 2 mandatory requirements met, 1 undecided: SNB-07 It sustains the demand: measured 9.267 GB/s, "
+        f"bound >= 9.243 GB/s{said}"
+    )
 
 
 def test_a_count_that_had_to_be_exact_comes_before_a_rate_and_the_worse_rate_before_the_better() -> None:

@@ -62,7 +62,7 @@ def candidate_of(case: Case) -> Candidate:
 
 
 def survey_of(case: Case) -> Survey:
-    """What the candidate says of itself once its file system is made."""
+    """The candidate's own description once its file system is made."""
     drives = [read(one, Drive, "a drive") for one in case.drives]
     nodes = [Node(one.name, f"/dev/{one.name}", "disk", None, one) for one in drives]
     free = case.capacity_bytes if case.raw else int(0.98 * case.capacity_bytes)
@@ -100,7 +100,7 @@ def kind_refused(name: str, kind: str) -> str:
 
 @pytest.mark.parametrize("name", [file.stem for file in sorted((INVENTORY / "scenarios").glob("*.yml"))])
 def test_no_scenario_allows_a_kind_of_target_that_its_workloads_refuse(name: str) -> None:
-    """What a workload refuses for real is tried in robot-suites/tests/test_raw_workloads.py."""
+    """The test robot-suites/tests/test_raw_workloads.py tries what a workload refuses for real."""
     kinds = case_of(name).profile.conditions.target_kinds
     assert [why for kind in kinds if (why := kind_refused(name, kind))] == []
 

@@ -1,4 +1,4 @@
-"""What a message offers for a name that does not exist."""
+"""Names that a message offers for one that does not exist."""
 
 from __future__ import annotations
 

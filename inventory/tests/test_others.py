@@ -1,4 +1,4 @@
-"""What others took while a load ran: only what was watched, and what two accounts agree on."""
+"""Use by others while a load ran: only what was watched, and what two accounts agree on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What preconditioning must cover, by the target's own capacity; and evidence of it that is missing, partial, forged or foreign."""
+"""Preconditioning must cover the target's own capacity; evidence of it may be missing, partial, forged or foreign."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_an_award_needs_weights_and_gives_the_remedy() -> None:
     found = decided(FAST, SLOW, weights=Weights())
     assert (found["kind"], found["best"]) == ("no award", None)
     assert [one["text"] for one in found["why"]] == ["no weights were declared"]
-    assert "WEIGHTS=FILE" in found["why"][0]["remedy"]
+    assert "--weights FILE" in found["why"][0]["remedy"]
 
 
 def test_the_indifference_of_a_requirement_is_that_of_a_score_by_it() -> None:

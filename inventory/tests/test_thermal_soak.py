@@ -261,7 +261,7 @@ RECORD = {"links": 1, "superchunk_bytes": 1, "superchunk_rate_hz": NEED}
 
 
 def left(own: list[float] | None, taken: list[float] | None = None, **record: Any) -> list[Any]:
-    """What `left_for_record` says of a load that wrote `own`, where the target's counters show `taken` (None: 5 GB/s throughout)."""
+    """Returns `left_for_record` of a load that wrote `own`, where the target's counters show `taken` (None: 5 GB/s throughout)."""
     taken = [5e9] * 300 if taken is None else taken
     load: dict[str, Any] = {"name": "soak", "start_utc_s": BEGIN_S, "end_utc_s": BEGIN_S + 300}
     if own is not None:

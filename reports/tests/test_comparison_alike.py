@@ -44,7 +44,7 @@ def test_without_declared_weights_there_is_no_award(runs_of: Roots) -> None:
     text = plain(html_of(roots))
     assert "NO AWARD" in text and "DECIDED" not in text
     assert "No award is made: no weights were declared" in text
-    assert "For an award: write weights.yml (docs/comparison.md) and name it: WEIGHTS=FILE" in text
+    assert "For an award: write weights.yml (docs/comparison.md) and name it: --weights FILE" in text
     assert "Compliance and ranking" in text
 
 

@@ -106,8 +106,14 @@ def test_an_inadmissible_run_is_listed_and_never_ranked(runs_of: Roots) -> None:
     ranking = next(one for one in found["requirements"] if one["id"] == RATE)
     assert max(max(one["values"]) for one in ranking["contenders"]) < 13
     assert found["not_ranked"] == ["broken"]
-    assert {run["reason"] for run in found["runs"] if not run["ranked"]} == {"The agent died", "The clock was off"}
-    assert any("is not ranked: no run of it counts (ERROR: The agent died)" in one for one in words.reasons(found))
+    assert {run["reason"] for run in found["runs"] if not run["ranked"]} == {
+        "the bench failed: The agent died",
+        "The clock was off",
+    }
+    assert any(
+        "is not ranked: no run of it counts (ERROR: the bench failed: The agent died)" in one
+        for one in words.reasons(found)
+    )
 
 
 def test_who_misses_a_mandatory_requirement_cannot_be_chosen(runs_of: Roots) -> None:

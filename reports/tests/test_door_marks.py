@@ -1,4 +1,4 @@
-"""What the door of check-bundle says stands beside each run, and a tender ranks only what passed it."""
+"""The words of check-bundle's door stand beside each run, and a tender ranks only what passed it."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_evidence_that_does_not_count_and_a_broken_bench_go_before_everything(bu
         bundle_with(telemetry=False, outcome="ERROR"), missed(-90.0),
         findings=[{"text": "The telemetry has a gap of 40 s", "invalidates": True, "evidence": []}],
     )  # fmt: skip
-    assert [one.kind for one in findings(broken)][:3] == ["The bench broke", "Evidence does not count", "Missed"]
+    assert [one.kind for one in findings(broken)][:3] == ["The bench failed", "Evidence does not count", "Missed"]
     unjudged = findings(load(bundle_with(interrupted=True)))
     assert unjudged[0].kind == "Not judged"
 

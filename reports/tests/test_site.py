@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlencode
 
 import pytest
+from axe import findings
 from nights_factory import NightPlan, write_night
 
 from daq_bench.bench_model.base.errors import BenchError
@@ -226,6 +227,14 @@ def test_the_filter_in_a_real_browser(lab: Path, tmp_path: Path, chosen: dict[st
     assert len([row for row in found if " hidden" not in row]) == shown
     assert f">{shown} of 4 runs<" in dom
     assert re.search(r'<form id="filter">', dom)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_nothing_on_the_index_and_on_a_candidates_page(lab: Path, width: int, dark: bool) -> None:
+    made(lab)
+    for page in (lab / "site" / "index.html", next((lab / "site").glob("candidate-*.html"))):
+        assert findings(page, width, dark) == [], page.name
 
 
 def test_a_script_that_is_not_the_sites_own_does_not_run(lab: Path, tmp_path: Path) -> None:

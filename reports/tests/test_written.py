@@ -1,4 +1,4 @@
-"""What a purchase run shows beside the paper's figures: rate against bytes written, and power beside rate and temperature."""
+"""A purchase run shows more than the paper's figures: rate against bytes written, and power beside rate and temperature."""
 
 from __future__ import annotations
 

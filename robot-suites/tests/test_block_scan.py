@@ -192,7 +192,7 @@ RATE = 2000000 * 1024.0
     ],
 )  # fmt: skip
 def test_a_log_that_was_tampered_with_never_agrees_with_more_than_fio_counted(rows: list[str], off_by: float) -> None:
-    """What does not add up contradicts the rate, and decides nothing: see `_agree` in the verdict."""
+    """A sum that does not add up contradicts the rate, and decides nothing: see `_agree` in the verdict."""
     samples = fio.bandwidth_samples("".join(rows), 250, 3000, RATE * 3)
     assert math.fsum(samples) / 12 / RATE - 1 == pytest.approx(off_by, abs=0.002)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -18,8 +19,9 @@ from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.verdict import Outcome, Verdict
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.checking import reporting
 from daq_bench.rig.cli import COMMANDS, PROGRAMS, bundles, main, parser, profiles
-from daq_bench.rig.cli.profiles import validate_all
+from daq_bench.rig.cli.profiles import SHOWN_MAX, Valid, validate_all
 from daq_bench.rig.cli.runs import chosen_targets, closing_words, exit_status
 from daq_bench.rig.console import commands
 
@@ -297,6 +299,10 @@ def test_a_run_that_is_none_is_one_message(tmp_path: Path, capsys: pytest.Captur
             ["plan", "--inventory={}/empty.yml"],
             "empty.yml: is empty. Add a candidate (docs/own-hardware.md), or name another file",
         ),
+        (
+            ["plan", "--scenario={}/binary.yml"],
+            "binary.yml: cannot be read: byte 3 (0x89) is no UTF-8. Make it a readable UTF-8 file",
+        ),
         (["validate", "--inventory={}"], "is not a regular file. Name a YAML file"),
         (["validate", "--inventory={}/none.yml"], "none.yml: there is no such file"),
         (["validate", "--requirement={}/a-loop.yml"], "Too many levels of symbolic links"),
@@ -313,6 +319,7 @@ def test_what_cannot_be_read_is_one_message_in_words(
 ) -> None:
     (tmp_path / "a-file").touch()
     (tmp_path / "empty.yml").write_text("# nothing yet\n", encoding="utf-8")
+    (tmp_path / "binary.yml").write_bytes(b"a:\x89PNG")
     for name in ("a-loop", "a-loop.yml"):
         (tmp_path / name).symlink_to(name)
     before = sorted(tmp_path.iterdir())
@@ -323,6 +330,61 @@ def test_what_cannot_be_read_is_one_message_in_words(
     assert said.count("\n") == 1
     assert "Errno" not in said
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_home_that_nobody_may_write_to_ends_no_command_in_a_traceback(tmp_path: Path) -> None:
+    """As of a service's account: Ansible makes a folder in it as soon as it is imported. Nobody, root included, makes one in /proc."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
+    environment |= {"HOME": "/proc/none"}
+    judged = subprocess.run(
+        [sys.executable, "-m", "daq_bench.rig", "judge", tmp_path],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (judged.returncode, judged.stderr.count("\n")) == (2, 1), judged.stderr
+    assert judged.stderr.startswith(f"error: {tmp_path} has no run.json")
+    program = f"from daq_bench.rig.candidate.connection import variables_of; variables_of({str(tmp_path)!r}, 'one', ())"
+    asked = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+    )
+    last = asked.stderr.splitlines()[-1]
+    assert "BenchError: the library of Ansible cannot begin: Unable to create local directories '/proc/none/" in last
+    assert last.endswith("Set ANSIBLE_HOME to a folder that may be written")
+
+
+def test_ctrl_c_before_the_modules_are_there_is_one_word() -> None:
+    program = """
+import sys
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == "daq_bench.rig.cli.runs":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted())
+sys.argv[1:] = ["plan"]
+from daq_bench.rig.console import main
+sys.exit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+def test_no_part_of_a_proposal_stays_where_there_is_no_room_for_all_of_it(tmp_path: Path) -> None:
+    """The kernel lets the process write no byte into a file, as on a full disk."""
+    program = f"""
+import resource
+from pathlib import Path
+from daq_bench.rig.discovery.discover import written
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+written("all: {{}}", Path({str(tmp_path / "lab.yml")!r}))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1].endswith("lab.yml cannot be written: File too large. Choose another --out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_that_cannot_be_rendered_says_why_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(BenchError) as refused:
+        reporting._render(tmp_path, [])
+    assert str(refused.value).startswith("no report was rendered: ") and "Command:" not in str(refused.value)
 
 
 def test_admit_gives_a_reason_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -343,11 +405,12 @@ def test_validate_names_what_is_missing_and_ends_well(
     )
     (tmp_path / "lab.yml").write_text(text, encoding="utf-8")
     words = ["validate", f"--inventory={tmp_path}/lab.yml", "--candidate=good"]
-    monkeypatch.setattr(profiles, "validate_all", lambda *_: iter(["candidate good"]))  # it reads every profile
+    entries = [Valid("candidate", "good", "candidate good")]
+    monkeypatch.setattr(profiles, "validate_all", lambda *_: iter(entries))  # it reads every profile
     missing = f"{tmp_path}/lab.yml:14: all.children.candidates.hosts.far.ansible_private_key_file: there is no file {tmp_path}/key. Name a"
     assert main(words) == 0
     *_, last_but_one, last = capsys.readouterr().out.splitlines()
-    assert last_but_one.startswith(f"MISSING {missing}") and last.startswith("OK: ")
+    assert last_but_one.startswith(f"MISSING  {missing}") and last.startswith("OK: ")
     assert main([*words, "--json"]) == 0
     (said,) = json.loads(capsys.readouterr().out)["missing"]
     assert said.startswith(missing)
@@ -357,7 +420,7 @@ def test_validate_names_what_is_missing_and_ends_well(
 
 
 def test_validate_lists_every_profile(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["validate"]) == 0
+    assert main(["validate", "--verbose"]) == 0
     said = capsys.readouterr().out
     for name in (
         "lab.yml: candidate this-machine: The machine that the bench itself runs on; erases nothing",
@@ -368,6 +431,33 @@ def test_validate_lists_every_profile(capsys: pytest.CaptureFixture[str]) -> Non
         "requirements/dune-snb.yml: 11",
     ):
         assert name in said
+
+
+def test_validate_says_the_danger_first_and_all_of_it_in_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    """The names and RAID levels are those of inventory/lab.yml."""
+    assert main(["validate"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    sets = "VCNA0001, VCNA0002, VCNA0003"
+    assert lines[0] == f"virtual ERASES VCXP0001; {sets} (RAID 0); {sets} (RAID 5); VCNA0001, VCNA0002 (RAID 1)"
+    assert lines[1] == "this-machine, this-machine-twice: erase nothing"
+    assert lines[-1].startswith("OK: ") and lines[-1].endswith("; this run erases nothing")
+    assert "erases   nothing; only files of its own are written" in lines
+    assert [line for line in lines if line.startswith("PASS     NOT possible: `daq-bench plan` with the same options")]
+    assert 8 <= len(lines) <= 15
+
+
+def test_validate_says_how_many_it_leaves_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """A laboratory has many candidates; the run's own danger and missing files are said in any case."""
+    entries = [Valid("candidate", f"server-{n}", "", f"ERASES S{n}") for n in range(SHOWN_MAX + 3)]
+    lines = list(profiles._in_short(entries))
+    assert lines[:SHOWN_MAX] == [f"server-{n} ERASES S{n}" for n in range(SHOWN_MAX)]
+    assert lines[SHOWN_MAX] == "and 3 more candidates ERASE drives (--verbose names them)"
+    assert list(profiles._in_short(entries[:SHOWN_MAX]))[SHOWN_MAX].startswith(f"valid    {SHOWN_MAX} candidates, 0 ")
+    missing = {"server-1": ["a", "b", "c"], "server-2": ["d", "e"], "server-3": ["f"], "server-4": []}
+    assert list(profiles._missing_in_short(missing, "server-2")) == [
+        *("a", "2 more files that server-1 names (--verbose lists them)"),
+        *("d", "e", "f"),
+    ]
 
 
 LAB = """
@@ -403,7 +493,9 @@ def test_validate_finds_what_would_only_show_at_night_or_while_a_target_is_built
     (tmp_path / "lab.yml").write_text(text, encoding="utf-8")
     lines = validate_all(Layout(), tmp_path / "lab.yml")
     if not said:
-        assert any("candidate one" in line for line in lines)
+        assert [(one.name, one.danger) for one in lines if one.kind == "candidate"] == [
+            ("one", "")
+        ]  # no `destroy: true`
         return
     with pytest.raises(BenchError) as refused:
         list(lines)

@@ -116,7 +116,7 @@ def zsh() -> Iterator[int]:
 
 
 def until(terminal: int, pattern: bytes) -> bytes:
-    """What the terminal shows until it shows `pattern`; fails where that never comes."""
+    """Returns what the terminal shows until it shows `pattern`; fails where that never comes."""
     seen, end_s = b"", time.monotonic() + HANG_S
     while time.monotonic() < end_s:
         if select.select([terminal], [], [], 1.0)[0]:

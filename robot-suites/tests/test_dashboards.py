@@ -46,7 +46,7 @@ from daq_bench.rig.base.influx import HISTORY, Influx
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.telemetry.agent import Agent
 from daq_bench.rig.telemetry.history import kept_event, publish
-from daq_bench.rig.telemetry.influx_room import delete_old
+from daq_bench.rig.telemetry.influx_room import Room
 from daq_bench.rig.telemetry.influx_server import LocalInflux, create_database
 from daq_bench.telemetry_agent.base.point import Encoder, FieldValue, Point
 
@@ -165,7 +165,7 @@ def scene(server: LocalInflux, database: str, *lines: str) -> Server:
 
 
 def asked(on: Server, board: Dashboard, title: str, shown: Range) -> list[list[Any]]:
-    """What the panel's first query answers, whatever is chosen."""
+    """Returns what the panel's first query answers, whatever is chosen."""
     panel = next(panel for panel in board.panels() if panel.title == title)
     choices: dict[str, Choice] = dict.fromkeys(("host", "run", "device"), Every.VALUE)
     return on.rows(interpolated(panel.targets[0].query.render(), choices, shown))
@@ -413,7 +413,7 @@ def months_of_1(server: LocalInflux, now_ms: int) -> Server:
     influx.write(f"{MONTHS}/history", f"bench_run,host=months,run=r3 started_ns=1i {now_ms * 10**6}\n")
     by_the_minute(on, now_ms - 61 * DAY_MS)
     on.rows(f'ALTER RETENTION POLICY "raw" ON "{MONTHS}" DURATION 30d REPLICATION 1')
-    assert delete_old(url, Path("/none"), timedelta(days=30), datetime.now(UTC), MONTHS) == 2
+    assert Room(url, Path("/none"), Path("/none"), MONTHS).delete_old(timedelta(days=30), datetime.now(UTC)) == 2
     return on
 
 
@@ -498,7 +498,7 @@ TWO_RUNS = (
 def of_side(
     on: Server, title: str, load: str, change: Callable[[Query], Query] = lambda query: query
 ) -> list[dict[str, Any]]:
-    """What each side of a panel of *Compare two runs* shows: values by the line's name, as Grafana's transformation renames it."""
+    """Returns what each side of a panel of *Compare two runs* shows: values by the line's name, as Grafana's transformation renames it."""
     panel = next(panel for panel in COMPARE.panels() if panel.title == title)
     choices: dict[str, Choice] = {"run_a": "r1", "run_b": "r2", "load": load}
     shown = Range(EPOCH_NS // 10**6 - 10_000, EPOCH_NS // 10**6 + 120_000)

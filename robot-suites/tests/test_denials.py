@@ -85,7 +85,7 @@ def test_the_same_denial_in_both_logs_is_counted_once(tmp_path: Path, monkeypatc
 def result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str | None, dmesg: str | None = None, mode: str = "1"
 ) -> Any:
-    """What the reader prints on a machine in this mode with these logs; None: no such file, no such tool."""
+    """Returns what the reader prints on a machine in this mode with these logs; None: no such file, no such tool."""
     (tmp_path / "enforce").write_text(mode, encoding="ascii")
     monkeypatch.setattr(denials, "ENFORCE", tmp_path / ("enforce" if mode else "nothing"))
     audit = tmp_path / "audit.log"

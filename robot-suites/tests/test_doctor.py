@@ -115,7 +115,7 @@ def test_a_machine_that_is_still_tuned_is_said_and_does_not_count_as_missing(
 def answering(
     here: LocalMachine, monkeypatch: pytest.MonkeyPatch, denied: Sequence[str] = (), unread: str = "", **says: object
 ) -> dict[str, Finding]:
-    """What doctor makes of a candidate's accounts that say something else than this machine's."""
+    """Returns what doctor makes of a candidate's accounts that say something else than this machine's."""
     denials = {"denied": list(denied), "unread": unread}
     account = {"clock_s": time.time(), "selinux": "", "active": [], "free_bytes": {}, "left": [], "held": "", **says}
     monkeypatch.setattr(here, "call", lambda program, *_, **__: denials if program == "denials" else account)

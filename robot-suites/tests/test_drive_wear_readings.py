@@ -1,4 +1,4 @@
-"""What a drive states for want of a reading is not known of its wear, on the candidate as by the agent."""
+"""A value that a drive states for want of a reading says nothing of its wear, on the candidate as by the agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a night deletes, and what it never deletes: old passes, everything by age, and the oldest beyond a size."""
+"""A night deletes some bundles and never deletes others: old passes, everything by age, and the oldest beyond a size."""
 
 from __future__ import annotations
 

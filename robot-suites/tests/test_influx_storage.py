@@ -25,6 +25,7 @@ from ruamel.yaml import YAML
 
 from daq_bench.bench_dashboards.trial import Server
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.bench_model.bundle.provenance import MANIFEST
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.influx import Influx
@@ -32,16 +33,7 @@ from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.discovery.doctor import control_node
 from daq_bench.rig.run.watch import Watch
 from daq_bench.rig.telemetry import influx_room
-from daq_bench.rig.telemetry.influx_room import (
-    RAW_MAX,
-    RETENTION,
-    delete_beyond,
-    delete_old,
-    fullness,
-    raw_max,
-    raw_retention,
-    retention_is_chosen,
-)
+from daq_bench.rig.telemetry.influx_room import FOR_EVER, RAW_MAX, RETENTION, Bounds, Room, Tidied, fullness
 from daq_bench.rig.telemetry.influx_server import LocalInflux, create_database
 from daq_bench.virtual_candidate.ports import free_ports
 
@@ -49,7 +41,7 @@ ROLE = Layout().ansible / "roles" / "influxdb"
 NOW = datetime.now(UTC)
 QUERIES = [f"bench_1m_{name}" for name in sorted(MEASUREMENTS)]
 QUERIES_MISSING = [f"continuous query {name} is missing" for name in QUERIES]
-FOR_EVER = {"raw": ("0s", True), "bench_1m": ("0s", False), "history": ("0s", False)}
+POLICIES = {"raw": ("0s", True), "bench_1m": ("0s", False), "history": ("0s", False)}
 
 
 def policies(url: str, database: str) -> dict[str, tuple[str, bool]]:
@@ -88,7 +80,7 @@ def own(tmp_path: Path) -> Iterator[LocalInflux]:
 
 
 def test_the_benchs_own_server_is_set_up_as_the_roles_and_a_second_time_changes_nothing(url: str) -> None:
-    assert policies(url, "bench") == FOR_EVER
+    assert policies(url, "bench") == POLICIES
     assert sorted(queries(url, "bench")) == QUERIES
     assert create_database(url, "bench") == []
     assert create_database(url, "new one") == [
@@ -98,7 +90,7 @@ def test_the_benchs_own_server_is_set_up_as_the_roles_and_a_second_time_changes_
         *QUERIES_MISSING,
     ]
     assert create_database(url, "new one") == []
-    assert policies(url, "new one") == FOR_EVER
+    assert policies(url, "new one") == POLICIES
 
 
 def test_the_role_and_the_bench_say_the_same() -> None:
@@ -176,7 +168,7 @@ def test_what_somebody_altered_by_hand_is_named_and_put_right(url: str) -> None:
         "continuous query bench_1m_smart differs",
     ]
     assert sorted(queries(url, database)) == [*QUERIES, "mine"]
-    assert policies(url, database) == FOR_EVER
+    assert policies(url, database) == POLICIES
     assert values(url, database, "SELECT v FROM smart") == [40, 0]
     influxql(url, "", f'DROP CONTINUOUS QUERY "bench_1m_cpu" ON {database}')
     assert create_database(url, database) == ["continuous query bench_1m_cpu is missing"]
@@ -203,7 +195,7 @@ def test_a_server_killed_between_two_steps_goes_on_where_it_was(own: LocalInflux
         os.waitpid(pid, 0)
         started = own.start(port)
         assert len(create_database(started, "broken")) == len(every) - number
-        assert policies(started, "broken") == FOR_EVER
+        assert policies(started, "broken") == POLICIES
         assert sorted(queries(started, "broken")) == QUERIES
 
 
@@ -253,31 +245,108 @@ def test_old_raw_points_go_when_asked_and_never_those_of_an_unsealed_run(
     for days in unsealed:
         run_of(tmp_path, days, sealed=False)
     (tmp_path / "latest").symlink_to(tmp_path)
-    assert delete_old(url, tmp_path, None, NOW, aged) == 0
+    room = Room(url, Path("/none"), tmp_path, aged)
+    assert room.delete_old(None, NOW) == 0
     assert values(url, aged, RAW) == [100, 60, 20, 0], "nobody asked"
-    assert delete_old(url, tmp_path, timedelta(days=30), NOW, aged) == 4 - len(left)
+    assert room.delete_old(timedelta(days=30), NOW) == 4 - len(left)
     assert values(url, aged, RAW) == left
     for policy in ("bench_1m", "history"):
         assert values(url, aged, f'SELECT v FROM "{policy}".smart') == [100, 60, 20, 0]
-    assert delete_old(url, tmp_path, timedelta(days=30), NOW, aged) == 0
+    assert room.delete_old(timedelta(days=30), NOW) == 0
 
 
-def test_what_was_kept_for_ever_stays_unless_somebody_chooses(url: str, tmp_path: Path) -> None:
-    """A folder from when shards held a week and nothing was deleted: new shards hold a day and go, the old ones wait for the operator."""
+def ended(shard: dict[str, Any]) -> bool:
+    return datetime.fromisoformat(shard["end_time"]) <= NOW - timedelta(days=14)
+
+
+def taken_by(shards: list[Path]) -> int:
+    """B that shards take on disk, found without the bench: by du, without the shards' folders themselves, which it counts as well."""
+    du = subprocess.run(
+        ["du", "--block-size=1", "--summarize", "--", *shards], capture_output=True, text=True, check=True
+    )
+    return (
+        sum(int(line.split()[0]) for line in du.stdout.splitlines()) - sum(one.stat().st_blocks for one in shards) * 512
+    )
+
+
+NOTHING = Tidied(0, 0, 0, "")
+UNASKED = Bounds.of({})
+KEPT = re.compile(
+    r"the bench's own InfluxDB keeps raw points since (\d{4}-\d\d-\d\d): (\d.*B) on disk are older than 14d, after which a new server "
+    rf"deletes them; {RETENTION}=14d or {RAW_MAX}=200GB, for example, bounds them here, too"
+)
+
+
+def test_a_new_database_keeps_raw_points_for_14_days(url: str, tmp_path: Path) -> None:
+    """Also those of an old run that is delivered once more: they are there until the next start."""
+    create_database(url, "fresh")
+    room = Room(url, tmp_path, tmp_path / "runs", "fresh")
+    assert room.tidy(UNASKED, NOW) == NOTHING
+    write(url, "fresh", *((days, f"smart,host=h v={days}") for days in (40, 20, 13, 0)))
+    assert room.tidy(UNASKED, NOW) == Tidied(2, 0, 0, "")
+    assert values(url, "fresh", RAW) == [13, 0]
+
+
+def test_older_points_that_a_start_finds_stay_and_it_says_so_once(
+    url: str, influx: LocalInflux, tmp_path: Path
+) -> None:
+    """A database of before: weeks in a shard, and days."""
     database = "promised"
     influxql(url, "", f'CREATE DATABASE "{database}" WITH DURATION INF REPLICATION 1 NAME "raw"')
     write(url, database, *((days, f"smart,host=h v={days}") for days in (100, 60)))
     assert create_database(url, database)[0] == "retention policy raw has shards of 168h0m0s, not 1d"
-    write(url, database, *((days, f"smart,host=h v={days}") for days in (40, 20, 0)))
-    kept = raw_retention({})
-    assert delete_old(url, tmp_path, kept, NOW, database, asked=False) == 2
-    assert values(url, database, RAW) == [100, 60, 0]
-    # A run that is delivered once more is there until the next start.
-    write(url, database, (40, "smart,host=h v=40"))
-    assert values(url, database, RAW) == [100, 60, 40, 0]
-    assert delete_old(url, tmp_path, kept, NOW, database, asked=False) == 1
-    assert delete_old(url, tmp_path, kept, NOW, database) == 2
-    assert values(url, database, RAW) == [0]
+    write(url, database, *((days, f"smart,host=h v={days}") for days in (40, 20, 13, 0)))
+    room = Room(url, influx.directory, tmp_path, database)
+    done = room.tidy(UNASKED, NOW)
+    said = KEPT.fullmatch(done.kept)
+    assert said and (done.old, done.large) == (0, 0)
+    old = [row["id"] for row in influxql(url, "", "SHOW SHARDS") if row["database"] == database and ended(row)]
+    folders = [influx.directory / part / database / "raw" / str(one) for part in ("data", "wal") for one in old]
+    assert len(old) == 4 and said[2] == decimal_label(taken_by([one for one in folders if one.exists()]))
+    # A shard of a week begins with a Monday of UTC.
+    assert NOW - timedelta(days=108) < datetime.fromisoformat(f"{said[1]}T00:00:00+00:00") <= NOW - timedelta(days=100)
+    assert values(url, database, RAW) == [100, 60, 40, 20, 13, 0]
+    for _ in range(2):
+        assert room.tidy(UNASKED, NOW) == NOTHING, "said once"
+    assert values(url, database, RAW) == [100, 60, 40, 20, 13, 0]
+    # Whoever chooses gets it; a later start without the choice shortens nothing of what was chosen to stay.
+    assert room.tidy(Bounds.of({RETENTION: "50d"}), NOW) == Tidied(2, 0, 0, "")
+    assert KEPT.fullmatch(room.tidy(UNASKED, NOW).kept)
+    assert values(url, database, RAW) == [40, 20, 13, 0]
+    assert room.tidy(Bounds.of({RETENTION: "14d"}), NOW).old == 2
+    # Nothing older is held: from now on it is as a new one.
+    assert room.tidy(UNASKED, NOW) == NOTHING
+    write(url, database, (30, "smart,host=h v=30"))
+    assert room.tidy(UNASKED, NOW).old == 1
+    assert values(url, database, RAW) == [13, 0]
+
+
+@pytest.mark.parametrize("chosen", [{RETENTION: "INF"}, {RETENTION: "52w"}, {RAW_MAX: "200GB"}])
+def test_what_was_chosen_to_stay_is_not_deleted_by_a_start_without_the_choice(
+    url: str, tmp_path: Path, chosen: dict[str, str]
+) -> None:
+    """A timer's environment differs from a shell's."""
+    database = f"chosen {chosen}"
+    create_database(url, database)
+    room = Room(url, tmp_path, tmp_path / "runs", database)
+    assert room.tidy(UNASKED, NOW) == NOTHING
+    assert room.tidy(Bounds.of(chosen), NOW) == NOTHING
+    write(url, database, *((days, f"smart,host=h v={days}") for days in (90, 0)))
+    assert room.tidy(Bounds.of(chosen), NOW) == NOTHING
+    assert KEPT.fullmatch(room.tidy(UNASKED, NOW).kept)
+    assert values(url, database, RAW) == [90, 0]
+
+
+@pytest.mark.parametrize("text", ["", "14", "soon", "\xff"])
+def test_a_spoilt_note_of_what_was_agreed_deletes_nothing(url: str, tmp_path: Path, text: str) -> None:
+    database = f"spoilt {text!r}"
+    create_database(url, database)
+    write(url, database, *((days, f"smart,host=h v={days}") for days in (40, 0)))
+    (tmp_path / f"{database}.raw-retention").write_text(text, encoding="latin-1")
+    room = Room(url, tmp_path, tmp_path / "runs", database)
+    assert KEPT.fullmatch(room.tidy(UNASKED, NOW).kept)
+    assert values(url, database, RAW) == [40, 0]
+    assert (tmp_path / f"{database}.raw-retention").read_text(encoding="ascii") == FOR_EVER
 
 
 @pytest.mark.parametrize(("retention", "hours"), [("INF", 24), ("52w", 24), ("2d", 24), ("47h", 1), ("1h", 1)])
@@ -319,31 +388,26 @@ def test_the_oldest_raw_points_go_when_all_take_too_much_of_the_disk(
     left: list[int],
     within: bool,
 ) -> None:
-    """What they take is found without the bench: by du, in the server's own folder."""
     run_of(tmp_path, 300, sealed=True)
     for days in unsealed:
         run_of(tmp_path, days, sealed=False)
     folders = [influx.directory / part / aged / "raw" for part in ("data", "wal")]
     shards = [folder / shard.name for folder in folders for shard in folder.iterdir() if shard.name.isdigit()]
-    du = subprocess.run(
-        ["du", "--block-size=1", "--summarize", "--", *shards], capture_output=True, text=True, check=True
-    )
-    # Without the shards' folders themselves, which du counts with what is in them.
-    taken = (
-        sum(int(line.split()[0]) for line in du.stdout.splitlines()) - sum(one.stat().st_blocks for one in shards) * 512
-    )
+    taken = taken_by(shards)
     assert taken > 0
     bytes_max = None if too_much is None else max(1, taken - too_much)
-    deleted, beyond = delete_beyond(url, influx.directory, tmp_path, bytes_max, NOW, aged)
+    room = Room(url, influx.directory, tmp_path, aged)
+    deleted, beyond = room.delete_beyond(bytes_max, NOW)
     assert (deleted, values(url, aged, RAW)) == (4 - len(left), left)
     assert (beyond == 0) is within
     for policy in ("bench_1m", "history"):
         assert values(url, aged, f'SELECT v FROM "{policy}".smart') == [100, 60, 20, 0]
-    assert delete_beyond(url, influx.directory, tmp_path, bytes_max, NOW, aged)[0] == 0
+    assert room.delete_beyond(bytes_max, NOW)[0] == 0
 
 
 def test_the_limit_is_a_size_and_none_by_default() -> None:
-    assert (raw_max({}), raw_max({RAW_MAX: ""}), raw_max({RAW_MAX: "200GB"})) == (None, None, 200 * 10**9)
+    bytes_max = [Bounds.of(one).bytes_max for one in ({}, {RAW_MAX: ""}, {RAW_MAX: "200GB"})]
+    assert bytes_max == [None, None, 200 * 10**9]
     for text, fault in (
         ("0", "0 would delete all raw points"),
         ("0 GB", "0 would delete all raw points"),
@@ -354,21 +418,21 @@ def test_the_limit_is_a_size_and_none_by_default() -> None:
         ("inf", "'inf' is not a size"),
     ):
         with pytest.raises(RefusedError, match=f"^{RAW_MAX}: {fault}"):
-            raw_max({RAW_MAX: text})
+            Bounds.of({RAW_MAX: text})
 
 
 def test_the_setting_is_a_duration_and_by_default_the_roles() -> None:
     defaults = YAML(typ="safe").load(ROLE / "defaults" / "main.yml")
     assert defaults["influxdb_raw_retention"] == "14d"
     for unset in ({}, {RETENTION: ""}, {RETENTION: "", RAW_MAX: ""}):
-        assert (raw_retention(unset), retention_is_chosen(unset)) == (timedelta(days=14), False)
+        assert Bounds.of(unset) == Bounds(timedelta(days=14), None, chosen=False)
     # A size alone is filled; both are minded.
-    assert raw_retention({RAW_MAX: "200GB"}) is None
-    assert raw_retention({RAW_MAX: "200GB", RETENTION: "30d"}) == timedelta(days=30)
-    assert (raw_retention({RETENTION: "INF"}), retention_is_chosen({RETENTION: "INF"})) == (None, True)
-    assert raw_retention({RETENTION: "3w"}) == timedelta(days=21)
+    assert Bounds.of({RAW_MAX: "200GB"}) == Bounds(None, 200 * 10**9, chosen=True)
+    assert Bounds.of({RAW_MAX: "200GB", RETENTION: "30d"}) == Bounds(timedelta(days=30), 200 * 10**9, chosen=True)
+    assert Bounds.of({RETENTION: "INF"}) == Bounds(None, None, chosen=True)
+    assert Bounds.of({RETENTION: "3w"}).kept == timedelta(days=21)
     with pytest.raises(RefusedError, match=f"{RETENTION}: '30 days' is not a duration: write a whole number"):
-        raw_retention({RETENTION: "30 days"})
+        Bounds.of({RETENTION: "30 days"})
 
 
 def test_a_server_that_takes_the_greater_part_of_its_room_is_told(
@@ -405,8 +469,9 @@ def test_a_run_deletes_what_is_no_longer_wanted_and_warns(tmp_path: Path, monkey
         said: list[str] = []
         watch = Watch(SimpleNamespace(layout=layout), bundle, None, None, said.append)  # type: ignore[arg-type]
         assert watch.reach_influx().url == started
-        assert values(started, "bench", RAW) == [10, 0], "14 d, as on the role's server"
-        (warning,) = said
+        assert values(started, "bench", RAW) == [60, 20, 10, 0], "nobody asked"
+        note, warning = said
+        assert KEPT.fullmatch(note.removeprefix("note: "))
         assert warning.startswith("warning: the bench's own InfluxDB takes ")
         assert f"set {RETENTION} (7d, for example) or {RAW_MAX} (200GB, for example)" in warning
         monkeypatch.setenv(RAW_MAX, "1B")
@@ -450,16 +515,17 @@ def test_the_series_of_a_year_are_those_that_the_decision_states(url: str) -> No
         by_the_minute(Server(url, database), night_ms, until_ms=night_ms + 60_000)
     minutes, rest = divmod(cardinality(url, database) - counts[2], 2)
     assert rest == 0
-    own = raw_retention({})
+    own = Bounds.of({}).kept
+    room = Room(url, Path("/none"), Path("/none"), database)
     assert own == timedelta(days=RAW_NIGHTS - 1) and f"{own.days}d" == Storage().retention
-    assert delete_old(url, Path("/none"), own, NOW, database, asked=False) == 2
+    assert room.delete_old(own, NOW) == 2
     kept, rest = divmod(cardinality(url, database) - 2 * minutes - 2 * once, 4)
     assert rest == 0, "the series of raw points are gone"
     raw = of_a_night - kept
     # The bench's own server, nobody having set anything: as many nights are alive as the decision reckons with.
     before = cardinality(url, database)
     write_nights(url, database, 1, begin_ns + 4 * NIGHT_NS, 22)
-    delete_old(url, Path("/none"), own, NOW, database, asked=False)
+    room.delete_old(own, NOW)
     assert cardinality(url, database) - before <= RAW_NIGHTS * raw + 22 * kept
     assert cardinality(url, database) - before >= (RAW_NIGHTS - 1) * raw + 22 * kept
     of_all = [6 * RAW_NIGHTS * raw, 6 * minutes, 6 * once, 6 * 365 * kept]

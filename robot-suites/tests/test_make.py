@@ -102,7 +102,7 @@ class Made:
         return call.words
 
     def refused(self) -> str:
-        """What it said when it did nothing at all."""
+        """Its words when it did nothing at all."""
         assert (self.done.returncode, self.done.stdout, self.calls) == (2, "", {}), self.done
         assert "Nothing was done" in self.done.stderr
         return self.done.stderr

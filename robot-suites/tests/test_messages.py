@@ -57,7 +57,7 @@ def text_of(node: ast.expr) -> str:
 
 @dataclass
 class Found:
-    """What one walk over the sources finds: classes with their bases, what is raised, and texts that name a command."""
+    """Findings of one walk over the sources: classes with their bases, what is raised, and texts that name a command."""
 
     bases: dict[str, set[str]] = field(default_factory=dict)
     raised: list[tuple[str, ast.Call]] = field(default_factory=list)

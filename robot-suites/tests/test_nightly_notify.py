@@ -38,7 +38,7 @@ JOBS = (Job("server-a", "snb-100s"), Job("server-b", "snb-100s"))
 
 @dataclass
 class Heard:
-    """What came to the server, in order; it answers with `statuses` one after another, then with 200."""
+    """Requests that came to the server, in order; it answers with `statuses` one after another, then with 200."""
 
     statuses: list[int] = field(default_factory=list)
     requests: list[tuple[str, str, bytes]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What `daq-bench plan` says of a request: its cost, what has to be agreed to, and whether it can end in PASS."""
+"""`daq-bench plan` says of a request: its cost, what has to be agreed to, and whether it can end in PASS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a release consists of beside the code: one version, the changelog's form, presets, hooks, the control node's image."""
+"""Parts of a release beside the code: one version, the changelog's form, presets, hooks, the control node's image."""
 
 from __future__ import annotations
 

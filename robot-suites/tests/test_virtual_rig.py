@@ -258,8 +258,8 @@ def qualified(
 
 
 def of_a_busy_host(bundle: Path) -> list[str]:
-    """What invalidates the run because the emulated CPUs got too little time: gaps of the telemetry, a slow answer of the clock, a source
-    that came late. Anything else that invalidates the run is a fault of the bench."""
+    """Lists what invalidates the run because the emulated CPUs got too little time: gaps of the telemetry, a slow answer of the clock, a
+    source that came late. Anything else that invalidates the run is a fault of the bench."""
     invalid = [one for one in document(bundle / "verdict.json")["findings"] if one["invalidates"]]
     slow = ("telemetry/", "facts/clock.json", "results/snb_record.json", "results/sensor_coverage.json")
     assert all(file.startswith(slow) for one in invalid for file in one["evidence"]), invalid

@@ -86,7 +86,7 @@ def only(runs: Path) -> Sight:
 
 
 def said(runs: Path, capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """What one look prints where there is no terminal."""
+    """Returns what one look prints where there is no terminal."""
     assert main(["watch", "--runs", str(runs), "--once", *words]) == 0
     return capsys.readouterr().out
 

@@ -1,4 +1,4 @@
-"""What a reading can be at all, whichever tool or file states it.
+"""Says which readings are possible at all, whichever tool or file states them.
 
 Promise: one rule for each quantity. A value beyond it is what a device states for want of a reading (0 K, 273 K, 127 and -128 of a signed
 byte, 0xFFFF), or is in another unit: no reading, and named. Whoever reads one has this rule.

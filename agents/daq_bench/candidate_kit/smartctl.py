@@ -148,7 +148,7 @@ def statistics(document: Mapping[str, Any]) -> dict[tuple[object, object], objec
 
 
 def used_percent(document: Mapping[str, Any]) -> object:
-    """What a drive itself says of its used endurance, in percent, unchecked; None where it says nothing.
+    """Returns the used endurance that a drive states, in percent, unchecked; None where it says nothing.
 
     `endurance_used` of an ATA drive counts only with the device statistic behind it: without one, smartctl 7.5 guesses it from the
     normalized value of an attribute that is named after wear (ataprint.cpp: "Guess available spare and endurance")."""

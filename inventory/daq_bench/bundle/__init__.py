@@ -85,7 +85,7 @@ class Bundle:
 
     @cached_property
     def events(self) -> list[Event]:
-        """What happened, in the order of time."""
+        """The run's events, in the order of time."""
         return files.read_structs(self.path, "events.jsonl", Event)
 
     @property

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 
+from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.behaviour.wear_of_run import NAME as WEAR
 from daq_bench.bench_model.bundle.files import find_document
@@ -40,7 +41,9 @@ def export(runs: Sequence[Path], output: Path, trust: Trust) -> int:
     try:
         write_to_textfile(str(output), registry)
     except OSError as error:
-        raise BenchError(f"{output} cannot be written: {error.strerror}") from None
+        raise BenchError(
+            f"{output} cannot be written: {error.strerror}. Make room or name another {typed('--output')}"
+        ) from None
     return count
 
 

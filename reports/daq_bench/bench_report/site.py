@@ -36,7 +36,7 @@ from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.fields import parse_document, read_text
 from daq_bench.bench_report.base.marks import visible
-from daq_bench.bench_report.base.units import NONE, significant
+from daq_bench.bench_report.base.units import NONE, grouped_in, significant
 from daq_bench.bench_report.document.beside import lines_of
 from daq_bench.bench_report.document.outcome import GLYPHS, css_name
 from daq_bench.bench_report.nightly import NAME as NIGHT_PAGE
@@ -200,7 +200,7 @@ class _Place:
 
 def _line(night: Night, door: Admission, page: str, place: _Place) -> RunLine:
     word = outcome_of(night)
-    why = [] if word == "PASS" else [conclude(night.verdict).reason]
+    why = [] if word == "PASS" else [grouped_in(conclude(night.verdict).reason)]
     links = tuple(
         (words, place.address(night.path / name)) for name, words in DOCUMENTS.items() if _is_there(night.path, name)
     )

@@ -35,7 +35,9 @@ def chosen_parts(text: str) -> list[Part]:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = Parser(prog="bench_rounds", description=__doc__)
+    made = Parser(
+        prog=f"{called} bench" if (called := os.environ.get("DAQ_BENCH_NAME")) else "bench_rounds", description=__doc__
+    )
     made.add_argument("--parts", type=chosen_parts, default=",".join(TABLE), help="parts to run (default: %(default)s)")
     made.add_argument("--quick", action="store_true", help="a look of a few minutes; never the claim")
     made.add_argument(

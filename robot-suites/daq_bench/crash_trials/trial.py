@@ -64,7 +64,7 @@ class Said:
 
 
 class Bench(ABC):
-    """What a run of the bench needs beside a candidate: inventory, profiles, runs, locks and InfluxDB; nothing of the user's.
+    """The files that a run of the bench needs beside a candidate: inventory, profiles, runs, locks and InfluxDB; nothing of the user's.
 
     `phase_s_max`: a run's record begins within this time, and the run ends within twice as much behind it. `strike_s_max`: what strikes
     so long after the begin of a load strikes in it."""

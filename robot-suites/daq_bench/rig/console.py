@@ -12,6 +12,8 @@ from pathlib import Path
 
 from daq_bench.bench_model.base.places import IN_CHECKOUT, REPOSITORY, checkout_here
 
+INTERRUPTED = 130  # as a shell says that Ctrl-C ended a command
+
 
 def main() -> int:
     """The console script. Returns 2 in a checkout that is not set up."""
@@ -35,8 +37,11 @@ def commands() -> int:
         from daq_bench.rig.base.completing import main as complete
 
         return complete(words[1:])
-    from daq_bench.rig.cli import main as run
-
+    try:
+        from daq_bench.rig.cli import main as run
+    except KeyboardInterrupt:  # the modules take seconds on a busy machine
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
     return run()
 
 

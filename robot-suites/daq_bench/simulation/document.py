@@ -30,7 +30,7 @@ class Measured:
 
 
 def text_of(found: Measured) -> str:
-    """What stands between the page's marks."""
+    """Returns the text between the page's marks."""
     rows = found.rows
     parts = [
         _counted(found),

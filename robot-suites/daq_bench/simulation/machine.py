@@ -202,7 +202,7 @@ class SimulatedMachine(Machine):
         return 0, f"   Used      Avail\n{self.server.spec.capacity_bytes // 1000} {self._free_bytes()}\n", ""
 
     def _free_bytes(self) -> int:
-        """What a file system just made lets one write."""
+        """Returns B that a file system just made lets one write."""
         spec = self.server.spec
         return spec.capacity_bytes if spec.raw else int(FREE_SHARE[spec.filesystem] * spec.capacity_bytes)
 
@@ -265,7 +265,7 @@ class SimulatedMachine(Machine):
         return Places(programs=PROGRAMS, state=STATE / "state", raw=run / "raw", telemetry=run / "telemetry")
 
     def _wear(self) -> dict[str, Any]:
-        """What on_candidate.reading.drive_wear reads of the drives that are there."""
+        """Answers as on_candidate.reading.drive_wear does of the drives that are there."""
         drives = []
         for drive in self.server.drives:
             nvme = drive.spec.transport == "nvme"

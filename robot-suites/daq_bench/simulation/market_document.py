@@ -19,7 +19,7 @@ DEMANDED, DEMANDED_LEAST = 95, 93  # % of good servers; lower end of the interva
 
 
 def text_of(rows: Sequence[Row], first: int, canary: Row, scenario: str = MARKET) -> str:
-    """What stands between the marks of the market's page in one scenario; the page of snb-100s has the catalogue, too."""
+    """Returns the text between the marks of the market's page in one scenario; the page of snb-100s has the catalogue, too."""
     parts = [
         _counted(rows, first, canary, fault_of(scenario)[1]),
         f"## Good servers that passed\n\nDemanded are {DEMANDED} % of each class, with the interval's lower end at "

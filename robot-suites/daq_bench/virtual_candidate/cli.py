@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -21,7 +22,12 @@ from daq_bench.virtual_candidate.vendors import VENDORS
 
 
 def parser() -> argparse.ArgumentParser:
-    top = Parser(prog="python -m daq_bench.virtual_candidate", description=__doc__)
+    top = Parser(
+        prog=f"{called} virtual"
+        if (called := os.environ.get("DAQ_BENCH_NAME"))
+        else "python -m daq_bench.virtual_candidate",
+        description=__doc__,
+    )
     top.add_argument("--name", default=DEFAULT_NAME, help=f"which virtual candidate ({DEFAULT_NAME})")
     top.add_argument(
         "--base",

@@ -98,7 +98,7 @@ class Spent(NamedTuple):
 
 
 def spent_since(now: Mapping[int, Process], before: Mapping[int, Process]) -> dict[str, Spent]:
-    """What each name took between two readings. `before` has all processes: one whose parent ended is not new."""
+    """Returns what each name took between two readings. `before` has all processes: one whose parent ended is not new."""
     gone: dict[int, int] = {}  # ticks that were counted already while a child lived, by parent
     for number, process in before.items():
         if number not in now or now[number].started != process.started:

@@ -44,7 +44,9 @@ class ProfileError(BenchError):
 
 
 def in_words(error: Exception) -> str:
-    """An error in words: the system's own without their number, and with the file that they are about."""
+    """An error in words: the system's own without their number, and with the file that they are about; a byte that is no text."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start + 1} (0x{error.object[error.start]:02x}) is no UTF-8"
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror

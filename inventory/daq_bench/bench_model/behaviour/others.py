@@ -78,7 +78,7 @@ def of_windows(
 
 
 def _written(window: Window, tracks: Tracks, counter: Track | None, of_device: bool) -> float:
-    """What other processes wrote, as far as the device counted more than the load's own, over the latter; 0 where that is not known.
+    """Returns what others wrote, as far as the device counted more than the load's own, over the latter; 0 where that is not known.
 
     An agent that may not read what each process wrote leaves the device's account alone; drives' sums count redundancy, too."""
     track = tracks.get("process", ALL, "written_bytes_per_s")

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from daq_bench.bench_model.base.calling import a_run
-from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.documents.struct import Kind, read
 
 DOCUMENT_BYTES_MAX = 128 << 20  # of a file that is read as a whole
@@ -70,6 +70,8 @@ def survey(bundle: Path) -> Survey:
             else:
                 odd.append(name)
         if seen > ENTRIES_MAX or size > BUNDLE_BYTES_MAX:
+            if not (bundle / "run.json").exists():
+                raise BenchError(f"{bundle} is no run bundle (run.json is missing). Name one: {a_run()}")
             raise BenchError(f"{bundle}: holds more than {ENTRIES_MAX} files or {BUNDLE_BYTES_MAX >> 30} GiB. {REMEDY}")
     return Survey(tuple(sorted(files)), tuple(sorted(odd)))
 
@@ -231,7 +233,7 @@ def parse_json(content: bytes, where: str) -> Any:
     try:
         return strict(content.decode("utf-8"))
     except ValueError as error:
-        raise BenchError(f"{where} is not valid JSON ({error}). {REMEDY}") from None
+        raise BenchError(f"{where} is not valid JSON ({in_words(error)}). {REMEDY}") from None
 
 
 def strict(text: str, *, doubled_keys: bool = False) -> Any:

@@ -1,4 +1,4 @@
-"""What the door of `daq-bench check-bundle` (rig.checking.door) found of one bundle, for readers that show or rank runs.
+"""Findings of the door of `daq-bench check-bundle` (rig.checking.door) on one bundle, for readers that show or rank runs.
 
 Promise: it rests on the reader's own trust and profiles, never on the bundle's word. Whoever shows a run shows `marks` beside it."""
 

@@ -32,7 +32,7 @@ class PurgeFailure(Closed, frozen=True):
 
 
 def in_words(method: str, zero_share: float) -> str:
-    """What the purge left, for the report and for whoever goes on all the same."""
+    """Says what the purge left, for the report and for a person who goes on all the same."""
     return (
         f"After the purge ({method}) {zero_share:.0%} of the sampled places read as zeros: whether the drive gave all of its blocks back "
         "is not known"

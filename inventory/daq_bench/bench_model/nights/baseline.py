@@ -65,7 +65,7 @@ def _together(run: Night, severity: str) -> int:
 
 
 def _values(row: Judgement, nights: Sequence[Night], baseline: Night, red: Red, accepted: bool) -> Nights:
-    """What the nights measured of `row`; what somebody accepted is not red."""
+    """Returns what the nights measured of `row`; what somebody accepted is not red."""
     known = [
         (night, own, value)
         for night in nights

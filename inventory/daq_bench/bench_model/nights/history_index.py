@@ -48,7 +48,7 @@ Kept = TypeVar("Kept")
 
 @dataclass(frozen=True)
 class Kind(Generic[Kept]):
-    """What is kept of each bundle. `name`: in the file's name. `read` judges one bundle that may be anything; helpers import it by name.
+    """Rows of one kind. `name`: in the file's name. `read` judges one bundle that may be anything; helpers import it by name.
     `table_of` and `rows_of` make Arrow rows of what was read, and that again of the rows; `schema` has `NAME` and `STATE`. `keeps`: what
     stands for nothing may not be kept. `package`: the code beside `bench_model` that a row follows from; `told`: a digest of what else
     it does. `state`: by which a bundle is known again."""

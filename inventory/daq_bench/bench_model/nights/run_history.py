@@ -39,7 +39,9 @@ def bundles_in(paths: Iterable[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if not path.is_dir():
-            raise BenchError(f"{path} is no folder. Name a folder of run bundles, or bundles, such as runs/")
+            raise BenchError(
+                f"{path} is no folder. Name one of run bundles, or bundles; `daq-bench qualify` makes the first, in runs/"
+            )
         if (path / "run.json").exists():
             found.append(path)
         else:

@@ -62,7 +62,7 @@ EXACT = (COST, ENDURANCE)
 CLEAR, TIED, ONLY, NOBODY = "clear", "tied", "only one may be chosen", "nobody may be chosen"
 NO_AWARD = "no award"
 UNLIKE_NAMED = 3
-DECLARE = "Write weights.yml (docs/comparison.md) and name it: WEIGHTS=FILE"
+DECLARE = "Write weights.yml (docs/comparison.md) and name it: --weights FILE"
 
 
 def document(

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from daq_bench.bench_model.documents.verdict import Judgement, Verdict
 from daq_bench.bench_model.verdict.decision import MET, MISSED, UNDECIDED
-from daq_bench.bench_model.verdict.sentences import sentence
+from daq_bench.bench_model.verdict.sentences import brief_sentence, sentence
 
 NOT_MEASURED = "not measured"
 STATES = (MISSED, UNDECIDED, NOT_MEASURED, MET)
 REHEARSAL = "REHEARSAL"
+BRIEF = 100  # characters
 
 
 def state(judged: Judgement) -> str:
@@ -50,6 +51,7 @@ class Conclusion:
     missed: tuple[str, ...]
     cause: str
     invalid: bool  # what was counted then says nothing
+    open: str = ""  # the first requirement that is not decided or not measured, where that is why
 
     @property
     def counted(self) -> str:
@@ -64,13 +66,15 @@ class Conclusion:
         if self.word == "PASS":
             return self.counted
         if self.word == "ERROR":
-            return self.cause
+            return f"the bench failed: {self.cause}"
         if self.missed:
             more = f" (+{len(self.missed) - 1} more missed)" if len(self.missed) > 1 else ""
-            but = f"; {self.cause}" if self.cause else ""
+            but = f"; {_brief(self.cause)}" if self.cause else ""
             return f"missed {self.missed[0]}{more}{but}"
         if self.word == REHEARSAL:
             return f"{self.counted}; it decides nothing about buying"
+        if self.open:
+            return f"{self.counted}: {self.open}"
         return (
             f"{self.cause} ({self.counted})"
             if self.cause and self.counts and not self.invalid
@@ -98,7 +102,18 @@ def conclude(verdict: Verdict) -> Conclusion:
     missed = tuple(sentence(one) for one in mandatory if state(one) == MISSED)
     word = word_of(verdict.outcome, verdict.declared_rehearsal)
     invalid = any(one.invalidates for one in verdict.findings)
-    return Conclusion(word, dict(Counter(map(state, mandatory))), missed, _cause(verdict, mandatory, missed), invalid)
+    cause = _cause(verdict, mandatory, missed)
+    not_decided = next((one for one in mandatory if state(one) != MET), None)
+    open_ = "" if cause or missed or not_decided is None else brief_sentence(not_decided)
+    return Conclusion(word, dict(Counter(map(state, mandatory))), missed, cause, invalid, open_)
+
+
+def _brief(text: str) -> str:
+    """A cause beside a miss, which stands in full among the reasons: a first line is no page."""
+    for end in (". ", ": "):
+        if len(text) > BRIEF:
+            text = text.partition(end)[0]
+    return text
 
 
 def _cause(verdict: Verdict, mandatory: Sequence[Judgement], missed: Sequence[str]) -> str:
@@ -114,5 +129,4 @@ def _cause(verdict: Verdict, mandatory: Sequence[Judgement], missed: Sequence[st
     if verdict.outcome == "ERROR" or missed or invalid:
         return next(iter(invalid or others), "")
     # A requirement that is not decided or not measured comes before the limits that every run of this kind has.
-    open_ = [sentence(one) for one in mandatory if state(one) != MET]
-    return next(iter(open_ or others), "")
+    return "" if any(state(one) != MET for one in mandatory) else next(iter(others), "")

@@ -25,7 +25,7 @@ Foreseen = tuple[str, str]  # (why there will be no PASS, the change that makes 
 def undecidable(
     run: Run, scenario: Scenario, profile: RequirementProfile, metrics: dict[str, ResultMetric]
 ) -> Iterator[Foreseen]:
-    """What keeps a PASS away by the plan alone: too few repetitions, a profile that says too little."""
+    """Lists what keeps a PASS away by the plan alone: too few repetitions, a profile that says too little."""
     document, mandatory = as_document(run), [one for one in profile.requirements if one.severity == "mandatory"]
     if not mandatory:
         yield NOTHING_MANDATORY, f"Give a requirement of {profile.file.name} severity: mandatory"

@@ -7,6 +7,7 @@ from daq_bench.bench_model.verdict.decision import UNDECIDED
 
 DIGITS = (4, 6, 9, 12, 17)  # significant ones; the last tell any two numbers apart
 WHILE = ", while "
+DECIDES = "would decide"  # how advice ends
 SIGNS = {"at_least": ">=", "at_most": "<=", "equal": "="}
 
 
@@ -22,6 +23,16 @@ def sentence(judgement: Judgement) -> str:
         return text
     why = judgement.reason.partition(", but: ")[0]  # what invalidates the run stands beside it, once
     return f"{text}, {why[0].lower()}{why[1:]}"
+
+
+def brief_sentence(judgement: Judgement) -> str:
+    """A sentence without what only an expert asks of an undecided result, but with what would decide it."""
+    text = sentence(judgement)
+    if judgement.measured is None or judgement.decision != UNDECIDED:
+        return text
+    head, comma, why = text.partition(f", {UNDECIDED}")
+    advice = why.rpartition("; ")[2]
+    return f"{head}; {advice}" if advice.endswith(DECIDES) else head if comma else text
 
 
 def _told_apart(measured: float, bound: float, unit: str) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 """The verdict: a pure function of the evidence and the requirement profile, so that `daq-bench judge` gives it again.
 
-Outcomes: PASS; FAIL (the candidate misses a requirement); ERROR (the bench broke); INADMISSIBLE (the evidence does not
+Outcomes: PASS; FAIL (the candidate misses a requirement); ERROR (the bench failed); INADMISSIBLE (the evidence does not
 count, or does not decide). ERROR outweighs FAIL, FAIL outweighs INADMISSIBLE, INADMISSIBLE outweighs PASS.
 
 An undecided mandatory requirement makes a run INADMISSIBLE, never PASS nor FAIL. All mandatory requirements must be met for a

@@ -1,4 +1,4 @@
-"""What the scans over one file have in common: which of their points count."""
+"""Rules that the scans over one file share: which of their points count."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Source:
         legend: tuple[str, ...] = ("lastNotNull",),
         overrides: tuple[Override, ...] = (),
     ) -> TimeSeries:
-        """What a drive says of itself: it answers seldom, and what it says moves by steps."""
+        """A drive's own statements: it answers seldom, and what it says moves by steps."""
         return TimeSeries(
             title, description, targets, unit, needs=needs, steps=steps, most=most, legend=legend, overrides=overrides, gap_s=self.gap_s,
         )  # fmt: skip

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle import files as bundle_files
-from daq_bench.bench_model.bundle.files import strict
+from daq_bench.bench_model.bundle.files import REMEDY, strict
 from daq_bench.bench_model.documents.struct import Kind, read
 from daq_bench.bench_report.base.errors import BundleError
 
@@ -36,9 +36,11 @@ def parse_document(text: str, name: str) -> Node:
     try:
         return Node(strict(text), name)
     except json.JSONDecodeError as error:
-        raise BundleError(name, f"line {error.lineno}, column {error.colno}: not JSON: {error.msg}") from error
+        raise BundleError(
+            name, f"line {error.lineno}, column {error.colno}: not JSON: {error.msg}. {REMEDY}"
+        ) from error
     except ValueError as error:
-        raise BundleError(name, f"not JSON: {error}") from error
+        raise BundleError(name, f"not JSON: {error}. {REMEDY}") from error
 
 
 def read_text(root: Path, name: str) -> str | None:

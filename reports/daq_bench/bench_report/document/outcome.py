@@ -22,7 +22,7 @@ STATES = {"met": "\u2714", "missed": "\u2718", "undecided": "?", "not measured":
 MEANINGS = {
     "PASS": "Every mandatory requirement is met, by evidence that counts.",
     "FAIL": "The candidate does not do what is demanded of it.",
-    "ERROR": "The bench broke; this says nothing about the candidate.",
+    "ERROR": "The bench failed; the run says nothing about the candidate.",
     "INADMISSIBLE": "The evidence does not count, so the candidate is neither accepted nor refused.",
     NO_VERDICT: "The run was not judged.",
     CONTRADICTORY: "The stored verdict is not what follows from the evidence beside it, so nothing may be concluded from either.",

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.document.canvas import Figure
 from daq_bench.bench_report.document.direct_labels import shortened
@@ -69,7 +70,9 @@ def write(paper: Paper, folder: Path, stem: str, machine_readable: str) -> list[
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BundleError(str(folder), f"cannot be made: {error.strerror}", "Name a folder with -o") from error
+        raise BundleError(
+            str(folder), f"cannot be made: {error.strerror}", f"Name a folder with {typed('--output')}"
+        ) from error
     contents = {folder / name: each for name, each in {**found, f"{stem}.json": content}.items()}
     replace_all(contents)
     return list(contents)

@@ -1,6 +1,6 @@
 """The findings that matter most, in plain words, by a rule that anybody can follow.
 
-Promise: the order depends on the bundle alone and is stated in the report: (1) the bench broke or nothing was judged, (2) the candidate
+Promise: the order depends on the bundle alone and is stated in the report: (1) the bench failed or nothing was judged, (2) the candidate
 failed apart from any requirement: its target under the load, or a demand that no bound states; then evidence that does not count, and
 faults of the hardware while it was watched, (3) requirements missed, undecided, not measured, in this order, mandatory before advisory,
 the worst relative margin first, (4) the smallest relative margin among the requirements that are met, (5) conditions that cast doubt:
@@ -33,7 +33,7 @@ GAP_PERIODS = 10.0  # a collector has a gap when it was silent for this many of 
 GAP_S_MIN = 1.0
 ASKS_LESS = " asks for less than the requirement profile demands: "
 RULE = (
-    "Order of the findings: the bench broke or nothing was judged; a target that failed; evidence that does not count; faults of the "
+    "Order of the findings: the bench failed or nothing was judged; a target that failed; evidence that does not count; faults of the "
     "hardware; "
     "requirements missed, then undecided, then not measured, mandatory before advisory, the worst relative margin first; the smallest "
     "relative margin among those met; conditions that cast doubt on the measurement; the other margins. Scaled-down sizes stand in a "
@@ -85,7 +85,7 @@ def _broken(bundle: Bundle) -> Iterator[Remark]:
         )
     if verdict and verdict.outcome == "ERROR":
         for reason in verdict.reasons:
-            yield Remark("The bench broke", f"{reason.rstrip('.')}.")
+            yield Remark("The bench failed", f"{reason.rstrip('.')}.")
 
 
 def _failed(bundle: Bundle) -> Iterator[Remark]:

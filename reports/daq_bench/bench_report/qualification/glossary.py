@@ -40,7 +40,7 @@ TERMS: tuple[tuple[str, str], ...] = (
      "such as a meter's own error (JCGM 106:2012)."),
     ("PASS", "Every mandatory requirement is met, and the evidence counts."),
     ("FAIL", "The candidate misses a mandatory requirement."),
-    ("ERROR", "The bench broke. Nothing is said about the candidate."),
+    ("ERROR", "The bench failed. The run says nothing about the candidate."),
     ("INADMISSIBLE", "The evidence does not count (less than the whole load, a gap, another machine or tuning), or does not decide."),
     (REHEARSAL, "A run that was asked for less than the profile demands, and met or left open each mandatory requirement. Its "
      "outcome in verdict.json is INADMISSIBLE: it shows that the bench works, and decides nothing about buying."),

@@ -26,7 +26,7 @@ SCSI = ("scsi_grown_defect_list", "scsi_percentage_used_endurance_indicator")
 
 
 class Device(Struct, frozen=True):
-    """What one drive answered; `data` is smartctl's document."""
+    """One drive's answer; `data` is smartctl's document."""
 
     device: str
     status: str

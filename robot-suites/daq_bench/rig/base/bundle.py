@@ -87,12 +87,12 @@ class Bundle:
 
     @staticmethod
     def open(path: Path) -> Bundle:
-        """Opens an existing bundle. Raises BenchError when `path` holds no bundle."""
+        """Opens an existing bundle. Raises BenchError when `path` holds no bundle, or a damaged run.json."""
         why = "run.json is missing" if path.is_dir() else "it is a file" if path.exists() else "there is no such folder"
         try:
             if path.is_dir() and (run := bundle_files.find_struct(path.resolve(), RUN, Run)):
                 return Bundle(path.resolve(), run)
-        except (OSError, BenchError) as error:
+        except OSError as error:
             why = f"run.json: {in_words(error)}"
         raise BenchError(f"{path} is no run bundle ({why}). Name one: {a_run()}")
 

@@ -1,4 +1,4 @@
-"""What a shell offers while somebody types `daq-bench ...`: commands, options, choices, and names of the laboratory.
+"""Words that a shell offers while somebody types `daq-bench ...`: commands, options, choices, and names of the laboratory.
 
 The shell's script (rig.cli.completion) gives the table of arguments in a variable, so that no command's module is loaded."""
 

@@ -1,4 +1,4 @@
-"""What Ansible's modules and the rig both decide is decided by the modules' own code: this makes it importable."""
+"""Makes the code of Ansible's modules importable: it decides what they and the rig both decide."""
 
 from __future__ import annotations
 

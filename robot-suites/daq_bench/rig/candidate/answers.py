@@ -46,7 +46,7 @@ class Frame:
         return shlex.join(["sh", "-c", AROUND, self._mark, *words])
 
     def within(self, text: str) -> str:
-        """What the command itself printed. Raises ValueError where a mark is missing."""
+        """Returns what the command itself printed. Raises ValueError where a mark is missing."""
         parts = text.split(self._mark)
         if len(parts) != 3:
             raise ValueError(f"it has {len(parts) - 1} of the 2 marks around it")
@@ -58,7 +58,7 @@ class Frame:
 
 
 class Answer:
-    """What a process prints, read piece by piece."""
+    """A process's output, read piece by piece."""
 
     def __init__(self, process: subprocess.Popen[bytes], silence_s: float | None = None) -> None:
         assert process.stdout is not None

@@ -58,15 +58,21 @@ def connection_of(inventory: Path, candidate: str) -> Connection:
 
 
 def variables_of(inventory: Path, candidate: str, names: Sequence[str]) -> dict[str, Any]:
-    """Returns those variables of `names` that `candidate` has, as Ansible resolves them. Raises BenchError that names the file."""
+    """Returns those variables of `names` that `candidate` has, as Ansible resolves them. Raises BenchError that names the file, or the
+    folder that Ansible cannot make: it wants one at its import, which commands without a candidate do without."""
     _require_plain(inventory, candidate, "name", candidate)
     # Loading these takes a quarter of a start, and most commands ask for no variable.
     from ansible.errors import AnsibleError
-    from ansible.inventory.manager import InventoryManager
-    from ansible.parsing.dataloader import DataLoader
-    from ansible.template import Templar
-    from ansible.vars.manager import VariableManager
 
+    try:
+        from ansible.inventory.manager import InventoryManager
+        from ansible.parsing.dataloader import DataLoader
+        from ansible.template import Templar
+        from ansible.vars.manager import VariableManager
+    except AnsibleError as error:
+        raise BenchError(
+            f"the library of Ansible cannot begin: {error}. Set ANSIBLE_HOME to a folder that may be written"
+        ) from None
     try:
         loader = DataLoader()
         manager = InventoryManager(loader=loader, sources=[str(inventory)])

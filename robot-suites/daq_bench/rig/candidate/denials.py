@@ -1,4 +1,4 @@
-"""What SELinux denied the bench on a candidate, as one cause with its remedy; `on_candidate/denials.py` reads it there."""
+"""Denials of the bench by SELinux on a candidate, as one cause with its remedy; `on_candidate/denials.py` reads it there."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from daq_bench.rig.candidate.machine import Machine
 
 
 class Runtime(Closed, frozen=True):
-    """What a machine offers to a program. `glibc` is empty where the C library is another."""
+    """A machine as a program finds it. `glibc` is empty where the C library is another."""
 
     machine: str
     glibc: str

@@ -156,7 +156,7 @@ def machine_locked(machine: Machine, candidate: str, what: str, returns_s: float
 
 
 def _answer(line: str) -> dict[str, Any]:
-    """What the candidate's program says: {result}, or {error, owner}. Raises the errors of a line that is neither."""
+    """Returns what the candidate's program says: {result}, or {error, owner}. Raises the errors of a line that is neither."""
     said = json.loads(line)
     if not isinstance(said, dict):
         raise TypeError(line)

@@ -169,7 +169,7 @@ class SshLink:
         return self._completed(frame, shown, process.returncode, stdout, stderr)
 
     def _completed(self, frame: Frame, shown: Sequence[str], status: int, stdout: str, stderr: str) -> Completed:
-        """What the command itself said. Raises BenchError where it succeeded and its answer is not whole."""
+        """Returns what the command itself said. Raises BenchError where it succeeded and its answer is not whole."""
         try:
             return Completed(tuple(shown), status, frame.within(stdout), frame.within(stderr))
         except ValueError as error:

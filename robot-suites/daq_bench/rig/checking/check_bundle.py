@@ -189,7 +189,11 @@ def _check_profiles(check: Check, bundle: Bundle, own: Own) -> None:
 
 def _check_profile(check: Check, profile: Profile, own_suite: bool) -> None:
     check.problems += [f"{DIFFERENT}: {one.text}" for one in profile.differences]
-    said = f"{DIFFERENT} in {len(profile.differences)} fields" if profile.differences else "as yours"
+    said = (
+        f"{DIFFERENT} in {len(profile.differences)} field{'s' * (len(profile.differences) != 1)}"
+        if profile.differences
+        else "as yours"
+    )
     if own_suite:
         said = "OWN SUITE, whose author chose the load: this run qualifies nobody"
     kind = "scenario" if profile.kind == "scenario" else "demands"

@@ -39,7 +39,7 @@ WORTH: dict[State, Worth] = {
 
 @dataclass(frozen=True)
 class Trust:
-    """What the reader brings: the file of the keys that it trusts, and its own profiles."""
+    """Things that the reader brings: the file of the keys that it trusts, and its own profiles."""
 
     allowed_signers: Path | None = None
     own: Own = field(default_factory=Own)
@@ -59,7 +59,7 @@ class Trust:
 
 @dataclass(frozen=True)
 class Followed:
-    """What follows from a bundle's evidence."""
+    """Conclusions from a bundle's evidence."""
 
     bundle: str
     problems: list[str]
@@ -77,7 +77,7 @@ class Vouched:
 
 
 def admit(bundles: Sequence[Path], trust: Trust) -> list[Admission]:
-    """What the door says of each, in their order. A folder that is no readable bundle has a problem that says so."""
+    """Returns what the door says of each, in their order. A folder that is no readable bundle has a problem that says so."""
     evidence, who = _kinds(trust)
     found: list[Admission] = []
     for folder, own in groupby(bundles, key=lambda path: path.parent):
@@ -132,7 +132,7 @@ def _plain(error: Exception, bundle: Path) -> str:
 
 
 def _seal_of(bundle: Path) -> FilesState | None:
-    """What signature and profiles follow from: the manifest, which lists the profiles, and the signature beside it."""
+    """Returns the state of what signature and profiles follow from: the manifest, which lists the profiles, and the signature beside it."""
     try:
         told = read_bytes(bundle, MANIFEST), (signature_of(bundle / MANIFEST) or "").encode()
     except (OSError, BenchError):

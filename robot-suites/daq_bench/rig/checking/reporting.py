@@ -114,6 +114,10 @@ def _different(bundle: Bundle, own: Own) -> tuple[list[str], list[str]]:
 
 
 def _render(bundle: Path, options: list[str]) -> None:
-    """Renders the reports of `bundle` in a process of its own."""
+    """Renders the reports of `bundle` in a process of its own. Raises BenchError with its words."""
     argv = [sys.executable, "-m", "daq_bench.bench_report", "render", str(bundle), *options]
-    LocalShell().run(argv, timeout_s=REPORT_S_MAX).check("rendering the report")
+    done = LocalShell().run(argv, timeout_s=REPORT_S_MAX)
+    *_, last = ["", *done.stderr.strip().splitlines()]
+    if done.returncode == 2 and last.startswith("error: "):  # in words for people already
+        raise BenchError(f"no report was rendered: {last.removeprefix('error: ')}")
+    done.check("rendering the report")

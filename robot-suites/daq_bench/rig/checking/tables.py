@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.calling import a_run, typed
-from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.bundle.files import (
     find_document,
     find_json,
@@ -73,18 +73,23 @@ def write_tables(bundle: Path, out: Path, form: str = "csv", door: Admission | N
     require_sound(bundle)
     if find_struct(bundle, "run.json", Run) is None:
         raise BenchError(f"{bundle} is no run bundle (it has no run.json). Name one: {a_run()}")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as temporary:
-        made = Path(temporary) / "tables"
-        made.mkdir()
-        kinds = _write_csv(bundle, made)
-        if form == "parquet":
-            _to_parquet(made, kinds)
-        files = sorted(file.name for file in made.iterdir())
-        (made / "about.json").write_text(to_json(_about(bundle, files, door)), encoding="utf-8")
-        if out.exists():
-            out.rmdir()  # empty, as was seen above; else this refuses
-        made.replace(out)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as temporary:
+            made = Path(temporary) / "tables"
+            made.mkdir()
+            kinds = _write_csv(bundle, made)
+            if form == "parquet":
+                _to_parquet(made, kinds)
+            files = sorted(file.name for file in made.iterdir())
+            (made / "about.json").write_text(to_json(_about(bundle, files, door)), encoding="utf-8")
+            if out.exists():
+                out.rmdir()  # empty, as was seen above; else this refuses
+            made.replace(out)
+    except OSError as error:
+        raise BenchError(
+            f"{out} cannot be made: {in_words(error)}. Make room or name another {typed('--output')}"
+        ) from None
     return ["about.json", *files]
 
 

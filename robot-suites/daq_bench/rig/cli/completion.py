@@ -59,7 +59,7 @@ def completion(shell: str, commands: Mapping[str, argparse.ArgumentParser], prog
 
 
 def _arguments(command: argparse.ArgumentParser) -> dict[str, list[str]]:
-    """What each option takes, by its names, and under "" the positional argument: nothing, choices, or one word for a kind of names."""
+    """Returns what each option takes, by its names, and under "" the positional argument: nothing, choices, or a word for a kind."""
     found = {}
     for action in command._actions:
         for name in action.option_strings or [""]:

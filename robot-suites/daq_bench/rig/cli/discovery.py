@@ -47,7 +47,7 @@ def _add_discover(command: argparse.ArgumentParser) -> None:
         "--bmc-cipher-suite", type=int, choices=range(18), metavar="0..17", help="of IPMI over LAN (17)"
     )
     command.add_argument(
-        "--out", type=Path, metavar="FILE", help="a new file for the entry, instead of standard output"
+        "--out", "--output", type=Path, metavar="FILE", help="a new file for the entry, instead of standard output"
     )
 
 

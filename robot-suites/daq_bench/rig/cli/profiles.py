@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from daq_bench.bench_model.evidence.demanded_load import check_load
@@ -21,6 +23,21 @@ from daq_bench.rig.cli.arguments import Command, add_json, print_document, say
 from daq_bench.rig.nightly.plan import load_declared, request_of_job
 from daq_bench.rig.run.planning import plan_run, together
 from daq_bench.rig.run.suites import suite_files
+
+SHOWN_MAX = 6  # entries of one kind; a laboratory has many more
+KINDS = {"candidate": "candidates", "scenario": "scenarios", "requirement": "requirement profiles", "metric": "metrics"}
+
+
+@dataclass(frozen=True)
+class Valid:
+    """A profile that is right. `line` says it for a list of all, `danger` what runs of a candidate destroy; `count`: how many of its kind
+    it stands for."""
+
+    kind: str
+    name: str
+    line: str
+    danger: str = ""
+    count: int = 1
 
 
 def add_profiles(command: argparse.ArgumentParser) -> None:
@@ -45,16 +62,18 @@ def request_of_options(options: argparse.Namespace, target: str | None = None) -
     )
 
 
-def validate_all(layout: Layout, inventory_file: Path | None = None) -> Iterator[str]:
-    """One line per profile that is right. Raises ProfileError at the first that is not."""
+def validate_all(layout: Layout, inventory_file: Path | None = None) -> Iterator[Valid]:
+    """Each profile that is right. Raises ProfileError at the first that is not."""
     folder = layout.inventory
     metrics = load_metrics(folder / "metrics.yml")
-    yield f"metrics.yml: {len(metrics)} result metrics"
+    yield Valid("metric", "metrics.yml", f"metrics.yml: {len(metrics)} result metrics", count=len(metrics))
     inventory = inventory_file or folder / "lab.yml"
     for name in candidate_names(inventory):
         candidate = load_profiles(Request(name, inventory=inventory), layout).candidate
         check_storage(layout, candidate)
-        yield f"{inventory.name}: candidate {name}: {candidate.description}; {_danger(candidate)}"
+        danger = _danger(candidate)
+        line = f"{inventory.name}: candidate {name}: {candidate.description}; {danger or 'erases nothing'}"
+        yield Valid("candidate", name, line, danger)
     night = load_declared(inventory)
     for job in night.jobs if night.declared else ():
         load_profiles(request_of_job(job, inventory), layout)
@@ -66,28 +85,55 @@ def validate_all(layout: Layout, inventory_file: Path | None = None) -> Iterator
             profile = load_requirements(profile_file(folder / "requirements", wanted), metrics)
             check_yields(profile, scenario)
             check_load(profile, scenario)
-        yield f"scenarios/{file.name}: {scenario.title}"
+        yield Valid("scenario", file.stem, f"scenarios/{file.name}: {scenario.title}")
     for file in sorted((folder / "requirements").glob("*.yml")):
         profile = load_requirements(file, metrics)
         check_load(profile)
-        yield f"requirements/{file.name}: {len(profile.requirements)} requirements"
+        yield Valid("requirement", file.stem, f"requirements/{file.name}: {len(profile.requirements)} requirements")
 
 
-def missing_files(layout: Layout, inventory_file: Path | None = None) -> Iterator[str]:
-    """One line per file that an entry of the inventory, which is valid, names and this machine does not have."""
+def missing_files(layout: Layout, inventory_file: Path | None = None) -> dict[str, list[str]]:
+    """One line per file that an entry of the inventory, which is valid, names and this machine does not have, by candidate."""
     inventory = inventory_file or layout.inventory / "lab.yml"
-    for name in candidate_names(inventory):
-        yield from map(str, absent_files_of(inventory, name, layout.home, os.environ))
+    return {
+        name: [str(one) for one in absent_files_of(inventory, name, layout.home, os.environ)]
+        for name in candidate_names(inventory)
+    }
+
+
+def _in_short(entries: Sequence[Valid]) -> Iterator[str]:
+    """Which candidates lose data, then how many profiles of each kind are right."""
+    dangerous = [one for one in entries if one.danger]
+    for one in dangerous[:SHOWN_MAX]:
+        yield f"{one.name} {one.danger}"
+    if len(dangerous) > SHOWN_MAX:
+        yield f"and {len(dangerous) - SHOWN_MAX} more candidates ERASE drives (--verbose names them)"
+    counts = Counter[str]()
+    for one in entries:
+        counts[one.kind] += one.count
+    if harmless := [one.name for one in entries if one.kind == "candidate" and not one.danger]:
+        named = ", ".join(harmless[:SHOWN_MAX]) + (", ..." if len(harmless) > SHOWN_MAX else "")
+        yield f"{named}: erase nothing"
+    yield f"valid    {', '.join(f'{counts[kind]} {name}' for kind, name in KINDS.items())} (--verbose lists them)"
+
+
+def _missing_in_short(missing: Mapping[str, Sequence[str]], chosen: str) -> Iterator[str]:
+    """All missing files of the chosen candidate, the first of any other."""
+    for name, lines in missing.items():
+        shown = lines if name == chosen else lines[:1]
+        yield from shown
+        if rest := len(lines) - len(shown):
+            yield f"{rest} more files that {name} names (--verbose lists them)"
 
 
 def _danger(candidate: Candidate) -> str:
-    """`ERASES S1, S2 (RAID 0)`: what a run of it destroys."""
+    """`ERASES S1, S2 (RAID 0)`: what runs of it destroy; empty: nothing."""
     lost = [
         f"{', '.join(target.erased)}{f' (RAID {raid})' if (raid := _level(target)) else ''}"
         for target in candidate.targets
         if target.erased
     ]
-    return f"ERASES {'; '.join(lost)}" if lost else "erases nothing"
+    return f"ERASES {'; '.join(dict.fromkeys(lost))}" if lost else ""
 
 
 def _level(target: Target) -> str:
@@ -96,25 +142,34 @@ def _level(target: Target) -> str:
 
 def validate(options: argparse.Namespace) -> int:
     chosen = load_profiles(request_of_options(options), Layout())
-    lines = []
-    for line in validate_all(Layout(), options.inventory):
-        say(options, line)
-        lines.append(line)
+    entries = []
+    for one in validate_all(Layout(), options.inventory):
+        entries.append(one)
+        if options.verbose:
+            say(options, one.line)
+    if not options.verbose:
+        for line in _in_short(entries):
+            say(options, line)
     names = compared_names(chosen.scenario)[:1] or chosen.candidate.own_run_targets
     plans = [plan_run(load_profiles(request_of_options(options, name or None), Layout()), Layout()) for name in names]
-    for line in (line for one in plans for line in one.lines()):
-        say(options, line)
+    for plan in plans:
+        for line in plan.lines() if options.verbose else plan.lines_in_short():
+            say(options, line)
     lost = dict.fromkeys(serial for one in plans for serial in one.erases)
-    missing = list(missing_files(Layout(), options.inventory))
-    for line in missing:
-        say(options, f"MISSING {line}")
-    say(options, f"OK: {len(lines)} entries are valid; this run erases {', '.join(lost) or 'nothing'}")
-    print_document(options, {"valid": lines, "missing": missing, "plan": together(plans)})
+    missing = missing_files(Layout(), options.inventory)
+    every = [line for lines in missing.values() for line in lines]
+    for line in every if options.verbose else _missing_in_short(missing, chosen.candidate.name):
+        say(options, f"MISSING  {line}")
+    say(options, f"OK: {len(entries)} entries are valid; this run erases {', '.join(lost) or 'nothing'}")
+    print_document(options, {"valid": [one.line for one in entries], "missing": every, "plan": together(plans)})
     return 0
 
 
 def _add_validate(command: argparse.ArgumentParser) -> None:
     add_profiles(command)
+    command.add_argument(
+        "--verbose", action="store_true", help="list every entry, the whole plan and each missing file"
+    )
     add_json(command, "what is valid")
 
 

@@ -8,15 +8,7 @@ from datetime import UTC, datetime
 from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.cli.arguments import Command
-from daq_bench.rig.telemetry.influx_room import (
-    RAW_MAX,
-    RETENTION,
-    delete_beyond,
-    delete_old,
-    raw_max,
-    raw_retention,
-    retention_is_chosen,
-)
+from daq_bench.rig.telemetry.influx_room import RAW_MAX, RETENTION, Bounds, Room
 from daq_bench.rig.telemetry.influx_server import LocalInflux
 
 
@@ -27,20 +19,22 @@ def add_action(command: argparse.ArgumentParser) -> None:
 def influx(options: argparse.Namespace) -> int:
     server = LocalInflux(Layout().influxd, Layout().influx_data)
     if options.action == "start":
-        kept, bytes_max = raw_retention(), raw_max()
+        bounds = Bounds.of()
         started = server.start()
         print(f"InfluxDB is running at {started}")
-        now = datetime.now(UTC)
-        if deleted := delete_old(started, Layout().runs, kept, now, asked=retention_is_chosen()):
+        done = Room(started, server.directory, Layout().runs).tidy(bounds, datetime.now(UTC))
+        if done.old:
             print(
-                f"{deleted} days of raw points were deleted: older than {kept} and than every run that is not sealed. Bundles hold them; "
-                f"{RETENTION}=INF keeps them here, too"
+                f"{done.old} shards of raw points were deleted: older than they are kept and than every run that is not sealed. "
+                f"Bundles hold them; {RETENTION}=INF keeps them here, too"
             )
-        deleted, beyond = delete_beyond(started, server.directory, Layout().runs, bytes_max, now)
-        if deleted:
-            print(f"{deleted} shards of raw points were deleted, the oldest, since all took more than {RAW_MAX}")
-        if beyond:
-            print(f"{decimal_label(beyond)} more than {RAW_MAX} are left: of today, or of runs that are not sealed")
+        if done.kept:
+            print(done.kept)
+        if done.large:
+            print(f"{done.large} shards of raw points were deleted, the oldest, since all took more than {RAW_MAX}")
+        if done.beyond_bytes:
+            left = decimal_label(done.beyond_bytes)
+            print(f"{left} more than {RAW_MAX} are left: of today, or of runs that are not sealed")
     elif options.action == "stop":
         print("InfluxDB stopped" if server.stop() else "InfluxDB was not running")
     else:

@@ -97,7 +97,7 @@ def _page(sights: Sequence[Sight]) -> Group:
 
 
 def _rows(one: Sight, *, brief: bool) -> Iterator[tuple[str, str]]:
-    """What is said of one run, by label; briefly where several share the screen."""
+    """Returns what is said of one run, by label; briefly where several share the screen."""
     yield "run", one.run
     if one.candidate:
         place = f" ({one.phase_number} of {one.phases})" if one.phase_number else ""

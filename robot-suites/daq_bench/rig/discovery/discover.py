@@ -175,7 +175,12 @@ def written(text: str, file: Path) -> None:
     """Stores the proposal in a file that was not there. Raises BenchError: an inventory is never overwritten."""
     try:
         with file.open("x", encoding="utf-8") as stream:
-            stream.write(text)
+            try:
+                stream.write(text)
+                stream.flush()
+            except OSError:
+                file.unlink()  # a part of it would stand in the way of the next
+                raise
     except FileExistsError:
         raise BenchError(
             f"{file} is there already and was not touched: choose another {typed('--out')}, and merge the two by hand"

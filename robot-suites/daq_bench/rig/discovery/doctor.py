@@ -132,13 +132,13 @@ def control_node(layout: Layout) -> Iterator[Finding]:
 
 
 def halves(text: str, otherwise: str = "") -> tuple[str, str]:
-    """What is wrong, and the remedy: the last sentences of an obstacle, else `otherwise`."""
+    """Returns what is wrong, and the remedy: the last sentences of an obstacle, else `otherwise`."""
     wrong, _, remedy = " ".join(text.split()).partition(". ")
     return wrong, remedy.removeprefix("Remedy: ") or otherwise
 
 
 class Readiness(Closed, frozen=True):
-    """What readiness.py says of a machine: `active` services, free bytes by place, `left` files of a tuning, who `held` the lock."""
+    """The answer of readiness.py on a machine: `active` services, free bytes by place, `left` files of a tuning, who `held` the lock."""
 
     clock_s: float
     selinux: str

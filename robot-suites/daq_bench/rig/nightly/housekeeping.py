@@ -27,7 +27,7 @@ BYTES_OF_GB = 1e9
 
 @dataclass(frozen=True)
 class Keeping:
-    """What stays. None: no limit. `passes`: of each task; `days` since it began; `gb` of bundles and nights in all; `named`: by name."""
+    """Limits. None: no limit. `passes`: of each task; `days` since it began; `gb` of bundles and nights in all; `named`: by name."""
 
     passes: int | None = None
     days: float | None = None

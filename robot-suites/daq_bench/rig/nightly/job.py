@@ -109,7 +109,7 @@ def command(job: Job, where: Where) -> list[str]:
 
 
 def restore_command(job: Job, where: Where) -> list[str]:
-    """What puts back what a killed run has left."""
+    """Returns the command that puts back what a killed run has left."""
     options = ["--candidate", job.candidate, "--inventory", str(where.inventory), "--runs", str(where.runs)]
     return [*UNTIL_PARENT_DIES, sys.executable, "-m", "daq_bench.rig", "restore", *options]
 

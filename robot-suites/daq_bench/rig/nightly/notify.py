@@ -40,7 +40,7 @@ WORDS_ZERO_WIDTH = "\N{ZERO WIDTH SPACE}"
 
 
 class Message(Closed, frozen=True):
-    """What a webhook of the form `json` gets. `text` says the same for a person; times are UTC, as in run.json.
+    """The document that a webhook of the form `json` gets. `text` says the same for a person; times are UTC, as in run.json.
 
     `candidate`, `before`, `now` and `run_id` belong to `outcome_changed`; `exit_status` and `runs` to `night_over`."""
 

@@ -1,7 +1,7 @@
-"""What stands in a run's way on a Linux machine, or would surprise its operator: `readiness.py {services, rooms, state, left}` as JSON.
+"""Reads what stands in a run's way on a Linux machine, or would surprise its operator: `readiness.py {services, rooms, state, left}`.
 
-Prints {result: {clock_s, selinux, active, free_bytes, left, held}}. Reads only: `held` looks at the lock without taking it for longer than
-the look, and `left` names files of a tuning that was not put back."""
+Takes and prints JSON: {result: {clock_s, selinux, active, free_bytes, left, held}}. Reads only: `held` looks at the lock without taking it
+for longer than the look, and `left` names files of a tuning that was not put back."""
 
 from __future__ import annotations
 

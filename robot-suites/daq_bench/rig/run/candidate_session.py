@@ -210,7 +210,7 @@ class CandidateSession:
             time.sleep(ASK_EVERY_S)
 
     def denied(self, since_s: float, bundle: Bundle) -> str:
-        """What SELinux denied the bench since then by the candidate's clock, with the remedy; empty where nothing."""
+        """Returns what SELinux denied the bench since then by the candidate's clock, with the remedy; empty where nothing."""
         return cause(self.machine, self.machine.places(self.profiles.candidate.name, bundle.path), since_s)
 
     def forget_run(self, bundle: Bundle) -> None:

@@ -48,7 +48,7 @@ Surveys = Mapping[str, Survey]  # by the target's name
 
 @dataclass(frozen=True)
 class DriveShare:
-    """What a run writes to one drive. None: not known."""
+    """A run's share of writes to one drive. None: not known."""
 
     serial: str
     model: str | None
@@ -212,6 +212,13 @@ class RunPlan:
         if len(shown) < len(self.reasons):
             yield f"  - and {len(self.reasons) - len(shown)} more, which `daq-bench plan` lists"
 
+    def lines_in_short(self) -> Iterator[str]:
+        """The plan's run, time, writes, reboots if any, and erased drives, and whether it can end in PASS."""
+        wanted = ("plan", "time", "writes", "erases", *(("reboots",) if self.reboots else ()))
+        yield from (line for line in self.lines() if line.startswith(wanted))
+        why = f"NOT possible: `daq-bench plan` with the same options gives the reasons ({len(self.reasons)})"
+        yield f"PASS     {'possible' if self.can_pass else why}"
+
 
 def duration_text(seconds: float) -> str:
     if seconds < 5400:
@@ -322,7 +329,7 @@ class _Beneath:
 
     @property
     def room_bytes(self) -> int | None:
-        """What a run may fill: an upper bound where nobody looked, and none for a folder that may hold other files."""
+        """Returns B that a run may fill: an upper bound where nobody looked, and none for a folder that may hold other files."""
         if self.free_bytes is not None:
             return self.free_bytes
         if self.aim.storage and self.capacity_bytes:
@@ -338,7 +345,7 @@ class _Beneath:
         return self.aim.serials if self.aim.storage or self.aim.is_raw else []
 
     def rate(self, published: Mapping[str, PublishedDevice], stated: float | None) -> tuple[float, str]:
-        """What the target is taken to write, and why."""
+        """Returns the rate that the target is taken to write at, and why."""
         if stated is not None:
             return stated, "as stated"
         device = published.get(self.aim.declared.get("published", ""))
@@ -412,7 +419,7 @@ def _shares(
 
 
 def _spent(candidate: Candidate, scenario: str, own: _Beneath) -> int:
-    """What earlier runs of the scenario wrote out of its budget, by the account that the control node keeps."""
+    """Returns B that earlier runs of the scenario wrote out of its budget, by the account that the control node keeps."""
     serials = tuple(sorted(_key(one) for one in own.drives))
     try:
         document = read_entries(account_of(Experiment(candidate.name, scenario, candidate.target.name, serials)))
@@ -465,7 +472,7 @@ def foreseen_survey(candidate: Candidate, own: _Beneath) -> Survey:
 
 
 def _refusals(profiles: Profiles, survey: Survey, own: _Beneath, folder: Path, *, looked: bool) -> Iterator[str]:
-    """What preflight will object to, as far as the entry alone shows it."""
+    """Lists what preflight will object to, as far as the entry alone shows it."""
     candidate, scenario = profiles.candidate, profiles.scenario
     checks: list[Callable[[], None]] = [
         lambda workload=workload: preflight.check_workload(workload, scenario, candidate, survey)  # type: ignore[misc]
@@ -492,7 +499,7 @@ def _halves(text: str) -> tuple[str, str]:
 
 
 def _consent(plan: RunPlan, candidate: Candidate, own: _Beneath) -> str:
-    """What has to be agreed to. Emulated drives and files in memory wear nothing that anybody bought."""
+    """Says what has to be agreed to. Emulated drives and files in memory wear nothing that anybody bought."""
     written = plan.bytes_written
     if candidate.virtual or written == 0:
         return ""

@@ -38,7 +38,7 @@ from daq_bench.rig.run.resume import asked_for
 from daq_bench.rig.run.suites import Loads, ScenarioSuites, suite_files
 from daq_bench.rig.run.targets import Targets
 from daq_bench.rig.run.watch import Watch
-from daq_bench.rig.telemetry.influx_room import raw_max, raw_retention
+from daq_bench.rig.telemetry.influx_room import Bounds
 
 DRIVES_A_RUN = "daq-bench qualify"  # how the words in a lock begin that a run holds
 REASONS_MAX = 3  # against a PASS: the first lines of a run are no page
@@ -65,7 +65,7 @@ class Qualification:
         candidate = self._profiles.candidate.name
         asked = variables_of(self._profiles.inventory_file, candidate, (INVENTORY_KEY,)).get(INVENTORY_KEY)
         self._influx = chosen(request.influx_url, asked)
-        raw_retention(), raw_max()  # a wrong setting is refused before anything is changed
+        Bounds.of()  # a wrong setting is refused before anything is changed
         self._signer = Signer.of(signing_for(self._profiles.inventory_file, candidate).key)
 
     def execute(self) -> tuple[Bundle, Verdict]:

@@ -22,7 +22,7 @@ RUN_S_MAX = 7 * 86400.0  # bounds a forgotten endurance run; each command inside
 
 
 class Loads(Protocol):
-    """What loads the candidate between provisioning and giving back."""
+    """The loads of a candidate between provisioning and giving back."""
 
     def load(self, targets: Targets, bundle: Bundle, environment: Mapping[str, str]) -> None:
         """Loads the candidate. `environment`: what a process that does it needs besides ours. Raises BenchError when the bench breaks."""

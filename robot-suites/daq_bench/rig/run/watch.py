@@ -18,15 +18,7 @@ from daq_bench.rig.run.clean_up import CleanUp, Place
 from daq_bench.rig.run.progress import announce_clean_up
 from daq_bench.rig.telemetry.agent import Agent
 from daq_bench.rig.telemetry.influx_counts import counts_document
-from daq_bench.rig.telemetry.influx_room import (
-    RAW_MAX,
-    delete_beyond,
-    delete_old,
-    fullness,
-    raw_max,
-    raw_retention,
-    retention_is_chosen,
-)
+from daq_bench.rig.telemetry.influx_room import RAW_MAX, Bounds, Room, fullness
 from daq_bench.rig.telemetry.influx_server import DEFAULT_PORT, LocalInflux
 from daq_bench.rig.telemetry.remote_agent import RemoteAgent
 
@@ -69,15 +61,15 @@ class Watch:
 
     def _make_room(self, server: LocalInflux, url: str) -> None:
         """Deletes what the operator no longer wants to keep, and warns of a disk that fills; the run goes on with either."""
-        runs = self._bundle.path.parent
         try:
-            now = datetime.now(UTC)
-            delete_old(url, runs, raw_retention(), now, asked=retention_is_chosen())
-            _, beyond = delete_beyond(url, server.directory, runs, raw_max(), now)
-            if beyond:
+            done = Room(url, server.directory, self._bundle.path.parent).tidy(Bounds.of(), datetime.now(UTC))
+            if done.kept:
+                self._say(f"note: {done.kept}")
+            if done.beyond_bytes:
+                much = decimal_label(done.beyond_bytes)
                 self._say(
-                    f"warning: raw points in the bench's own InfluxDB take {decimal_label(beyond)} more than {RAW_MAX} allows: a shard "
-                    "holds a day, and those of today and of runs that are not sealed stay"
+                    f"warning: raw points in the bench's own InfluxDB take {much} more than {RAW_MAX} allows: a shard holds a day, and "
+                    "those of today and of runs that are not sealed stay"
                 )
         except BenchError as error:
             self._say(f"warning: {error}")

@@ -202,8 +202,8 @@ def _get(store: Store, runs: Path, run: str) -> str:
 
 
 def _wanted(store: Store, run: str, known: Mapping[str, str], sizes: Mapping[str, int]) -> list[str]:
-    """What is copied, the manifest last: files that a manifest lists, and the seals. Raises RefusedError, before anything is copied, for a
-    file that no manifest lists, that is no plain one, that is not there, or that is larger than a bundle's can be."""
+    """Lists what is copied, the manifest last: files that a manifest lists, and the seals. Raises RefusedError, before anything is copied,
+    for a file that no manifest lists, that is no plain one, that is not there, or that is larger than a bundle's can be."""
     beside = set(REPORTS) | set(NO_EVIDENCE) | {*SIDE, MANIFEST}
     for name in (*known, *sizes):
         _require_inside(name, run)

@@ -1,4 +1,4 @@
-"""What an own suite asserts: from the run's bundle, while the run is going on or after it. Each raises AssertionError in plain words."""
+"""Assertions of an own suite: from the run's bundle, while the run is going on or after it. Each raises AssertionError in plain words."""
 
 from __future__ import annotations
 
@@ -156,5 +156,5 @@ def _linked(source: str, target: str) -> None:
 
 
 def result_of(bundle: Path, workload: str) -> dict[str, Any] | None:
-    """What the workload's load came to; None where the suite has not asked for it."""
+    """Returns what the workload's load came to; None where the suite has not asked for it."""
     return find_document(bundle, f"results/{workload}.json")

@@ -70,7 +70,7 @@ class Channel:
 
 
 class OwnSuite:
-    """What loads the candidate: the requests of a suite, one after another (rig.run.suites.Loads)."""
+    """The loads of the candidate: the requests of a suite, one after another (rig.run.suites.Loads)."""
 
     def __init__(self, channel: Channel, scenario: OwnScenario, layout: Layout, request: Request) -> None:
         self._channel, self._scenario, self._layout, self._request = channel, scenario, layout, request

@@ -1,8 +1,9 @@
 """The room that the bench's own InfluxDB takes: how full it is, and old raw points, which go.
 
 Raw points are kept as long as on the server that the role `influxdb` sets up, unless the operator says how long, or how much disk they
-may take. Whole shards go, of a day each, the oldest first, and none with a point that is younger than a run that is not sealed yet. The
-bench deletes them itself, since a policy of the server's would look at the age alone, and refuse the replay of an old run."""
+may take, or a start finds older ones, which nobody asked to delete. Whole shards go, of a day each, the oldest first, and none with a
+point that is younger than a run that is not sealed yet. The bench deletes them itself, since a policy of the server's would look at the
+age alone, and refuse the replay of an old run."""
 
 from __future__ import annotations
 
@@ -26,30 +27,180 @@ from daq_bench.rig.base.settings import Layout
 RETENTION = "DAQ_BENCH_INFLUX_RAW_RETENTION"  # name of a variable; its value is a duration such as 30d, or INF
 RAW_MAX = "DAQ_BENCH_INFLUX_RAW_MAX"  # name of a variable; its value is a size such as 200GB
 CLOCK_OFF_MAX = timedelta(days=1)  # [P] a candidate's clock may be behind ours, and its points older than its run
-SHARD_BY_DEFAULT = timedelta(days=1)
+FOR_EVER = "INF"
 STAMP = re.compile(r"(\d{8}T\d{6})Z-")
 
 
-def raw_retention(environment: Mapping[str, str] = os.environ) -> timedelta | None:
-    """Returns how long raw points of the bench's own server are kept; None: for ever. Where nobody says, as long as on the role's server;
-    but an operator who gives a size alone gets it filled. Raises RefusedError for no duration."""
+@dataclass(frozen=True)
+class Bounds:
+    """How long raw points of the bench's own server are kept (None: for ever), and B that they may take (None: any amount). `chosen`: the
+    operator said one of them; else it is how long the role's server keeps them."""
+
+    kept: timedelta | None
+    bytes_max: int | None
+    chosen: bool
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str] = os.environ) -> Bounds:
+        """Reads the two variables; a size alone is filled, whatever the age. Raises RefusedError for no duration, or no size
+        above 0."""
+        kept, size = environment.get(RETENTION), environment.get(RAW_MAX)
+        try:
+            duration = _duration(kept or (FOR_EVER if size else _by_default()))
+        except ValueError as error:
+            raise RefusedError(f"{RETENTION}: {error}") from None
+        return cls(duration, _size(size) if size else None, bool(kept or size))
+
+
+@dataclass(frozen=True)
+class Tidied:
+    """Shards that were deleted for their age, and for all shards' size; B that are still too much; and why older points stay, if that has
+    to be said."""
+
+    old: int
+    large: int
+    beyond_bytes: int
+    kept: str
+
+
+@dataclass(frozen=True)
+class Room:
+    """Raw points of one database of the bench's own server. `folder`: the server's; `runs`: where runs are, whose points stay until they
+    are sealed. Every method raises BenchError with InfluxDB's own words."""
+
+    url: str
+    folder: Path
+    runs: Path
+    database: str = DATABASE
+
+    def tidy(self, bounds: Bounds, now: datetime) -> Tidied:
+        """Deletes what the operator no longer wants. Unasked, it deletes by age only where a start found nothing that is older, as in each
+        new database; else older points stay, which is said once."""
+        kept, text = bounds.kept, ""
+        if bounds.chosen:
+            self._agreed.unlink(missing_ok=True)
+        else:
+            kept, text = self._unasked(now)
+        old = self.delete_old(kept, now)
+        return Tidied(old, *self.delete_beyond(bounds.bytes_max, now), text)
+
+    def delete_old(self, kept: timedelta | None, now: datetime) -> int:
+        """Deletes shards whose points are all older than `kept` and than every unsealed run; returns how many. None: nothing is deleted."""
+        if kept is None:
+            return 0
+        before = self._needed_since(now - kept)
+        return self._drop([shard for shard in self._shards() if shard.end <= before])
+
+    def delete_beyond(self, bytes_max: int | None, now: datetime) -> tuple[int, int]:
+        """Deletes the oldest shards until all take at most `bytes_max` on disk, and none that may hold points of now or of an unsealed run.
+        Returns how many it deleted, and B that are still too much. None: nothing is deleted."""
+        if bytes_max is None:
+            return 0, 0
+        before = self._needed_since(now)
+        shards = self._shards()
+        beyond, old = sum(shard.taken for shard in shards) - bytes_max, []
+        for shard in shards:
+            if beyond > 0 and shard.end <= before:
+                old.append(shard)
+                beyond -= shard.taken
+        return self._drop(old), max(beyond, 0)
+
+    @property
+    def _agreed(self) -> Path:
+        """Holds how long points are kept where the operator says nothing; FOR_EVER: and was told so."""
+        return self.folder / f"{self.database}.raw-retention"
+
+    def _unasked(self, now: datetime) -> tuple[timedelta | None, str]:
+        """How long points are kept where the operator says nothing, and what he has to be told."""
+        agreed = _read(self._agreed)
+        if agreed and (kept := _duration(agreed)):
+            return kept, ""
+        wanted = _by_default()
+        limit = _duration(wanted)
+        older = [shard for shard in self._shards() if limit and shard.end <= now - limit]
+        self._agreed.write_text(FOR_EVER if older else wanted, encoding="ascii")
+        if not older:
+            return limit, ""
+        if agreed:
+            return None, ""
+        size = decimal_label(sum(shard.taken for shard in older))
+        return None, (
+            f"the bench's own InfluxDB keeps raw points since {older[0].begin:%Y-%m-%d}: {size} on disk are older than {wanted}, "
+            f"after which a new server deletes them; {RETENTION}={wanted} or {RAW_MAX}=200GB, for example, bounds them here, too"
+        )
+
+    def _needed_since(self, wanted: datetime) -> datetime:
+        return min([wanted, *(began - CLOCK_OFF_MAX for began in unsealed_since(self.runs))])
+
+    def _shards(self) -> list[_Shard]:
+        """Shards of the default policy, the oldest first."""
+        use_module_utils(Layout())
+        from ansible.module_utils.bench_influx_storage import name_in
+
+        policies = self._ask("SHOW RETENTION POLICIES ON " + name_in(self.database))
+        raw = [row["name"] for row in policies if row["default"]]
+        found = [
+            _Shard(
+                row["id"],
+                datetime.fromisoformat(row["start_time"]),
+                datetime.fromisoformat(row["end_time"]),
+                tuple(
+                    self.folder / part / self.database / row["retention_policy"] / str(row["id"])
+                    for part in ("data", "wal")
+                ),
+            )
+            for row in self._ask("SHOW SHARDS")
+            if row["database"] == self.database and row["retention_policy"] in raw
+        ]
+        return sorted(found, key=lambda shard: shard.end)
+
+    def _drop(self, shards: list[_Shard]) -> int:
+        for shard in shards:
+            self._ask(f"DROP SHARD {shard.id}")
+        return len(shards)
+
+    def _ask(self, statement: str) -> list[dict[str, Any]]:
+        use_module_utils(Layout())
+        from ansible.module_utils.bench_influx import InfluxError, influxql
+
+        try:
+            rows: list[dict[str, Any]] = influxql(self.url, "", statement)
+        except InfluxError as error:
+            raise BenchError(f"InfluxDB at {self.url} did not delete raw points: {error}") from None
+        return rows
+
+
+@dataclass(frozen=True)
+class _Shard:
+    id: int
+    begin: datetime
+    end: datetime
+    folders: tuple[Path, ...]
+
+    @property
+    def taken(self) -> int:
+        """B on disk."""
+        return sum(map(_taken, self.folders))
+
+
+def _by_default() -> str:
+    """How long the role's server keeps raw points."""
     use_module_utils(Layout())
-    from ansible.module_utils.bench_influx import duration_s
     from ansible.module_utils.bench_influx_storage import Storage
 
-    text = environment.get(RETENTION) or ("INF" if environment.get(RAW_MAX) else Storage().retention)
-    try:
-        seconds = duration_s(text)
-    except ValueError as error:
-        raise RefusedError(f"{RETENTION}: {error}") from None
+    return str(Storage().retention)
+
+
+def _duration(text: str) -> timedelta | None:
+    """None: for ever. Raises ValueError."""
+    use_module_utils(Layout())
+    from ansible.module_utils.bench_influx import duration_s
+
+    seconds = duration_s(text)
     return timedelta(seconds=seconds) if seconds else None
 
 
-def raw_max(environment: Mapping[str, str] = os.environ) -> int | None:
-    """Returns B that raw points of the bench's own server may take; None: any amount. Raises RefusedError for no size."""
-    text = environment.get(RAW_MAX)
-    if not text:
-        return None
+def _size(text: str) -> int:
     try:
         size = parse_size(text)
     except ValueError as error:
@@ -61,96 +212,14 @@ def raw_max(environment: Mapping[str, str] = os.environ) -> int | None:
     return size
 
 
-def retention_is_chosen(environment: Mapping[str, str] = os.environ) -> bool:
-    """Says whether the operator chose how long raw points are kept."""
-    return bool(environment.get(RETENTION))
-
-
-def delete_old(
-    url: str, runs: Path, kept: timedelta | None, now: datetime, database: str = DATABASE, *, asked: bool = True
-) -> int:
-    """Deletes shards of the default policy whose points are all older than `kept` and than every unsealed run in `runs`; returns how many.
-    None: nothing is deleted. Not asked: shards of more than a day stay, since they are from when raw points were kept for ever. Raises
-    BenchError with InfluxDB's own words."""
-    if kept is None:
-        return 0
-    before = _needed_since(now - kept, runs)
-    old = [
-        shard
-        for shard in _raw_shards(url, database)
-        if shard.end <= before and (asked or shard.span <= SHARD_BY_DEFAULT)
-    ]
-    _drop(url, old)
-    return len(old)
-
-
-def delete_beyond(
-    url: str, folder: Path, runs: Path, bytes_max: int | None, now: datetime, database: str = DATABASE
-) -> tuple[int, int]:
-    """Deletes the oldest shards of the default policy until its shards take at most `bytes_max` on disk, and none that may hold points of
-    now or of an unsealed run in `runs`. Returns how many it deleted, and B that are still too much. `folder`: the server's own. None:
-    nothing is deleted. Raises BenchError with InfluxDB's own words."""
-    if bytes_max is None:
-        return 0, 0
-    before = _needed_since(now, runs)
-    shards = _raw_shards(url, database)
-    sizes = {shard.id: sum(_taken(folder / part / shard.place) for part in ("data", "wal")) for shard in shards}
-    beyond, old = sum(sizes.values()) - bytes_max, []
-    for shard in shards:
-        if beyond > 0 and shard.end <= before:
-            old.append(shard)
-            beyond -= sizes[shard.id]
-    _drop(url, old)
-    return len(old), max(beyond, 0)
-
-
-@dataclass(frozen=True)
-class _Shard:
-    """`place`: its folder below the server's `data` and `wal`."""
-
-    id: int
-    end: datetime
-    span: timedelta
-    place: Path
-
-
-def _needed_since(wanted: datetime, runs: Path) -> datetime:
-    return min([wanted, *(began - CLOCK_OFF_MAX for began in unsealed_since(runs))])
-
-
-def _raw_shards(url: str, database: str) -> list[_Shard]:
-    """Shards of the default policy, the oldest first."""
-    use_module_utils(Layout())
-    from ansible.module_utils.bench_influx_storage import name_in
-
-    raw = [row["name"] for row in _ask(url, "SHOW RETENTION POLICIES ON " + name_in(database)) if row["default"]]
-    found = [
-        _Shard(
-            row["id"],
-            datetime.fromisoformat(row["end_time"]),
-            datetime.fromisoformat(row["end_time"]) - datetime.fromisoformat(row["start_time"]),
-            Path(database) / row["retention_policy"] / str(row["id"]),
-        )
-        for row in _ask(url, "SHOW SHARDS")
-        if row["database"] == database and row["retention_policy"] in raw
-    ]
-    return sorted(found, key=lambda shard: shard.end)
-
-
-def _drop(url: str, shards: list[_Shard]) -> None:
-    for shard in shards:
-        _ask(url, f"DROP SHARD {shard.id}")
-
-
-def _ask(url: str, statement: str) -> list[dict[str, Any]]:
-    use_module_utils(Layout())
-    from ansible.module_utils.bench_influx import InfluxError, influxql
-
+def _read(file: Path) -> str:
+    """A duration that a start wrote; empty for none, or for what is no duration."""
     try:
-        rows: list[dict[str, Any]] = influxql(url, "", statement)
-    except InfluxError as error:
-        raise BenchError(f"InfluxDB at {url} did not delete raw points: {error}") from None
-    return rows
+        text = file.read_text(encoding="ascii").strip()
+        _duration(text)
+    except (FileNotFoundError, ValueError):
+        return ""
+    return text
 
 
 def _taken(folder: Path) -> int:

@@ -52,7 +52,7 @@ class SoldDrive(Drive):
 
     @property
     def _mapped_bytes(self) -> float:
-        """What holds data, as far as the drive knows."""
+        """Returns how much holds data, as far as the drive knows."""
         return min(float(self.spec.size_bytes), self.since_purge_bytes)
 
     @property

@@ -176,7 +176,7 @@ def _load(key: str) -> Callable[[Asked, Document], float]:
 
 
 def _times(plan: Plan, metric: str) -> int:
-    """What handing out chunks costs is measured by itself."""
+    """Returns how often the plan measures a metric; the cost of handing out chunks is measured by itself."""
     own = plan.parameters["overhead"]["repetitions"]
     return int(own) if metric == "streams_checksum.overhead" else plan.repetitions_max
 

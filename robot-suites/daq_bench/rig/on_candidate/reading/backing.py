@@ -1,4 +1,4 @@
-"""What a folder or block device rests on at last: `memory_beneath` says where that is RAM, through every layer between.
+"""Finds what a folder or block device rests on at last: `memory_beneath` says where that is RAM, through every layer between.
 
 Followed: partitions, device mapper, md (their slaves in /sys/block), loop devices (their backing file), overlays (their upper folder) and
 file systems without a device of their own (btrfs). Reads /proc and /sys only, changes nothing."""

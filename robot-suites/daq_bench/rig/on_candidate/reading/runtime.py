@@ -1,4 +1,4 @@
-"""What a machine offers to the bench's programs: {machine, glibc, python, libraries}. Reads only; runs on Python 3.6 too."""
+"""Reads what a machine offers to the bench's programs: {machine, glibc, python, libraries}. Reads only; runs on Python 3.6 too."""
 
 import json
 import subprocess

@@ -120,7 +120,7 @@ class Conditioner:
         }
 
     def _parts(self) -> list[tuple[LoadTarget, int]]:
-        """What the span is written to: the target, and files beside it where one would become too large."""
+        """Lists what the span is written to: the target, and files beside it where one would become too large."""
         if isinstance(self.target, RawDevice) or self.span_bytes <= FILE_BYTES_MAX:
             return [(self.target, self.span_bytes)]
         machine, path = self.target.machine, self.target.path

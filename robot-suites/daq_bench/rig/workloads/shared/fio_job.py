@@ -79,7 +79,7 @@ class JobFile:
         return found[section]
 
     def options(self, values: Mapping[str, Value], section: str) -> dict[str, str]:
-        """What fio reads for one section, by option. One without a value has an empty text."""
+        """Returns what fio reads for one section, by option. One without a value has an empty text."""
         lines = [*self._lines(GLOBAL), *self._lines(section)]
         pairs = (_filled(line, values).partition("=") for line in lines)
         return {key: value for key, _, value in pairs}

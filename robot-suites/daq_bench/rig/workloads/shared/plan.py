@@ -30,7 +30,7 @@ class Need:
 
 @dataclass(frozen=True)
 class Ground:
-    """What a plan knows of the target. `capacity_bytes`: of the drive or array; `room_bytes`: what is free on it; None: not known.
+    """The target as a plan knows it. `capacity_bytes`: of the drive or array; `room_bytes`: what is free on it; None: not known.
 
     `rate_bytes_per_s`: what the target takes. `spent_bytes`: by earlier runs, of the scenario's write budget. `copies`: drive writes per
     byte."""

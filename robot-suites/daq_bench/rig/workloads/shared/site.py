@@ -59,7 +59,7 @@ class Site:
         return JobFiles(self.machine, self.work, self.raw)
 
     def target(self, name: str) -> LoadTarget:
-        """What a load writes to that calls its file `name`."""
+        """Returns the path that a load writes to which calls its file `name`."""
         return self.drive or FileTarget(self.machine, self.scratch / name)
 
     def daqwriter_target(self, name: str) -> list[str]:
