@@ -89,7 +89,7 @@ def make_folder(module: AnsibleModule, path: str) -> bool:
 
 
 def put(module: AnsibleModule, archive: tarfile.TarFile, one: dict[str, Any], path: str) -> None:
-    """Replace one file as a whole, once it has arrived as it was sent."""
+    """Replace one file as a whole, once it has arrived whole."""
     stream = archive.extractfile(one["name"])
     if stream is None:
         raise ValueError(f"{one['name']} is no file in the archive that was sent")
@@ -97,7 +97,7 @@ def put(module: AnsibleModule, archive: tarfile.TarFile, one: dict[str, Any], pa
     with open(arrived, "wb") as target:
         shutil.copyfileobj(stream, target)
     if checksum(arrived) != one["sha256"]:
-        raise ValueError(f"{one['name']} did not arrive as it was sent. Run it again")
+        raise ValueError(f"{one['name']} did not arrive whole. Run it again")
     module.atomic_move(arrived, path)
 
 
