@@ -5,7 +5,8 @@ of a task's CPU time and seconds on an emulated machine. The bytecode goes along
 ignores it and compiles the sources, as before. Putting such an archive together takes 0.2 to 0.5 s on this side: it is kept in a
 folder named after the content of everything that it is made of.
 
-Each task has a process of its own, forked from Ansible's. The plug-in loads before that what every one of them would load or parse again."""
+Each task has a process of its own, forked from Ansible's. The plug-in loads before that what every one of them would load or parse
+again."""
 
 from __future__ import annotations
 
