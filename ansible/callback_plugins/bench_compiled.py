@@ -3,10 +3,14 @@
 Ansible sends each module with the Python sources that it imports. The candidate compiled them for every task, which was two thirds
 of a task's CPU time and seconds on an emulated machine. The bytecode goes along here; a candidate with another version of Python
 ignores it and compiles the sources, as before. Putting such an archive together takes 0.2 to 0.5 s on this side: it is kept in a
-folder named after the content of everything that it is made of."""
+folder named after the content of everything that it is made of.
+
+Each task has a process of its own, forked from Ansible's. The plug-in loads before that what every one of them would load or parse
+again."""
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import importlib.util
 import marshal
@@ -23,6 +27,8 @@ from typing import Any
 
 import ansible.constants as constants
 from ansible.executor import module_common
+from ansible.parsing.dataloader import DataLoader
+from ansible.plugins import loader
 from ansible.plugins.callback import CallbackBase
 from ansible.release import __version__
 
@@ -103,6 +109,31 @@ def keep_archives() -> None:
     Path(constants.DEFAULT_LOCAL_TMP, "ansiballz_cache").symlink_to(kept)
 
 
+def load_for_all_tasks() -> None:
+    """Load what each task's process would load: filters, tests, and the plug-ins that tasks here use."""
+    for plugins in (loader.filter_loader, loader.test_loader):
+        list(plugins.all())
+    for name in ("assert", "bench_facts", "copy", "debug", "normal", "set_fact", "validate_argument_spec"):
+        loader.action_loader.get(name, class_only=True)
+    for name in ("env", "file", "vars"):
+        loader.lookup_loader.get(name, class_only=True)
+    for name in ("local", "ssh"):
+        loader.connection_loader.get(name, class_only=True)
+    loader.shell_loader.get("sh", class_only=True)
+    gc.collect()
+    gc.freeze()  # else each process's first collection writes to all memory that it shares
+
+
+def parse_once() -> None:
+    """Keep the files of a play's `vars_files`, which Ansible parses anew for each task."""
+    without = DataLoader.load_from_file
+
+    def kept(self: DataLoader, file_name: str, cache: str = "all", **named: Any) -> Any:
+        return without(self, file_name, cache="all" if cache == "vaulted" else cache, **named)
+
+    DataLoader.load_from_file = kept
+
+
 class CallbackModule(CallbackBase):
     """A callback is loaded before the first task and in the process that all tasks are forked from."""
 
@@ -115,9 +146,11 @@ class CallbackModule(CallbackBase):
         """Set both up. Where the build folder cannot be written, archives last for one call, as without this plug-in."""
         super().__init__(*arguments, **named)
         send_compiled()
+        parse_once()
         # Set in many containers: a module on this machine would read its archive from standard input byte by byte.
         os.environ.pop("PYTHONUNBUFFERED", None)
         try:
             keep_archives()
         except OSError as error:
             self._display.v(f"bench_compiled: archives are not kept: {error}")
+        load_for_all_tasks()

@@ -15,6 +15,12 @@ options:
     type: list
     elements: path
     required: true
+  unit:
+    description:
+      - Name of the systemd unit whose file is the first of O(paths). Where that is there, the unit is stopped before anything is
+        removed, and systemd reads its units again afterwards.
+    type: str
+    default: ""
   empty_folder:
     description: Removed afterwards if nothing is in it. Never C(changed).
     type: path
@@ -51,11 +57,19 @@ def remove(path: str) -> None:
         os.unlink(path)
 
 
+def systemctl(module: AnsibleModule, *words: str) -> None:
+    """Run systemctl, and fail with what it says."""
+    status, output, error = module.run_command([module.get_bin_path("systemctl", required=True), *words])
+    if status != 0:
+        module.fail_json(msg=f"systemctl {' '.join(words)}: exit status {status}: {(error or output).strip()}")
+
+
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
             "paths": {"type": "list", "elements": "path", "required": True},
+            "unit": {"type": "str", "default": ""},
             "empty_folder": {"type": "path"},
         },
         supports_check_mode=True,
@@ -64,7 +78,10 @@ def main() -> None:
     if wrong:
         module.fail_json(msg=f"paths: {wrong[0]} is no absolute path; nothing was removed")
     there = [path for path in module.params["paths"] if os.path.lexists(path)]
+    unit = module.params["unit"] if there[:1] == module.params["paths"][:1] else ""
     if not module.check_mode:
+        if unit:
+            systemctl(module, "stop", unit)
         for path in there:
             try:
                 remove(path)
@@ -76,6 +93,8 @@ def main() -> None:
                 os.rmdir(folder)
         except OSError as error:
             module.fail_json(msg=f"{folder} cannot be removed: {error.strerror}")
+        if unit:
+            systemctl(module, "daemon-reload")
     module.exit_json(changed=bool(there), removed=there)
 
 

@@ -153,19 +153,16 @@ remaining_s:
 """
 
 import os
+from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible.module_utils.bench_bmc.bios import FIELDS, SETTINGS
+from ansible.module_utils.bench_bmc.bios_control import Control, Run, Terms, note_of, recovered, vendor_key, without
 from ansible.module_utils.bench_bmc.errors import BmcError, password_of
 from ansible.module_utils.bench_bmc.first_values import FirstValues, FirstValuesError
 
-try:
-    from ansible.module_utils.bench_bmc.bios import FIELDS, SETTINGS
-    from ansible.module_utils.bench_bmc.bios_control import Control, Run, Terms, note_of, recovered, vendor_key, without
-    from ansible.module_utils.bench_bmc.redfish import Service, System, connect
-except ImportError as error:
-    IMPORT_FAULT: ImportError | None = error
-else:
-    IMPORT_FAULT = None
+if TYPE_CHECKING:  # loaded when a BMC is asked: that takes longer than the rest of this module
+    from ansible.module_utils.bench_bmc.redfish import Service, System
 
 ON_OFF = {"type": "str", "choices": ["on", "off", "keep"], "default": "keep"}
 OPTIONS = {
@@ -199,6 +196,8 @@ NO_BMC = "no BMC address in the inventory entry (bench_candidate.bmc), so that t
 
 def service_of(module: AnsibleModule) -> Service:
     """Build the connection; the password is hidden from the module's output."""
+    from ansible.module_utils.bench_bmc.redfish import Service
+
     options = module.params
     password = password_of(options["password"], options["password_env"], os.environ)
     module.no_log_values.add(password)
@@ -244,6 +243,10 @@ def run_mode(module: AnsibleModule) -> Run:
         nothing = without(asked, "nothing is asked, so that the BMC was not asked either")
     if nothing and not asleep:
         return nothing
+    try:
+        from ansible.module_utils.bench_bmc.redfish import connect
+    except ImportError as error:
+        module.fail_json(msg=missing_required_lib("sushy"), exception=str(error))
     service = service_of(module)
     system = connect(service)
     woken = [recovered(system, note)] if asleep else []
@@ -271,8 +274,6 @@ def set_or_read(module: AnsibleModule, system: System, state: FirstValues, asked
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec=OPTIONS, supports_check_mode=True)
-    if IMPORT_FAULT is not None:
-        module.fail_json(msg=missing_required_lib("sushy"), exception=str(IMPORT_FAULT))
     try:
         run = run_mode(module)
     except (BmcError, FirstValuesError, OSError) as error:

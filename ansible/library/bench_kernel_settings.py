@@ -39,12 +39,14 @@ options:
     description: Where procfs is mounted.
     type: path
     default: /proc
-  settings:
-    description: The settings, in the order in which they are applied. Not used by C(restore).
+  daemons:
+    description:
+      - Settings of units that would undo the others, as O(settings). They are applied before the first of O(settings) is read, restored
+        after the last one, and recorded under O(role) with C(_daemons) behind it. Not used by C(restore).
     type: list
     elements: dict
     default: []
-    suboptions:
+    suboptions: &setting
       id:
         description: Name of the setting, unique over all roles.
         type: str
@@ -108,6 +110,12 @@ options:
         description: The reason to record where no such file exists.
         type: str
         required: true
+  settings:
+    description: The settings, in the order in which they are applied. Not used by C(restore).
+    type: list
+    elements: dict
+    default: []
+    suboptions: *setting
 author:
   - The daq-storage-bench authors (!UNKNOWN)
 """
@@ -146,6 +154,7 @@ records:
 
 import contextlib
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -258,20 +267,30 @@ def restore_settings(role: str, state: State, pretend: bool) -> Run:
     return Run(records, changed)
 
 
+def joined(runs: Iterable[Run]) -> Run:
+    """Run one after the other; return what they found together."""
+    done = list(runs)
+    return Run([record for run in done for record in run.records], any(run.changed for run in done))
+
+
 def run_mode(module: AnsibleModule) -> Run:
     """Apply, verify or restore, as `mode` says, holding the state directory's lock."""
     options = module.params
     roots = {name: options[f"{name}_root"] for name in ("sysfs", "sysctl", "procfs")}
-    settings = [setting_from(item, roots) for item in options["settings"]]
+    role, daemons = options["role"], f"{options['role']}_daemons"
+    groups = [
+        (name, [setting_from(item, roots) for item in options[key]])
+        for name, key in ((daemons, "daemons"), (role, "settings"))
+    ]
     # Only modes that write take the lock; the file is replaced as a whole, so a reader always sees a whole one.
     writes = options["mode"] != "verify" and not module.check_mode
     with locked(os.path.dirname(options["state_file"])) if writes else contextlib.nullcontext():
         state = State(options["state_file"], read_text(BOOT_ID_FILE))
         if options["mode"] == "verify":
-            return verify_settings(options["role"], settings, state)
+            return joined(verify_settings(name, settings, state) for name, settings in groups)
         if options["mode"] == "restore":
-            return restore_settings(options["role"], state, module.check_mode)
-        return apply_settings(options["role"], settings, state, module.check_mode)
+            return joined(restore_settings(name, state, module.check_mode) for name in (role, daemons))
+        return joined(apply_settings(name, settings, state, module.check_mode) for name, settings in groups)
 
 
 def main() -> None:
@@ -284,6 +303,7 @@ def main() -> None:
             "sysfs_root": {"type": "path", "default": "/sys"},
             "sysctl_root": {"type": "path", "default": "/proc/sys"},
             "procfs_root": {"type": "path", "default": "/proc"},
+            "daemons": {"type": "list", "elements": "dict", "default": [], "options": suboptions()},
             "settings": {"type": "list", "elements": "dict", "default": [], "options": suboptions()},
         },
         supports_check_mode=True,

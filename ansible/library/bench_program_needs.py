@@ -15,7 +15,7 @@ options:
     elements: path
     required: true
   runtime:
-    description: What the machine offers, as bench_runtime found it there. Without it nothing is compared.
+    description: What the machine offers, as bench_tool_versions found it there. Without it nothing is compared.
     type: dict
 author:
   - The daq-storage-bench authors (!UNKNOWN)

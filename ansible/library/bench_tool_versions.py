@@ -14,6 +14,10 @@ options:
     description: For each tool's name, the command that prints its version.
     type: dict
     required: true
+  with_runtime:
+    description: Whether to return RV(runtime), too.
+    type: bool
+    default: false
 author:
   - The daq-storage-bench authors (!UNKNOWN)
 """
@@ -40,6 +44,12 @@ paths:
   description: Absolute path by name, of the tools that are there.
   returned: always
   type: dict
+runtime:
+  description: >-
+    What the candidate offers to a program. C(machine), C(glibc) (empty where the C library is another), C(python) and C(libraries) that
+    the loader knows.
+  returned: if asked for
+  type: dict
 failed_tools:
   description: By name, what a tool said that is there but whose version command failed.
   returned: always
@@ -48,9 +58,11 @@ failed_tools:
 
 import os
 import re
+import subprocess
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.bench_fit import runtime
 
 ADMIN_DIRECTORIES = ["/usr/sbin", "/sbin", "/usr/local/sbin"]  # not on an ordinary user's PATH
 
@@ -82,7 +94,10 @@ def probe(module: AnsibleModule, program: str, command: list[str]) -> tuple[str,
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
-        argument_spec={"tools": {"type": "dict", "required": True}},
+        argument_spec={
+            "tools": {"type": "dict", "required": True},
+            "with_runtime": {"type": "bool", "default": False},
+        },
         supports_check_mode=True,
     )
     versions: dict[str, str] = {}
@@ -100,7 +115,15 @@ def main() -> None:
         versions[name], complaint = probe(module, program, words)
         if complaint:
             complaints[name] = complaint
-    module.exit_json(changed=False, versions=versions, paths=paths, missing=missing, failed_tools=complaints)
+    found: dict[str, Any] = {}
+    if module.params["with_runtime"]:
+        try:
+            found["runtime"] = runtime()
+        except (OSError, subprocess.SubprocessError) as error:
+            module.fail_json(
+                msg=f"the loader's list of libraries cannot be read: {error}. Repair ldconfig on the candidate"
+            )
+    module.exit_json(changed=False, versions=versions, paths=paths, missing=missing, failed_tools=complaints, **found)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from ansible.executor import module_common
+from ansible.parsing.dataloader import DataLoader
 from playbook_runs import ANSIBLE, Bench
 
 sys.path.insert(0, str(ANSIBLE / "callback_plugins"))
@@ -118,3 +120,38 @@ def test_archives_that_nobody_used_for_a_day_are_removed(archives: Path) -> None
         os.utime(archives / name, (at_s, at_s))
     bench_compiled.keep_archives()
     assert sorted(path.name for path in archives.iterdir()) == sorted(["new", bench_compiled.fingerprint()])
+
+
+def test_a_file_of_variables_is_parsed_once_for_all_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ansible asks for it with each task; another Ansible that asks in another way is noticed."""
+    file = tmp_path / "vars.yml"
+    file.write_text("a: 1\n")
+    monkeypatch.setattr(DataLoader, "load_from_file", DataLoader.load_from_file)  # put back afterwards
+    bench_compiled.parse_once()
+    loader = DataLoader()
+    asked = {"unsafe": True, "cache": "vaulted", "trusted_as_template": True}  # VariableManager.get_vars
+    first = loader.load_from_file(str(file), **asked)
+    assert first == {"a": 1}
+    assert loader.load_from_file(str(file), **asked) is first
+    assert DataLoader().load_from_file(str(file), **asked) is not first
+
+
+def test_a_task_s_process_finds_filters_and_plug_ins_loaded(bench: Bench) -> None:
+    """Loading them anew was half of a task's time on this side. A filter tells what the process that runs it had at its start."""
+    plugins = bench.root / "filter_plugins"
+    plugins.mkdir()
+    (plugins / "where.py").write_text(
+        "import os\nLOADED_BY = os.getpid()\nclass FilterModule:\n"
+        "    def filters(self):\n        return {'loaded_here': lambda value: LOADED_BY == os.getpid()}\n"
+    )
+    play = bench.root / "where.yml"
+    said = "here: {{ 1 | loaded_here }}"
+    play.write_text(
+        json.dumps(
+            [{"hosts": "candidates", "gather_facts": False, "tasks": [{"ansible.builtin.debug": {"msg": said}}]}]
+        )
+    )
+    bench.environment["ANSIBLE_FILTER_PLUGINS"] = str(plugins)
+    done = bench.run(str(play))
+    assert done.code == 0, done.output
+    assert "here: false" in done.text.lower()

@@ -1,4 +1,4 @@
-"""One call in place of a loop of tasks: removing paths, and writing the evidence."""
+"""One call in place of a loop of tasks: bringing programs, removing paths, and writing the evidence."""
 
 from __future__ import annotations
 
@@ -91,6 +91,64 @@ def test_documents_are_written_as_they_are_and_never_in_check_mode(machine: Mach
     assert {path.name: json.loads(path.read_text()) for path in facts.iterdir()} == documents
     assert (facts / "tuning.json").read_text().startswith('{\n  "settings": [\n    {\n      "id": "a"')
     assert (facts / "b.json").stat().st_mode & 0o777 == 0o644
+
+
+def test_files_are_brought_in_one_archive_and_only_those_that_differ(machine: Machine, tmp_path: Path) -> None:
+    """Told in check mode, brought once, unchanged again; a changed file, and a changed mode, are put right."""
+    folder, sources = tmp_path / "there/install", tmp_path / "sources"
+    sources.mkdir()
+    (sources / "program").write_bytes(bytes(range(256)) * 4096)
+    (sources / "real").write_text("library")
+    (sources / "link").symlink_to(sources / "real")  # as a build folder has libraries
+    files = [
+        {"name": "program", "source": str(sources / "program"), "mode": "0755"},
+        {"name": "lib/b.so.1", "source": str(sources / "link"), "mode": "0644"},
+    ]
+    arguments = {"folder": str(folder), "files": files}
+    check = machine.task("bench_programs", arguments, "--check")
+    assert (check.code, check.changed) == (0, 1), check.output
+    assert not folder.exists()
+
+    first = machine.task("bench_programs", arguments)
+    assert (first.code, first.changed) == (0, 1), first.output
+    program, library = folder / "program", folder / "lib/b.so.1"
+    assert program.read_bytes() == (sources / "program").read_bytes()
+    assert (library.read_text(), library.is_symlink()) == ("library", False)
+    assert [path.stat().st_mode & 0o777 for path in (folder, program, library.parent, library)] == [
+        *(0o755, 0o755, 0o755, 0o644),
+    ]
+    kept = program.stat().st_ino
+    second = machine.task("bench_programs", arguments)
+    assert (second.code, second.changed) == (0, 0), second.output
+
+    library.write_text("damaged")
+    program.chmod(0o700)
+    (folder / "of-somebody-else").write_text("x")
+    third = machine.task("bench_programs", arguments)
+    assert (third.code, third.changed) == (0, 1), third.output
+    assert (library.read_text(), program.stat().st_mode & 0o777, program.stat().st_ino) == ("library", 0o755, kept)
+    assert sorted(path.name for path in folder.rglob("*")) == ["b.so.1", "lib", "of-somebody-else", "program"]
+
+
+@pytest.mark.parametrize("name", ["../outside", "/outside", "lib/../../outside"])
+def test_a_file_stays_below_its_folder(machine: Machine, tmp_path: Path, name: str) -> None:
+    """Refused before anything is made."""
+    (tmp_path / "source").write_text("x")
+    files = [{"name": name, "source": str(tmp_path / "source"), "mode": "0644"}]
+    run = machine.task("bench_programs", {"folder": str(tmp_path / "install"), "files": files})
+    assert run.code != 0
+    assert "is no path below an absolute folder; nothing was written" in run.text
+    assert not (tmp_path / "install").exists()
+
+
+def test_a_program_that_was_not_built_is_named(machine: Machine, tmp_path: Path) -> None:
+    """One message with the remedy; the candidate is not asked."""
+    files = [{"name": "program", "source": str(tmp_path / "nowhere"), "mode": "0755"}]
+    run = machine.task("bench_programs", {"folder": str(tmp_path / "install"), "files": files})
+    assert run.code != 0
+    assert f"{tmp_path / 'nowhere'} cannot be read: No such file or directory. Build it (make build)" in run.text
+    assert "Traceback" not in run.output
+    assert not (tmp_path / "install").exists()
 
 
 @pytest.mark.parametrize("name", ["../outside.json", "..", "a/b.json"])

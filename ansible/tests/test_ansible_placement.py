@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import bench_host_facts
@@ -300,6 +301,49 @@ def test_a_daemon_that_would_undo_the_tuning_is_stopped_and_started_again(system
     told = [line for line in systemd.read_text().splitlines() if not line.startswith("show ")]
     assert told == ["stop tlp.service", "start tlp.service"]
     assert state.settings == {}
+
+
+def test_a_daemon_is_stopped_before_its_settings_are_read_and_started_after_they_are_back(
+    systemd: Path, tmp_path: Path
+) -> None:
+    """One call. tuned puts back what it had changed when it is stopped: that value is the machine's own, and the one to restore."""
+    store, governor, script = tmp_path / "store", tmp_path / "sys/governor", tmp_path / "bin/systemctl"
+    script.write_text(
+        script.read_text().replace(
+            'stop) echo "Unit $2 not loaded." >&2; exit 5;;',
+            f"stop) echo inactive > {store}/$2.ActiveState; echo powersave > {governor};;\n"
+            f"start) cp {governor} {store}/at-start; echo active > {store}/$2.ActiveState;;",
+        )
+    )
+    (store / "tuned.service.ActiveState").write_text("active\n")
+    governor.parent.mkdir()
+    governor.write_text("tuneds-own\n")
+    setting = {name: one.get("default") for name, one in module.suboptions().items()}
+    params: dict[str, Any] = {
+        **{"role": "cpu", "state_file": str(tmp_path / "state/tuning-before.json"), "sysfs_root": str(tmp_path / "sys")},
+        **{"sysctl_root": "/nowhere", "procfs_root": "/nowhere"},
+        "daemons": [
+            setting | {"id": "power-daemons", "subject": "x", "root": "systemd", "paths": ["unit:tuned"], "value": "stopped", "absent": "-"}
+        ],
+        "settings": [
+            setting | {"id": "cpu-governor", "subject": "y", "paths": ["governor"], "value": "performance", "absent": "-"}
+        ],
+    }  # fmt: skip
+    applied = module.run_mode(SimpleNamespace(params={**params, "mode": "apply"}, check_mode=False))
+    assert [(one["id"], one["role"], one["before"], one["read_back"]) for one in applied.records] == [
+        ("power-daemons", "cpu_daemons", "running", "stopped"),
+        ("cpu-governor", "cpu", "powersave", "performance"),
+    ]
+    verified = module.run_mode(SimpleNamespace(params={**params, "mode": "verify"}, check_mode=False))
+    assert [(one["role"], one["status"], one["before"]) for one in verified.records] == [
+        ("cpu_daemons", "unchanged", "running"),
+        ("cpu", "unchanged", "powersave"),
+    ]
+    asked = {**params, "mode": "restore", "daemons": [], "settings": []}
+    restored = module.run_mode(SimpleNamespace(params=asked, check_mode=False))
+    assert {one["role"]: one["status"] for one in restored.records} == {"cpu": "applied", "cpu_daemons": "applied"}
+    assert (store / "at-start").read_text().strip() == governor.read_text().strip() == "powersave"
+    assert not (tmp_path / "state/tuning-before.json").exists()
 
 
 def test_where_systemd_does_not_run_no_daemon_does(

@@ -14,6 +14,8 @@ from typing import Any
 SETTINGS = ("power_profile", "cstates", "turbo", "memory_speed", "cooling")
 FIELDS = ("id", "role", "subject", "asked", "before", "applied", "read_back", "status", "detail")
 WAITING = "waiting for a reboot"
+GRACEFUL_S_MAX = 180.0  # an operating system with services to stop; then the power is cut
+NO_SETTINGS = "the BMC offers no resource for pending BIOS settings (@Redfish.Settings, Bios/SD, Bios/Settings)"
 # What a BIOS changes by itself, and what is nobody's to put back: clocks, the order of boot devices, which follows the devices that are
 # there, and passwords, which no service tells.
 VOLATILE = re.compile(

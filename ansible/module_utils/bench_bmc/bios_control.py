@@ -12,10 +12,12 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ansible.module_utils.bench_bmc.bios import (
     FIELDS,
+    GRACEFUL_S_MAX,
+    NO_SETTINGS,
     SETTINGS,
     VOLATILE,
     WAITING,
@@ -33,7 +35,9 @@ from ansible.module_utils.bench_bmc.bios import (
 )
 from ansible.module_utils.bench_bmc.errors import BmcError, BmcSilentError
 from ansible.module_utils.bench_bmc.first_values import FirstValues
-from ansible.module_utils.bench_bmc.redfish import GRACEFUL_S_MAX, NO_SETTINGS, System
+
+if TYPE_CHECKING:  # its libraries take longer to load than most runs without a BMC take
+    from ansible.module_utils.bench_bmc.redfish import System
 
 POLL_S = 3.0
 ROUNDS_MAX = (

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import requests
 import sushy
-from ansible.module_utils.bench_bmc.bios import Firmware, text_of
+from ansible.module_utils.bench_bmc.bios import GRACEFUL_S_MAX, NO_SETTINGS, Firmware, text_of
 from ansible.module_utils.bench_bmc.errors import BmcError, BmcSilentError
 from sushy import auth, connector, exceptions
 
@@ -37,11 +37,9 @@ TASK_S_MAX = 60.0
 TAG_REFUSED = (412, 428)  # an entity tag that does not match, and one that is missing
 APPLY_TIME_TYPE = "#Settings.v1_1_0.PreferredApplyTime"
 JOB_WAITS = ("Scheduled", "New", "Pending", "ReadyForExecution", "Scheduling", "Waiting")
-NO_SETTINGS = "the BMC offers no resource for pending BIOS settings (@Redfish.Settings, Bios/SD, Bios/Settings)"
 NOT_THERE = (400, 404, 405, 410, 501)  # what BMCs answer for a resource that they do not have
 AT_ONCE_S_MAX = 20.0  # until an attribute that needs no reset reads back; iDRAC takes some seconds
 POWER_OFF_S_MAX = 60.0
-GRACEFUL_S_MAX = 180.0  # an operating system with services to stop; then the power is cut
 
 logging.getLogger("sushy").addHandler(logging.NullHandler())  # its warnings would land in Ansible's output
 logging.getLogger("sushy").propagate = False
