@@ -8,9 +8,9 @@ from msgspec import Meta
 
 from daq_bench.bench_model.documents.struct import Amount, Closed, Count, Ordinal, Positive
 from daq_bench.bench_model.documents.struct import Pair as Ends
+from daq_bench.bench_model.statistics.paired import Decision
 
 Kind = Literal["switched-off", "threads", "small-events", "application", "ceiling", "smt"]
-Decision = Literal["above", "below", "undecided"]
 Variant = Literal["off", "zlib", "thread-per-chunk", "pool-cv", "pool-busy", "fused"]  # way of computing adler32
 
 
