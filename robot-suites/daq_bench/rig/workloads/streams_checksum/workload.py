@@ -21,8 +21,8 @@ from daq_bench.bench_model.workloads.streams_checksum.setups import (
     ALL,
     ORIGINAL,
     THREADED,
-    Compared,
     Cpus,
+    Planned,
     Setup,
     application_threads,
     beyond,
@@ -219,7 +219,7 @@ class _Runner:
         pairs = [self._round(number) for number in range(1, self._plan.scenario.repetitions + 1)]
         demand = [self._paced(*one) for one in rates(self._plan.scenario)]
         compared = [
-            {**one.as_document(), "pairs": [of_round[place] for of_round in pairs]}
+            {**as_document(one), "pairs": [of_round[place] for of_round in pairs]}
             for place, one in enumerate(self._compared)
         ]
         own, cpus = self._own, self._cpus
@@ -304,7 +304,7 @@ class _Runner:
         """One pair of each comparison; the reference comes first in odd rounds."""
         return [self._pair(number, one, place) for place, one in enumerate(self._compared)]
 
-    def _pair(self, number: int, one: Compared, place: int) -> dict[str, Any]:
+    def _pair(self, number: int, one: Planned, place: int) -> dict[str, Any]:
         reference_first = number % 2 == 1
         seconds = self._own["throughput"]["seconds"]
         self._say(f"round {number}: {one.label} against the original", 2 * (seconds + RUN_EXTRA_S))
