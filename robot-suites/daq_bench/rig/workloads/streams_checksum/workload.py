@@ -16,14 +16,13 @@ from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.documents.tools.checksum import Checksum, VariantSpeed
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
+from daq_bench.bench_model.workloads.streams_checksum.document import Planned, Setup, Variant
 from daq_bench.bench_model.workloads.streams_checksum.runs import paced, unpaced
 from daq_bench.bench_model.workloads.streams_checksum.setups import (
     ALL,
     ORIGINAL,
     THREADED,
     Cpus,
-    Planned,
-    Setup,
     application_threads,
     beyond,
     comparisons,
@@ -284,7 +283,7 @@ class _Runner:
             ],
         }
 
-    def _identity(self, variant: str) -> None:
+    def _identity(self, variant: Variant) -> None:
         """Files of this variant with as many threads as there are cores, whatever the events' sizes, looked at by other code."""
         size, name = self._own["identity"]["run_size"], f"identity-{variant}"
         self._say(f"files with the checksum of {variant}", 3 + size / 1e8)
