@@ -78,8 +78,8 @@ NIGHTS: Kind[Night | LeftOut] = Kind("", _night, schema, table_of, nights_of)
 def kept_as_told(
     name: str, read: Callable[[Path], Any], kept: type[Any], shown: Sequence[str] = (), **more: Any
 ) -> Kind[Any]:
-    """Keeps what `read` returns as JSON, beside the attributes `shown`, texts for who asks the file itself. What is not of the type `kept`,
-    or would not be read as what it was made of, is read each time."""
+    """Keeps what `read` returns as JSON, beside the attributes `shown`, texts for who asks the file itself. Another type than `kept`, and
+    a row that would not be read as what it was made of, are read each time."""
 
     def schema() -> Any:
         import pyarrow as pa

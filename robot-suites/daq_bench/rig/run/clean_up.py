@@ -1,7 +1,7 @@
 """Gives back what a run has taken, whatever happens: every resource registers its clean-up as soon as it may have to be given back.
 
-What a killed bench has left is taken back by whoever holds the candidate's lock, since its owner is gone: an agent that still collects,
-points without a bundle, folders, scratch files, a dead socket."""
+Whoever holds the candidate's lock takes back the things that a killed bench has left, since their owner is gone: an agent that still
+collects, points without a bundle, folders, scratch files, a dead socket."""
 
 from __future__ import annotations
 

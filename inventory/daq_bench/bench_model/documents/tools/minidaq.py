@@ -302,8 +302,9 @@ class TransientBuffer(Closed, frozen=True, kw_only=True):
 
 
 class Cpu(ProcessCpu, frozen=True, kw_only=True):
-    """Of a record, source included. `writer_seconds_per_gb`: CPU s of the writer threads per GB stored. `copy_s`: CPU s in checksum and
-    copy. `copy_share`: copy_s over the CPU time of the process. `copied_bytes`: B copied into blocks; zero-copy: the tails only."""
+    """CPU time of a record, source included. `writer_seconds_per_gb`: CPU s of the writer threads per GB stored. `copy_s`: CPU s in
+    checksum and copy. `copy_share`: copy_s over the CPU time of the process. `copied_bytes`: B copied into blocks; zero-copy:
+    the tails only."""
 
     writer: ThreadCpu
     source: ThreadCpu
