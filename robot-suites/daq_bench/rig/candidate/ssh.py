@@ -162,14 +162,14 @@ class SshLink:
             self._end(process, lifeline)
             raise
         os.close(lifeline)
-        return self._completed(frame, shown, process.returncode, stdout, stderr)
-
-    def _completed(self, frame: Frame, shown: Sequence[str], status: int, stdout: str, stderr: str) -> Completed:
-        """What the command itself said. Raises BenchError on a lost connection, and where it succeeded and its answer is not whole."""
-        if status == LOST:
+        if process.returncode == LOST:
             raise BenchError(
                 f"the connection to {self._name()} was lost: {frame.without(stderr).strip() or 'ssh says no more'}"
             )
+        return self._completed(frame, shown, process.returncode, stdout, stderr)
+
+    def _completed(self, frame: Frame, shown: Sequence[str], status: int, stdout: str, stderr: str) -> Completed:
+        """What the command itself said. Raises BenchError where it succeeded and its answer is not whole."""
         try:
             return Completed(tuple(shown), status, frame.within(stdout), frame.within(stderr))
         except ValueError as error:
@@ -248,6 +248,10 @@ class SshLink:
             raise BenchError(f"{self._name()} did not take {len(data)} bytes within {timeout_s:.0f} s") from None
         finally:
             _killed(process)
+        if process.returncode == LOST:
+            raise BenchError(
+                f"the connection to {self._name()} was lost: {frame.without(stderr).strip() or 'ssh says no more'}"
+            )
         return self._completed(frame, words, process.returncode, stdout, stderr)
 
     def stream(self, words: Sequence[str], local: Path) -> Mirror:
