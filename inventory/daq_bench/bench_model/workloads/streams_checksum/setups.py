@@ -9,7 +9,7 @@ from typing import Any, Final
 from daq_bench.bench_model.workloads.streams_checksum.document import Placement, Planned, Setup, Variant
 
 ORIGINAL: Final = "zlib"
-THREADED = ("thread-per-chunk", "pool-cv", "pool-busy")
+THREADED: tuple[Variant, ...] = ("thread-per-chunk", "pool-cv", "pool-busy")
 CORES: Final = "cores"  # a placement: one CPU of each physical core
 ALL: Final = "all"
 PLACEMENTS: tuple[Placement, ...] = (CORES, ALL)

@@ -213,7 +213,8 @@ class _Runner:
 
     def run(self) -> dict[str, Any]:
         identity, overhead = self._overhead()
-        for variant in (ORIGINAL, *THREADED, "fused"):
+        every: tuple[Variant, ...] = (ORIGINAL, *THREADED, "fused")
+        for variant in every:
             self._identity(variant)
         pairs = [self._round(number) for number in range(1, self._plan.scenario.repetitions + 1)]
         demand = [self._paced(*one) for one in rates(self._plan.scenario)]
