@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
-from error_rates import Array, Generator, publish
+from error_rates import Array, Generator, heavy, publish
 from scipy.stats import beta, norm
 
 from daq_bench.bench_model.nights.baseline import FALSE_ALARM
@@ -39,11 +39,6 @@ def normal(generator: Generator, requirements: int, nights: int) -> Array:
 def one_for_all(generator: Generator, requirements: int, nights: int) -> Array:
     """A night that is bad for one requirement is bad for all."""
     made: Array = np.repeat(generator.standard_normal((1, nights)), requirements, axis=0)
-    return made
-
-
-def heavy(generator: Generator, requirements: int, nights: int) -> Array:
-    made: Array = generator.standard_t(3, (requirements, nights)) / math.sqrt(3)
     return made
 
 

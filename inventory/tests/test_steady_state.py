@@ -26,7 +26,7 @@ def test_a_window_worked_by_hand() -> None:
     window = window_of([980, 1010, 1000, 1040, 970], 3)
     assert (window.first_round, window.last_round, window.mean) == (3, 7, 1000)
     assert window.range_share == pytest.approx(0.07)
-    assert (window.slope, window.intercept) == (pytest.approx(1.0), pytest.approx(995.0))
+    assert (window.slope_per_round, window.intercept) == (pytest.approx(1.0), pytest.approx(995.0))
     assert window.fit_share == pytest.approx(0.004)
     assert window.steady
 
@@ -96,6 +96,6 @@ def test_the_line_is_scipys(values: list[float], first: int) -> None:
     rounds = np.arange(first, first + 5)
     fitted = linregress(rounds, values)
     ends = fitted.slope * rounds[[0, -1]] + fitted.intercept
-    assert window.slope == pytest.approx(fitted.slope, rel=1e-6, abs=1e-6 * max(values))
+    assert window.slope_per_round == pytest.approx(fitted.slope, rel=1e-6, abs=1e-6 * max(values))
     assert window.fit_share == pytest.approx(abs(ends[1] - ends[0]) / np.mean(values), rel=1e-6, abs=1e-6)
     assert steady_state.ROUNDS_MAX == 25

@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from daq_bench.bench_model.tender.pareto import DOMINATED, FRONT, MAYBE, Range, dominance
-from daq_bench.bench_model.tender.ranking import Place, places, unbeaten
+from daq_bench.bench_model.tender.ranking import DOMINATED, FRONT, MAYBE, Place, Range, dominance, places, unbeaten
 from daq_bench.bench_model.tender.weighing import (
     Criterion,
     break_even_price,

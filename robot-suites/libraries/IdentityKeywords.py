@@ -9,7 +9,7 @@ from robot.api.deco import keyword, library
 from daq_bench.bench_model.documents.facts import IdentityCheck
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import differences
-from daq_bench.rig.run.identity import compare
+from daq_bench.rig.run.readings import compare
 
 
 @library(scope="SUITE", auto_keywords=False)

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.documents.results import Counters, WearExperiment
 from daq_bench.bench_model.documents.run import Drive, Host
 from daq_bench.bench_model.profiles.candidates import Candidate, Target, load_candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
@@ -27,7 +28,7 @@ from daq_bench.rig.workloads.endurance import step as endurance_step
 from daq_bench.rig.workloads.endurance import workload as endurance
 from daq_bench.rig.workloads.shared import wear_account
 from daq_bench.rig.workloads.shared.fio_job import JobFiles
-from daq_bench.rig.workloads.shared.wear_ledger import Counters, Experiment, WearLedger
+from daq_bench.rig.workloads.shared.wear_ledger import WearLedger
 
 LAYOUT = Layout()
 DRIVE = Drive(
@@ -151,7 +152,7 @@ def test_the_pattern_is_split_by_bytes() -> None:
     assert (step.sequential_bytes, step.random_bytes) == (75 * MIB, 25 * MIB)
 
 
-EXPERIMENT = Experiment("server", "endurance-rehearsal", "", ("S1",))
+EXPERIMENT = WearExperiment("server", "endurance-rehearsal", "", ("S1",))
 
 
 class Drives(LocalMachine):
@@ -206,7 +207,7 @@ def run(
         JobFiles(machine, tmp_path, tmp_path),
         (DRIVE,),
         1,
-        replace(EXPERIMENT, candidate="server"),
+        EXPERIMENT,
     )
     ledger = WearLedger(tmp_path / "account.json", EXPERIMENT, 2 * 10**9, f"run-{machine.boot}", [])
     document = endurance.run_experiment(machine, plan, ledger, lambda *_: None, keep)

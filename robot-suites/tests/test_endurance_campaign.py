@@ -17,9 +17,10 @@ import pytest
 from ruamel.yaml import YAML
 from whole_runs import document
 
+from daq_bench.bench_model.documents.results import WearExperiment
 from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.workloads.shared.wear_ledger import Experiment, ledger_file
+from daq_bench.rig.workloads.shared.wear_ledger import ledger_file
 from daq_bench.virtual_candidate.candidate import VirtualCandidate
 
 pytestmark = [pytest.mark.virtual, pytest.mark.campaign, pytest.mark.usefixtures("own_lock")]
@@ -166,5 +167,5 @@ def test_budget_holds_over_ctrl_c_a_power_cut_and_resumption(
     assert "are spent by earlier runs" in spent.stderr
     assert "Nothing was written" in spent.stderr
     assert (runs / "latest").resolve() == third, "a refused run leaves no bundle"
-    experiment = Experiment(virtual_machine.instance.name, "short-endurance", "reference", (SERIAL,))
+    experiment = WearExperiment(virtual_machine.instance.name, "short-endurance", "reference", (SERIAL,))
     assert ledger_file(LAYOUT.state_directory(virtual_machine.instance.name), experiment).exists()

@@ -14,6 +14,7 @@ import pytest
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.load import Demand
+from daq_bench.bench_model.documents.results import WearExperiment
 from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.bench_model.workloads.read_scan import Key
 from daq_bench.bench_rounds.measuring.tools import Tools
@@ -28,7 +29,6 @@ from daq_bench.rig.workloads.shared import fio
 from daq_bench.rig.workloads.shared.conditioning import Conditioner
 from daq_bench.rig.workloads.shared.fio_job import JobFile, JobFiles
 from daq_bench.rig.workloads.shared.site import Site
-from daq_bench.rig.workloads.shared.wear_ledger import Experiment
 from daq_bench.rig.workloads.shared.write_point import measure_write
 from daq_bench.rig.workloads.steady_state import tests as steady_tests
 from daq_bench.rig.workloads.steady_state.workload import SteadyPlan, _run_round
@@ -119,7 +119,7 @@ def steady(scenario: str, logical_bytes: int, name: str) -> Callable[[Caught, Pa
 def wear(number: int | None, **changes: Any) -> Callable[[Caught, Path], Any]:
     def run(machine: Caught, raw: Path) -> None:
         own = {**WEAR, **changes}
-        experiment = Experiment("server", "endurance", "", ())
+        experiment = WearExperiment("server", "endurance", "", ())
         plan = endurance.Plan(
             own, 1000, FileTarget(machine, DISK / endurance.FILE), JobFiles(machine, WORK, raw), (), 1, experiment
         )

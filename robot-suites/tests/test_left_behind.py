@@ -24,7 +24,7 @@ from daq_bench.rig.candidate.machine import SshMachine
 from daq_bench.rig.candidate.ssh import SshLink
 from daq_bench.rig.checking.sealing import seal_evidence
 from daq_bench.rig.cli import candidate as cli
-from daq_bench.rig.run.left_behind import RUNS, SOCKETS, socket_folder, take_back
+from daq_bench.rig.run.clean_up import RUNS, SOCKETS, socket_folder, take_back
 
 
 class There(SshMachine):

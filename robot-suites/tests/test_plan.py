@@ -16,9 +16,9 @@ from daq_bench.bench_model.base.errors import BenchError, ProfileError, RefusedE
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.rig.base.settings import Layout, Request, load_profiles
+from daq_bench.rig.base.terminal import agree
 from daq_bench.rig.cli import main
 from daq_bench.rig.nightly.plan import load_plan
-from daq_bench.rig.run.consent import agree
 from daq_bench.rig.run.plan_table import BEGIN, END, table
 from daq_bench.rig.run.planning import RunPlan, plan_run
 from daq_bench.rig.run.preflight import space_needs

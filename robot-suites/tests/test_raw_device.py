@@ -18,6 +18,7 @@ from unittest.mock import patch
 import pytest
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.documents.results import WearExperiment
 from daq_bench.bench_model.documents.run import Drive
 from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE, failure_of, sentence
 from daq_bench.rig.base.settings import Layout
@@ -31,7 +32,7 @@ from daq_bench.rig.workloads.shared.fio_job import JobFiles
 from daq_bench.rig.workloads.shared.site import Site
 from daq_bench.rig.workloads.shared.target_failure import UnpurgedError, failure_behind
 from daq_bench.rig.workloads.shared.wear_account import Worn
-from daq_bench.rig.workloads.shared.wear_ledger import Experiment, WearLedger
+from daq_bench.rig.workloads.shared.wear_ledger import WearLedger
 from daq_bench.rig.workloads.steady_state import workload as steady_state
 
 LAYOUT = Layout()
@@ -299,7 +300,7 @@ def saturation_of(site: Site, kind: Kind, tmp_path: Path) -> tuple[saturation.Sa
         "cliff_free_size": MIB,
     }
     known = Drive("nvme0n1", "Drive", "L1", "1", 256 * MIB, 0, False, "nvme", None)
-    experiment = Experiment("raw-test", "saturation", "", ("L1",))
+    experiment = WearExperiment("raw-test", "saturation", "", ("L1",))
     there = replace(site, machine=machine, drive=raw)
     worn = Worn("saturation", (known,), 1, experiment)
     return (

@@ -11,6 +11,7 @@ import pytest
 from tool_answers import OF_THE_RIG, answer
 
 from daq_bench.bench_model.base.errors import InterruptedRunError, RefusedError
+from daq_bench.bench_model.documents.results import WearExperiment
 from daq_bench.bench_model.documents.run import Drive, Host
 from daq_bench.bench_model.documents.tools.synthetic import Write
 from daq_bench.bench_model.profiles.candidates import Candidate, Target, load_candidate
@@ -27,12 +28,12 @@ from daq_bench.rig.workloads import saturation
 from daq_bench.rig.workloads.saturation import SaturationPlan, asked_bytes, options, run_saturation
 from daq_bench.rig.workloads.shared.site import Site
 from daq_bench.rig.workloads.shared.wear_account import Worn
-from daq_bench.rig.workloads.shared.wear_ledger import Experiment, WearLedger
+from daq_bench.rig.workloads.shared.wear_ledger import WearLedger
 
 LAYOUT = Layout()
 DRIVE = Drive("nvme0n1", "Drive", "S1", "1", None, 10**12, 0, False, "nvme", None)
 MIB = 2**20
-EXPERIMENT = Experiment("saturation-test", "saturation-rehearsal", "", ("S1",))
+EXPERIMENT = WearExperiment("saturation-test", "saturation-rehearsal", "", ("S1",))
 
 
 def scenario(name: str = "saturation-rehearsal", **changes: Any) -> Scenario:

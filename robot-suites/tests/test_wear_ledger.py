@@ -6,25 +6,18 @@ import json
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.rig.workloads.shared.wear_ledger import (
-    Counters,
-    Experiment,
-    WearLedger,
-    adopt,
-    held_elsewhere,
-    ledger_file,
-    read_entries,
-)
+from daq_bench.bench_model.documents.results import Counters, WearExperiment
+from daq_bench.rig.workloads.shared.wear_ledger import WearLedger, adopt, held_elsewhere, ledger_file, read_entries
 
-EXPERIMENT = Experiment("server", "endurance", "nvme", ("S1",))
+EXPERIMENT = WearExperiment("server", "endurance", "nvme", ("S1",))
 BUDGET = 1000
 
 
@@ -100,8 +93,9 @@ def test_a_killed_process_leaves_its_reservation(tmp_path: Path, file: Path) -> 
     """SIGKILL right after the reservation: what is on disk is what the next run reads."""
     code = (
         "import os, signal\nfrom pathlib import Path\n"
-        "from daq_bench.rig.workloads.shared.wear_ledger import Counters, Experiment, WearLedger\n"
-        f"ledger = WearLedger(Path({str(file)!r}), Experiment('server', 'endurance', 'nvme', ('S1',)), 1000, 'run-1', [])\n"
+        "from daq_bench.bench_model.documents.results import Counters, WearExperiment\n"
+        "from daq_bench.rig.workloads.shared.wear_ledger import WearLedger\n"
+        f"ledger = WearLedger(Path({str(file)!r}), WearExperiment('server', 'endurance', 'nvme', ('S1',)), 1000, 'run-1', [])\n"
         "ledger.reserve('mix', 600, 610, Counters('e', {'S1': 0}))\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -125,7 +119,7 @@ def test_a_lost_account_is_taken_from_a_bundle_and_one_that_knows_more_is_kept(t
     file.unlink()
     assert adopt(file, copy, EXPERIMENT)
     assert opened(file).spent_bytes == 107
-    other = Experiment("server", "endurance", "nvme", ("S2",))
+    other = WearExperiment("server", "endurance", "nvme", ("S2",))
     assert not adopt(ledger_file(tmp_path, other), copy, other)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from daq_bench.bench_model.behaviour.hardware_events import LOST, WORDS
 from daq_bench.bench_model.behaviour.throttling import AROUND_S, LOG_PERIOD_S, signals_between
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
+from daq_bench.bench_model.documents.dips import CauseEvidence
 from daq_bench.candidate_kit.nvme_paths import drive_of_path
 
 UNKNOWN = "unknown"
@@ -57,17 +58,11 @@ LOG_COUNTERS = {"media_errors": "media errors", "error_log_entries": "entries of
 
 
 @dataclass(frozen=True)
-class Evidence:
-    cause: str
-    text: str
-
-
-@dataclass(frozen=True)
 class Attribution:
     """`cause` is the first of `evidence` in the order of CAUSES; `unseen` names what could not be looked at."""
 
     cause: str
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[CauseEvidence, ...]
     unseen: tuple[str, ...]
 
 
@@ -112,12 +107,12 @@ def attribute(scene: Scene) -> Attribution:
     return Attribution(found[0].cause if found else UNKNOWN, tuple(found), tuple(_unseen(scene)))
 
 
-def _hazards(scene: Scene) -> Iterator[Evidence]:
+def _hazards(scene: Scene) -> Iterator[CauseEvidence]:
     for event in in_force(scene.events, scene.start_s + HAZARD_S):
         # A throttle that has been there since long before the dip began is not what began it.
         if event["time_s"] >= scene.start_s - HAZARD_S:
             after = event["time_s"] - scene.start_s
-            yield Evidence("commanded_hazard", f"{event['text']} ({after:+.1f} s from the dip's begin)")
+            yield CauseEvidence("commanded_hazard", f"{event['text']} ({after:+.1f} s from the dip's begin)")
 
 
 def in_force(events: Sequence[dict[str, Any]], at_s: float) -> list[dict[str, Any]]:
@@ -133,37 +128,37 @@ def in_force(events: Sequence[dict[str, Any]], at_s: float) -> list[dict[str, An
     return active
 
 
-def _temperature(scene: Scene) -> Iterator[Evidence]:
+def _temperature(scene: Scene) -> Iterator[CauseEvidence]:
     for signal in signals_between(scene.tracks, scene.drives, scene.start_s, scene.end_s):
-        yield Evidence("drive_temperature", signal.text)
+        yield CauseEvidence("drive_temperature", signal.text)
     for sensor, track in scene.tracks.of("ipmi_sensor", "severity").items():
         if scene.tracks.get("ipmi_sensor", sensor, "temperature_degc") is None:
             continue
         before = track.max(max(scene.load_start_s, scene.start_s - BEFORE_S), scene.start_s - AROUND_S)
         during = track.max(scene.start_s, scene.end_s + LOG_PERIOD_S)
         if during and during > (before or 0):
-            yield Evidence(
+            yield CauseEvidence(
                 "drive_temperature", f"the BMC's temperature sensor {sensor} passed a threshold (server's side)"
             )
 
 
-def _log(scene: Scene) -> Iterator[Evidence]:
+def _log(scene: Scene) -> Iterator[CauseEvidence]:
     for drive in scene.drives:
         for name, meaning in LOG_COUNTERS.items():
             track = scene.tracks.get("smart", drive, name)
             growth = track.growth(scene.start_s - LOG_PERIOD_S, scene.end_s) if track else None
             if growth:
-                yield Evidence("drive_log", f"{drive} counts {growth:.0f} more {meaning}")
+                yield CauseEvidence("drive_log", f"{drive} counts {growth:.0f} more {meaning}")
         warning = scene.tracks.get("smart", drive, "critical_warning")
         bits = 0
         if warning is not None:
             for value in warning.between(scene.start_s - AROUND_S, scene.end_s + LOG_PERIOD_S):
                 bits |= int(value) if math.isfinite(value) else 0
         if bits & ~0x02:  # the temperature's bit is evidence of another cause
-            yield Evidence("drive_log", f"{drive} has critical warning {bits:#04x} set")
+            yield CauseEvidence("drive_log", f"{drive} has critical warning {bits:#04x} set")
 
 
-def _kernel(scene: Scene) -> Iterator[Evidence]:
+def _kernel(scene: Scene) -> Iterator[CauseEvidence]:
     """Faults in the kernel's log of the target's drives, or of the whole machine, that came with the dip and not all the time."""
     control_s = max(scene.load_start_s, scene.start_s - BEFORE_S)
     for subject, track in scene.tracks.of("kernel_event", "messages").items():
@@ -183,27 +178,27 @@ def _kernel(scene: Scene) -> Iterator[Evidence]:
         words = WORDS.get(kind, (kind, kind))[number != 1]
         whose = "the machine" if device == "none" else device
         when = f"{times[0] - scene.start_s:+.1f} s from the dip's begin"
-        yield Evidence("kernel_log", f"{whose}: {number:.0f} {words} in the kernel's log ({when})")
+        yield CauseEvidence("kernel_log", f"{whose}: {number:.0f} {words} in the kernel's log ({when})")
 
 
-def _drive_events(scene: Scene) -> Iterator[Evidence]:
+def _drive_events(scene: Scene) -> Iterator[CauseEvidence]:
     """Returns what a drive of the target wrote into its own event log with the dip and not before."""
     for subject, track in scene.tracks.of("nvme_event", "events").items():
         device, _, kind = subject.rstrip(")").partition(" (")
         number, when = _came(scene, track, scene.tracks.get("nvme_event", subject, "earlier_s"))
         if number and any(is_of_drive(device, drive) for drive in scene.drives):
             words = WORDS.get(kind, (kind, kind))[number != 1]
-            yield Evidence(
+            yield CauseEvidence(
                 DRIVE_EVENT_CAUSES.get(kind, "drive_log"), f"{device}: {number:.0f} {words} in its own log ({when})"
             )
     for drive in scene.drives:
         trained = scene.tracks.get("smart_ocp", drive, "pcie_link_retrainings")
         count = _grew_faster(scene, trained) if trained else None
         if count:
-            yield Evidence("pcie_link", f"the PCIe link of {drive} was trained anew {count:.0f} more times")
+            yield CauseEvidence("pcie_link", f"the PCIe link of {drive} was trained anew {count:.0f} more times")
 
 
-def _bmc_events(scene: Scene) -> Iterator[Evidence]:
+def _bmc_events(scene: Scene) -> Iterator[CauseEvidence]:
     """Returns what the BMC wrote into its log with the dip and not before, but for what tells of an end."""
     for sensor, track in scene.tracks.of("ipmi_event", "earlier_s").items():
         ended = scene.tracks.get("ipmi_event", sensor, "asserted")
@@ -212,7 +207,7 @@ def _bmc_events(scene: Scene) -> Iterator[Evidence]:
             track = Track(track.times_s[~over], track.values[~over])
         number, when = _came(scene, Track(track.times_s, np.ones_like(track.values)), track)
         if number and not sensor.startswith(BMC_NO_CAUSES):
-            yield Evidence(
+            yield CauseEvidence(
                 "bmc_log", f"{sensor}: {number:.0f} {'entry' if number == 1 else 'entries'} in the BMC's log ({when})"
             )
 
@@ -251,30 +246,32 @@ def is_of_drive(device: str, drive: str) -> bool:
     return re.fullmatch(r"p\d+" if drive[-1:].isdigit() else r"\d+", part) is not None
 
 
-def _array(scene: Scene) -> Iterator[Evidence]:
+def _array(scene: Scene) -> Iterator[CauseEvidence]:
     lacking = scene.tracks.get("md_array", scene.device or "", "degraded")
     begin_s = max(scene.load_start_s, scene.start_s - BEFORE_S)
     spans = ((begin_s, scene.start_s - AROUND_S), (scene.start_s - AROUND_S, scene.end_s))
     before, during = (lacking.max(*span) if lacking else None for span in spans)
     if before is not None and during is not None and during > before:
-        yield Evidence("degraded_array", f"{scene.device} lost {during - before:.0f} of its members")
+        yield CauseEvidence("degraded_array", f"{scene.device} lost {during - before:.0f} of its members")
     progress = scene.tracks.get("md_array", scene.device or "", "sync_completed_fraction")
     # The field is there only while the array resynchronises.
     if progress is not None:
         ran, runs = (len(progress.between(*span)) for span in spans)
         if runs and not ran:
-            yield Evidence("degraded_array", f"{scene.device} began to resynchronise")
+            yield CauseEvidence("degraded_array", f"{scene.device} began to resynchronise")
 
 
-def _link(scene: Scene) -> Iterator[Evidence]:
+def _link(scene: Scene) -> Iterator[CauseEvidence]:
     for drive, track in scene.tracks.of("pcie_link", "bandwidth_bytes_per_s").items():
         before, during = scene.around(track) if any(is_of_drive(drive, one) for one in scene.drives) else (None, None)
         if before and during is not None and during < 0.99 * before:
-            yield Evidence("pcie_link", f"PCIe link of {drive} fell from {before / 1e9:.3g} to {during / 1e9:.3g} GB/s")
+            yield CauseEvidence(
+                "pcie_link", f"PCIe link of {drive} fell from {before / 1e9:.3g} to {during / 1e9:.3g} GB/s"
+            )
     yield from _link_errors(scene)
 
 
-def _link_errors(scene: Scene) -> Iterator[Evidence]:
+def _link_errors(scene: Scene) -> Iterator[CauseEvidence]:
     """Errors that the drive or a port on the way to it counts; a link that errs all the time explains no dip."""
     for kind, least in (("correctable", CORRECTABLE_ERRORS), ("nonfatal", 1), ("fatal", 1)):
         for subject, track in scene.tracks.of("pcie_errors", kind).items():
@@ -282,7 +279,7 @@ def _link_errors(scene: Scene) -> Iterator[Evidence]:
             count = _grew_faster(scene, track)
             if any(is_of_drive(drive, one) for one in scene.drives) and count and count >= least:
                 text = f"{function}, on the way to {drive}, counts {count:.0f} more {kind} PCIe errors"
-                yield Evidence("pcie_link", text)
+                yield CauseEvidence("pcie_link", text)
 
 
 def _grew_faster(scene: Scene, track: Track) -> float | None:
@@ -294,39 +291,41 @@ def _grew_faster(scene: Scene, track: Track) -> float | None:
     return track.growth(scene.start_s, scene.end_s)
 
 
-def _frequency(scene: Scene) -> Iterator[Evidence]:
+def _frequency(scene: Scene) -> Iterator[CauseEvidence]:
     pairs = [scene.around(track) for track in scene.tracks.of("cpu_frequency", "frequency_hz").values()]
     known = [(before, during) for before, during in pairs if before and during is not None]
     if known:
         before, during = (sum(pair[index] for pair in known) / len(known) for index in (0, 1))
         if during < (1 - FREQUENCY_DROP) * before:
-            yield Evidence(
+            yield CauseEvidence(
                 "cpu_frequency", f"mean CPU frequency fell from {before / 1e9:.2f} to {during / 1e9:.2f} GHz"
             )
     for name, whose in (("core_throttle_count", "cores of processor"), ("package_throttle_count", "processor")):
         for package, track in scene.tracks.of("cpu_throttle", name).items():
             count = _grew_faster(scene, track)
             if count:
-                yield Evidence("cpu_frequency", f"{whose} {package} were throttled for heat {count:.0f} more times")
+                yield CauseEvidence(
+                    "cpu_frequency", f"{whose} {package} were throttled for heat {count:.0f} more times"
+                )
 
 
-def _interrupts(scene: Scene) -> Iterator[Evidence]:
+def _interrupts(scene: Scene) -> Iterator[CauseEvidence]:
     hard, soft = (scene.tracks.of("cpu", name) for name in ("irq_fraction", "softirq_fraction"))
     for core in sorted(hard.keys() & soft.keys() - {"total"}):
         shares = [scene.around(track[core]) for track in (hard, soft)]
         before, during = (sum(pair[index] or 0.0 for pair in shares) for index in (0, 1))
         if during >= IRQ_FRACTION and during - before >= RISE:
             text = f"CPU {core} spent {during:.0%} of its time in interrupt handlers ({before:.0%} before)"
-            yield Evidence("interrupt_or_numa", text)
+            yield CauseEvidence("interrupt_or_numa", text)
     for drive in scene.drives:
         remote = scene.tracks.get("interrupts", drive, "remote_fraction")
         own, others = scene.around(remote) if remote else (None, None)
         if own is not None and others is not None and others - own >= REMOTE_RISE:
             text = f"{others:.0%} of the interrupts of {drive} went to CPUs of another NUMA node ({own:.0%} before)"
-            yield Evidence("interrupt_or_numa", text)
+            yield CauseEvidence("interrupt_or_numa", text)
 
 
-def _contention(scene: Scene) -> Iterator[Evidence]:
+def _contention(scene: Scene) -> Iterator[CauseEvidence]:
     shares = [("CPU time stolen by the hypervisor", scene.tracks.get("cpu", "total", "steal_fraction"))]
     # Not that of I/O: tasks wait for a slow drive, whatever made it slow.
     shares += [
@@ -339,18 +338,18 @@ def _contention(scene: Scene) -> Iterator[Evidence]:
     for what, track in shares:
         before, during = scene.around(track) if track else (None, None)
         if before is not None and during is not None and during - before >= RISE:
-            yield Evidence("host_contention", f"{what} rose from {before:.0%} to {during:.0%}")
+            yield CauseEvidence("host_contention", f"{what} rose from {before:.0%} to {during:.0%}")
     yield from _others(scene)
 
 
-def _others(scene: Scene) -> Iterator[Evidence]:
+def _others(scene: Scene) -> Iterator[CauseEvidence]:
     """Traffic that is not the workload's: reads of the target's device, and bytes to its drives beyond it."""
     for device in dict.fromkeys([*([scene.device] if scene.device else []), *scene.drives]):
         track = scene.tracks.get("block_device", device, "read_bytes_per_s")
         before, during = scene.around(track) if track else (None, None)
         if before is not None and during is not None and during - before >= OTHERS_SHARE * scene.reference_bytes_per_s:
             text = f"others read {(during - before) / 1e6:.3g} MB/s more from {device}"
-            yield Evidence("host_contention", text)
+            yield CauseEvidence("host_contention", text)
     yield from _beside_us(scene)
     own = {*scene.drives, scene.device}
     for device, track in scene.tracks.of("block_device", "written_bytes_per_s").items():
@@ -358,10 +357,10 @@ def _others(scene: Scene) -> Iterator[Evidence]:
         if device in own or before is None or during is None:
             continue
         if during - before >= scene.reference_bytes_per_s * OTHERS_SHARE:
-            yield Evidence("host_contention", f"others write {(during - before) / 1e6:.3g} MB/s more to {device}")
+            yield CauseEvidence("host_contention", f"others write {(during - before) / 1e6:.3g} MB/s more to {device}")
 
 
-def _beside_us(scene: Scene) -> Iterator[Evidence]:
+def _beside_us(scene: Scene) -> Iterator[CauseEvidence]:
     """Yields the evidence that the target's device wrote more than the workload says it wrote."""
     track = scene.tracks.get("block_device", scene.device or "", "written_bytes_per_s")
     if track is None or scene.own_bytes_per_s is None:
@@ -372,7 +371,7 @@ def _beside_us(scene: Scene) -> Iterator[Evidence]:
     before, during = ((whole[index] or 0.0) - (own[index] or 0.0) for index in (0, 1))
     if during - before >= OTHERS_SHARE * scene.reference_bytes_per_s:
         text = f"{scene.device} takes {(during - before) / 1e6:.3g} MB/s more than this workload writes"
-        yield Evidence("host_contention", text)
+        yield CauseEvidence("host_contention", text)
 
 
 def _unseen(scene: Scene) -> Iterator[str]:

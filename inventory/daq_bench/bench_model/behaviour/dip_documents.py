@@ -15,10 +15,12 @@ from daq_bench.bench_model.behaviour import attribution, dips, load_windows, sma
 from daq_bench.bench_model.behaviour.dips import Analysis, Dip
 from daq_bench.bench_model.behaviour.load_windows import Window
 from daq_bench.bench_model.behaviour.smart_facts import Facts
-from daq_bench.bench_model.behaviour.throttling import Signal, Verdict
+from daq_bench.bench_model.behaviour.throttling import Verdict
 from daq_bench.bench_model.bundle import telemetry_tracks
 from daq_bench.bench_model.bundle.files import read_json_lines
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
+from daq_bench.bench_model.documents.dips import Signal
+from daq_bench.bench_model.documents.struct import as_document
 
 RULE = " ".join((dips.__doc__ or "").partition("\n")[2].split())
 ONE_RECORD = {"snb_record", "block_scan"}  # with these alone every record of daqwriter's is offered the run's demand
@@ -162,7 +164,7 @@ def _window(scenery: Scenery, window: Window, found: Analysis) -> dict[str, Any]
         },
         "dips": [_dip(scenery, window, dip) for dip in found.dips],
         "patterns": [pattern.as_document() for pattern in found.patterns],
-        "level_changes": [vars(change) for change in found.level_changes],
+        "level_changes": [as_document(change) for change in found.level_changes],
     }  # fmt: skip
 
 
@@ -201,7 +203,7 @@ def _dip(scenery: Scenery, window: Window, dip: Dip) -> dict[str, Any]:
     return {
         **dip_head(window, dip),
         "cause": why.cause,
-        "evidence": [vars(one) for one in why.evidence],
+        "evidence": [as_document(one) for one in why.evidence],
         "not_looked_at": list(why.unseen),
     }
 
@@ -283,7 +285,7 @@ def _episodes(scenery: Scenery, window: Window, found: Analysis) -> list[dict[st
 def _evidence(verdict: Verdict) -> dict[str, Any]:
     return {
         "confidence": verdict.confidence,
-        "signals": [vars(signal) for signal in verdict.signals],
+        "signals": [as_document(signal) for signal in verdict.signals],
         "silent": list(verdict.silent),
     }
 

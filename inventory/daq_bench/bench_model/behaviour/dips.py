@@ -25,6 +25,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from daq_bench.bench_model.documents.dips import LevelChange
 from daq_bench.bench_model.statistics.change_points import MOST_SAMPLES, Noise, Segment, noise_of, segments
 
 DEPTH_MIN = 0.10  # [P] share of the reference; less is within what drives vary from minute to minute
@@ -98,13 +99,6 @@ class Pattern:
             "lost_bytes": self.lost_bytes,
             "costly": self.costly,
         }
-
-
-@dataclass(frozen=True)
-class LevelChange:
-    at_s: float
-    before_bytes_per_s: float
-    after_bytes_per_s: float
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ import numpy as np
 from daq_bench.bench_model.behaviour.dips import Dip
 from daq_bench.bench_model.behaviour.smart_facts import Facts
 from daq_bench.bench_model.bundle.telemetry_tracks import THERMOMETERS, Track, Tracks
+from daq_bench.bench_model.documents.dips import Signal
 from daq_bench.candidate_kit import plausible
 
 TEMPERATURE_BIT = 0x02  # NVMe base specification, SMART / Health Information log, critical warning bit 1
@@ -41,17 +42,6 @@ COUNTERS = {
 }
 ENDS = {"thermal_throttling_events": 255.0}  # the others have 32 bits
 STATUS = ("smart_ocp", "thermal_throttling_status")
-
-
-@dataclass(frozen=True)
-class Signal:
-    """One thing that a drive said of itself. `kind`: temperature, critical_warning, counter or status; `since_utc_s`: not later than this
-    it began, None where the time is not known."""
-
-    kind: str
-    drive: str
-    text: str
-    since_utc_s: float | None = None
 
 
 @dataclass(frozen=True)

@@ -71,16 +71,9 @@ class Evidence:
         names = sorted(f"results/{file.name}" for file in (bundle / "results").glob("*.json"))
         return Evidence(
             run=run,
-            identity=find_document(bundle, "results/identity.json"),
-            tuning=find_document(bundle, "facts/tuning.json"),
-            tuning_verified=find_document(bundle, "facts/tuning-verified.json"),
-            tuning_after=find_document(bundle, "facts/tuning-after.json"),
-            telemetry=find_document(bundle, f"{OWN}/{SUMMARY_FILE}"),
             results={name: document for name in names if (document := find_document(bundle, name)) is not None},
-            clock=find_document(bundle, "facts/clock.json"),
-            bmc_telemetry=find_document(bundle, f"{BMC}/{SUMMARY_FILE}"),
-            firmware=find_document(bundle, "facts/firmware.json"),
             scenario=_scenario(bundle, run),
+            **{name: find_document(bundle, file) for file, name in FILES.items()},
         )
 
 

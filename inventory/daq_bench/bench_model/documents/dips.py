@@ -96,7 +96,8 @@ class Dips(Closed, frozen=True):
 
 
 class Signal(Closed, frozen=True):
-    """Describes what a drive said of itself. `since_utc_s`: it began no later; None: at an unknown time."""
+    """One thing that a drive said of itself. `kind`: temperature, critical_warning, counter or status.
+    `since_utc_s`: it began no later; None: at an unknown time."""
 
     kind: str
     drive: str

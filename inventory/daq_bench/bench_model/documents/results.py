@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
@@ -93,7 +94,16 @@ class WearExperiment(Closed, frozen=True):
     candidate: str
     scenario: str
     target: str
-    serials: list[str]
+    serials: tuple[str, ...]
+
+    @property
+    def file_name(self) -> str:
+        parts = ("+".join(self.serials), self.scenario, self.target)
+        return "--".join(re.sub(r"[^A-Za-z0-9.+-]", "_", part) for part in parts if part) + ".json"
+
+    @property
+    def text(self) -> str:
+        return f"experiment {self.scenario} on {', '.join(self.serials)}"
 
 
 class Counters(Closed, frozen=True):

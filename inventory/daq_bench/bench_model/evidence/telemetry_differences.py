@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from msgspec import convert
+
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.spool_content import Content
 from daq_bench.bench_model.documents.telemetry import AccountRow, Difference, InfluxCounts, Name, Step
@@ -40,9 +42,7 @@ class Row:
             self.differences.append(Difference(step, name, points, reason))
 
     def told(self) -> AccountRow:
-        return AccountRow(
-            self.collector, self.expected, self.collected, self.stored, self.present, list(self.differences)
-        )
+        return convert(self, AccountRow, from_attributes=True)
 
 
 def expect(rows: dict[str, Row], summary: Document, workload: tuple[Counter[str], int]) -> None:

@@ -27,16 +27,20 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.places import deciding_folders
 from daq_bench.bench_model.bundle.bundle_state import State, state_of
 from daq_bench.bench_model.bundle.files import read_bytes
 from daq_bench.bench_model.bundle.user_key import replace_file, user_key
+from daq_bench.bench_model.documents.struct import decoder
 from daq_bench.bench_model.nights.night import LeftOut, Night, night_or_reason
 from daq_bench.bench_model.nights.night_columns import NAME, STATE, nights_of, schema, table_of
 from daq_bench.bench_model.profiles.yaml_source import SCHEMAS
 
 FOLDER = ".history"
+TOLD = "told"  # the column of what is kept as JSON
 SEAL_BYTES_MAX, INDEX_BYTES_MAX = 256, 1 << 30
 JUDGES = ("numpy", "scipy", "msgspec", "jsonschema-rs", "ruamel.yaml", "pyarrow")
 AT_ONCE = 2000  # bundles that are read before their rows are put away, so that memory stays bounded
@@ -69,6 +73,36 @@ def _night(bundle: Path) -> Night | LeftOut:
 
 
 NIGHTS: Kind[Night | LeftOut] = Kind("", _night, schema, table_of, nights_of)
+
+
+def kept_as_told(
+    name: str, read: Callable[[Path], Any], kept: type[Any], shown: Sequence[str] = (), **more: Any
+) -> Kind[Any]:
+    """Keeps what `read` returns as JSON, beside the attributes `shown`, texts for who asks the file itself. Another type than `kept`, and
+    a row that would not be read as what it was made of, are read each time."""
+
+    def schema() -> Any:
+        import pyarrow as pa
+
+        return pa.schema([(column, pa.string()) for column in (NAME, STATE, *shown, TOLD)])
+
+    def table_of(found: Sequence[Any], states: Sequence[str]) -> Any:
+        import pyarrow as pa
+
+        rows = [
+            {NAME: one.folder, STATE: state, **{column: getattr(one, column) for column in shown},
+             TOLD: msgspec.json.encode(one).decode()}
+            for one, state in zip(found, states, strict=True)
+        ]  # fmt: skip
+        return pa.Table.from_pylist(rows, schema=schema())
+
+    def rows_of(table: Any, folder: Path) -> list[Any]:
+        return [decoder(kept).decode(text) for text in table[TOLD].to_pylist()]
+
+    def keeps(one: Any) -> bool:
+        return isinstance(one, kept) and bool(decoder(kept).decode(msgspec.json.encode(one)) == one)
+
+    return Kind(name, read, schema, table_of, rows_of, keeps, **more)
 
 
 def read_kept(kind: Kind[Kept], folder: Path, bundles: Sequence[Path]) -> list[Kept]:

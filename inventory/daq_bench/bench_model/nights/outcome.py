@@ -25,27 +25,17 @@ SKIPPED: Final = "skipped"
 REHEARSAL: Final = "rehearsal"
 REGRESSION: Final = "regression"
 NOT_BEGUN: Final = "not begun: "  # how the reason of a skipped entry begins where the whole night was to end
-STATUS: dict[Word, Status] = {
-    INTERRUPTED: 130,
-    ERROR: 2,
-    FAIL: 1,
-    REGRESSION: 1,
-    INADMISSIBLE: 3,
-    SKIPPED: 3,
-    REHEARSAL: 0,
-    PASS: 0,
+WORDS: dict[Word, tuple[Status, str]] = {  # the worst first: exit status, and sign in a mail
+    INTERRUPTED: (130, "!"),
+    ERROR: (2, "!"),
+    FAIL: (1, "x"),
+    REGRESSION: (1, "x"),
+    INADMISSIBLE: (3, "?"),
+    SKIPPED: (3, "-"),
+    REHEARSAL: (0, "~"),
+    PASS: (0, "+"),
 }
-WORST_FIRST: tuple[Word, ...] = (INTERRUPTED, ERROR, FAIL, REGRESSION, INADMISSIBLE, SKIPPED, REHEARSAL, PASS)
-SIGNS = {
-    INTERRUPTED: "!",
-    ERROR: "!",
-    FAIL: "x",
-    REGRESSION: "x",
-    INADMISSIBLE: "?",
-    SKIPPED: "-",
-    REHEARSAL: "~",
-    PASS: "+",
-}
+WORST_FIRST, STATUS = tuple(WORDS), {word: status for word, (status, _) in WORDS.items()}
 
 
 @dataclass(frozen=True)
@@ -118,7 +108,7 @@ def summary(entries: Sequence[Entry], when: str, folder: str) -> str:
     """The mail: subject, one paragraph per run, where to read on. Plain text of at most 100 columns but for reasons and paths."""
     lines = [headline(entries), *_worst_first(entries), "", f"Nightly acceptance of {when}", ""]
     for entry in entries:
-        lines.append(f"[{SIGNS[entry.worst]}] {entry.job.name}: {shown(entry.worst)}")
+        lines.append(f"[{WORDS[entry.worst][1]}] {entry.job.name}: {shown(entry.worst)}")
         lines += [f"      {text}" for text in _details(entry)]
     lines += ["", f"Documents: {folder}", f"Exit status: {status_of(entries)} (docs/nightly.md)"]
     return "\n".join(lines) + "\n"

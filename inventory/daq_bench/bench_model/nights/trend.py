@@ -81,58 +81,32 @@ def trend_of(history: History) -> Trend:
     )
 
 
-@dataclass(frozen=True)
-class _Series:
-    """The runs that have a value, each part in the same order."""
-
-    positions: tuple[int, ...]
-    values: tuple[float, ...]
-    intervals: tuple[Interval | None, ...]
-    bounds: tuple[float, ...]
-
-
 def _track(row: Judgement, nights: Sequence[Night]) -> Track:
-    series, left_out = _series(row, nights)
-    chosen = [nights[position] for position in series.positions]
-    errors = standard_errors(series.intervals)
+    points = [(position, _point(row, night)) for position, night in enumerate(nights)]
+    left_out = [LeftOut(nights[position].id, one) for position, one in points if isinstance(one, str)]
+    known = [(position, one) for position, one in points if isinstance(one, _Point)]
+    chosen = [nights[position] for position, _ in known]
+    measured, intervals = tuple(one.value for _, one in known), tuple(one.interval for _, one in known)
+    errors = standard_errors(intervals)
     seed = int.from_bytes(hashlib.sha256(row.id.encode()).digest()[:4])
-    found = steps(series.values, errors, seed)
-    warm = _warmth(series.values, chosen)
+    found = steps(measured, errors, seed)
+    warm = _warmth(measured, chosen)
     adjusted: list[float] = []
     if warm and warm.depends:  # a run that does not know its temperature stays as measured
-        known = [night.temperatures.get(warm.sensor, warm.reference) for night in chosen]
-        adjusted = warm.adjusted(series.values, known)
+        degrees = [night.temperatures.get(warm.sensor, warm.reference) for night in chosen]
+        adjusted = warm.adjusted(measured, degrees)
     after = steps(adjusted, errors, seed) if adjusted else []
     deciding = after if adjusted else found
     present = deciding[-1].index if deciding else 0
     days = [(night.started - nights[0].started).total_seconds() / DAY_S for night in chosen]
-    values = (adjusted or series.values)[present:]
+    values = (adjusted or measured)[present:]
     line = drift(days[present:], values, errors[present:], row.comparison, row.scaled_bound)
     return Track(
-        row, series.positions, series.values, series.intervals, series.bounds,
+        row, tuple(position for position, _ in known), measured, intervals, tuple(one.bound for _, one in known),
         tuple(_coincidence(step, row, chosen) for step in found),
         warm, tuple(adjusted), tuple(_coincidence(step, row, chosen) for step in after),
         line, tuple(left_out),
     )  # fmt: skip
-
-
-def _series(row: Judgement, nights: Sequence[Night]) -> tuple[_Series, list[LeftOut]]:
-    kept: list[tuple[int, _Point]] = []
-    left_out = []
-    for position, night in enumerate(nights):
-        point = _point(row, night)
-        if isinstance(point, str):
-            left_out.append(LeftOut(night.id, point))
-        else:
-            kept.append((position, point))
-    points = [point for _, point in kept]
-    made = _Series(
-        tuple(position for position, _ in kept),
-        tuple(point.value for point in points),
-        tuple(point.interval for point in points),
-        tuple(point.bound for point in points),
-    )
-    return made, left_out
 
 
 @dataclass(frozen=True)

@@ -206,11 +206,12 @@ def _strange(node: Any, path: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...]
             yield from _strange(value, (*path, index))
     elif isinstance(node, str) and _UNSEEN.search(node):
         yield path, f"value {node!a} has a character that is not shown"
-    elif isinstance(node, int | float) and not _finite(node):
+    elif isinstance(node, int | float) and not finite(node):
         yield path, f"value {_short(node)} is no finite number"
 
 
-def _finite(value: float) -> bool:
+def finite(value: float) -> bool:
+    """Says whether it is a number that can be reckoned with."""
     try:
         return math.isfinite(value)
     except OverflowError:  # an integer beyond every float

@@ -19,15 +19,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
+from typing import Final, Literal
 
 import scipy
+
+from daq_bench.bench_model.documents.struct import Amount, Closed, Ordinal, Positive
 
 CONFIDENCE = 0.95
 ROUNDS_STRATIFIED_MIN = 4  # fewer leave no degree of freedom that is worth having
 OUTLIER_Z = 3.5  # Iglewicz and Hoaglin, How to detect and handle outliers (1993)
 OUTLIER_RATIO_MIN = 1.1  # [P] a round less than 10 % off the others is no event, however alike the others are
 MAD_TO_SIGMA = 0.6745
-ABOVE, BELOW, UNDECIDED = "above", "below", "undecided"
+Decision = Literal["above", "below", "undecided"]
+ABOVE: Final = "above"
+BELOW: Final = "below"
+UNDECIDED: Final = "undecided"
 
 
 @dataclass(frozen=True)
@@ -39,36 +45,34 @@ class Pair:
     ratio: float
 
 
-@dataclass(frozen=True)
-class OrderEffect:
-    """Describes how much larger the ratio is where the reference came first: `factor`, with its interval and p."""
+class OrderEffect(Closed, frozen=True):
+    """`factor`: how much larger the ratio is where the reference came first."""
 
-    factor: float
+    factor: Positive
     interval: tuple[float, float]
-    p: float
+    p: Amount
 
     @property
     def is_there(self) -> bool:
         return self.p < 1 - CONFIDENCE
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """`interval` is None where there are too few rounds. `decision`: the whole interval lies above 1, below 1, or neither."""
+class PairedEstimate(Closed, frozen=True):
+    """`interval`: None where there are too few rounds. `decision`: the whole interval lies above 1, below 1, or neither."""
 
-    n: int
-    ratio: float
+    n: Ordinal
+    ratio: Positive
     interval: tuple[float, float] | None
     method: str
-    decision: str
-    sign_p: float
-    wilcoxon_p: float | None
-    least_p: float
+    decision: Decision
+    sign_p: Amount
+    wilcoxon_p: Amount | None
+    least_p: Amount
     order_effect: OrderEffect | None
-    outlier_rounds: tuple[int, ...]
+    outlier_rounds: tuple[Ordinal, ...]
 
 
-def compare(pairs: Sequence[Pair], confidence: float = CONFIDENCE) -> Comparison:
+def compare(pairs: Sequence[Pair], confidence: float = CONFIDENCE) -> PairedEstimate:
     """The comparison over all pairs. Raises ValueError for none, or for a ratio that is not above zero."""
     if not pairs:
         raise ValueError("no pairs")
@@ -79,7 +83,7 @@ def compare(pairs: Sequence[Pair], confidence: float = CONFIDENCE) -> Comparison
     logs = [math.log(pair.ratio) for pair in pairs]
     centre, half, method = _estimate(first, last, confidence)
     interval = None if half is None else (math.exp(centre - half), math.exp(centre + half))
-    return Comparison(
+    return PairedEstimate(
         n=len(pairs),
         ratio=math.exp(centre),
         interval=interval,
@@ -125,7 +129,7 @@ def _pooled(first: list[float], last: list[float]) -> float:
     return squares / (len(first) + len(last) - 2)
 
 
-def _decision(interval: tuple[float, float] | None) -> str:
+def _decision(interval: tuple[float, float] | None) -> Decision:
     if interval is None or interval[0] <= 1 <= interval[1]:
         return UNDECIDED
     return ABOVE if interval[0] > 1 else BELOW

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from daq_bench.bench_model.base.units import of_temperature
 from daq_bench.bench_model.profiles.common import plain
-from daq_bench.bench_model.profiles.yaml_source import Key, YamlSource, check, read_yaml
+from daq_bench.bench_model.profiles.yaml_source import Key, YamlSource, check, finite, read_yaml
 from daq_bench.bench_model.tender.contenders import COST, DENSITY, ENDURANCE, POWER, Question
 
 MARGIN_PERCENT = 2.0  # [P] values that differ by less mean the same to the buyer
@@ -122,17 +121,10 @@ def _checked(file: Path, schema: str) -> YamlSource:
     """The file by its schema, which not-a-number slips past."""
     source = read_yaml(file)
     for path, value in _numbers(source.data, ()):
-        if not _finite(value):
+        if not finite(value):
             raise source.error(path, f"{value} is no number that can be reckoned with", "Write a finite number")
     check(source, schema)
     return source
-
-
-def _finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number beyond any float
-        return False
 
 
 def _numbers(node: Any, path: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...], float]]:

@@ -21,8 +21,7 @@ from daq_bench.bench_model.tender.contenders import (
     measured_contrast,
 )
 from daq_bench.bench_model.tender.contrasts import FIRST, METHODS, RATIO, SECOND, Contrast, Judged, judge_family
-from daq_bench.bench_model.tender.pareto import Range, dominance
-from daq_bench.bench_model.tender.ranking import places, unbeaten
+from daq_bench.bench_model.tender.ranking import Range, dominance, places, unbeaten
 
 Document = dict[str, Any]
 TEMPERATURE_MARGIN_K = 1.0  # [P] what drives' sensors resolve

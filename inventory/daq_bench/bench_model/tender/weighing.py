@@ -98,8 +98,12 @@ def weight_shares(
 
 
 def _shares(names: Sequence[str], table: Array, weights: Array) -> dict[str, float]:
-    scores = weights @ table.T
-    ahead = scores >= scores.max(axis=1, keepdims=True) - 1e-12
+    return _ahead(names, weights @ table.T, 1e-12)
+
+
+def _ahead(names: Sequence[str], scores: Array, alike: float = 0.0) -> dict[str, float]:
+    """The share of the rows in which each contender's score is the highest; within `alike` of it several share a row."""
+    ahead = scores >= scores.max(axis=1, keepdims=True) - alike
     parts = (ahead / ahead.sum(axis=1, keepdims=True)).mean(axis=0)
     return {name: round(float(part), DIGITS) for name, part in zip(names, parts, strict=True)}
 
@@ -138,6 +142,4 @@ def first_chances(
     for column, name in enumerate(names):
         freedom = min(freedom_of[name], 1e6)
         drawn[:, column] = score_of[name] + error_of[name] * generator.standard_t(freedom, draws)
-    ahead = drawn >= drawn.max(axis=1, keepdims=True)
-    parts = (ahead / ahead.sum(axis=1, keepdims=True)).mean(axis=0)
-    return {name: round(float(part), DIGITS) for name, part in zip(names, parts, strict=True)}
+    return _ahead(names, drawn)

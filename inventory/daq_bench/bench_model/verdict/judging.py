@@ -20,6 +20,7 @@ from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle.evidence import Document, Evidence
 from daq_bench.bench_model.bundle.files import plain_file, read_bytes, read_json
 from daq_bench.bench_model.bundle.provenance import MANIFEST, altered_documents
+from daq_bench.bench_model.documents.admission import named
 from daq_bench.bench_model.documents.struct import as_document, not_finite
 from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.profiles.metrics import ResultMetric, load_metrics
@@ -30,7 +31,6 @@ VERDICT = "verdict.json"
 SEALED, UNSEALED, ALTERED, CONTRADICTORY, UNJUDGED = "sealed", "unsealed", "altered", "contradictory", "unjudged"
 ANOTHER_VERSION = "stored by another version of the bench, or altered"
 ROWS, LISTS = "requirements", ("requirements", "findings")
-MOST_NAMED = 3
 Profiles = tuple[RequirementProfile, dict[str, ResultMetric]]
 _known: dict[str, Profiles] = {}
 
@@ -119,12 +119,12 @@ def standing_of(bundle: Path) -> Standing:
     except BenchError as error:
         return Standing(ALTERED, None, f"was altered since it was sealed ({error})", leave_out)
     if altered:
-        return Standing(ALTERED, None, f"was altered since it was sealed ({_named(altered)})", leave_out)
+        return Standing(ALTERED, None, f"was altered since it was sealed ({named(altered)})", leave_out)
     if plain_file(bundle, VERDICT) is None:
         return Standing(UNJUDGED, None, f"has no {VERDICT}: its run was never judged", leave_out)
     again = judged_again(bundle)
     if again.contradicts:
-        told = _named([one.text for one in again.differences], "; ")
+        told = named([one.text for one in again.differences], "; ")
         reason = f"contradicts itself: {again.words}" + (f" ({told})" if told else "")
         return Standing(CONTRADICTORY, again.verdict, reason, leave_out)
     return Standing(SEALED, again.verdict)
@@ -179,11 +179,6 @@ def _digest(bundle: Path, name: str) -> str:
         return hashlib.sha256(read_bytes(bundle, name)).hexdigest()
     except FileNotFoundError:
         raise BenchError(f"{bundle / name}: there is no such file. The bundle is damaged") from None
-
-
-def _named(names: list[str], sign: str = ", ") -> str:
-    more = f"{sign}and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return sign.join(names[:MOST_NAMED]) + more
 
 
 def profiles_of(bundle: Path, requirement: str) -> Profiles:

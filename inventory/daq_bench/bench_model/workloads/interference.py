@@ -193,6 +193,16 @@ def _slowdown(what: str, pair: Document, larger_is_better: bool) -> Iterator[Pro
     yield from follows(f"{what}: its slowdown", pair["slowdown"], made)
 
 
+def losses_of(bursts: Sequence[Document]) -> Document:
+    """The losses of all bursts together; None where there is none."""
+    return {
+        "offered_superchunks": sum(one["offered_superchunks"] for one in bursts),
+        "lost_superchunks": sum(one["lost_superchunks"] for one in bursts) if bursts else None,
+        "busy_count": sum(one["busy_count"] for one in bursts) if bursts else None,
+        "buffer_needed_bytes": max((one["buffer_needed_bytes"] for one in bursts), default=None),
+    }
+
+
 def _bursts(plan: Plan, document: Document) -> Iterator[Problem]:
     """The burst's losses, alone and beside each disturber, over the runs of its cells."""
     mine = [cell for cell in document["cells"] if cell["victim"] == BURST]
@@ -207,12 +217,7 @@ def _bursts(plan: Plan, document: Document) -> Iterator[Problem]:
             yield f"a burst beside {row['disturber']} has a count that is no whole number", INVALIDATES
         if row["n"] != plan.repetitions * len(cells):
             yield f"{row['n']} of {plan.repetitions * len(cells)} bursts beside {row['disturber']} count"
-        made = {
-            "lost_superchunks": sum(one["lost_superchunks"] for one in told) if told else None,
-            "busy_count": sum(one["busy_count"] for one in told) if told else None,
-            "buffer_needed_bytes": max((one["buffer_needed_bytes"] for one in told), default=None),
-            "offered_superchunks": sum(one["offered_superchunks"] for one in told),
-        }
+        made = losses_of(told)
         yield from follows(f"the burst beside {row['disturber']}", {key: row[key] for key in made}, made)
 
 

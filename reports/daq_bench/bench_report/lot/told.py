@@ -14,14 +14,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from daq_bench import bench_report
 from daq_bench.bench_model.base.errors import in_words
-from daq_bench.bench_model.documents.struct import decoder
-from daq_bench.bench_model.nights.history_index import Kind, read_kept
+from daq_bench.bench_model.nights.history_index import Kind, kept_as_told, read_kept
 from daq_bench.bench_model.nights.night import LeftOut
-from daq_bench.bench_model.nights.night_columns import NAME, STATE
 from daq_bench.bench_model.tender.buyer_files import Weights
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.comparison.bundles import Source, read_source
@@ -48,6 +44,10 @@ class Told:
     @property
     def run_id(self) -> str:
         return self.origin.run_id
+
+    @property
+    def serials(self) -> str:
+        return " ".join(drive.serial for drive in self.drives)
 
     @property
     def moment(self) -> datetime:
@@ -101,34 +101,6 @@ def _digest(document: Any) -> str:
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _schema() -> Any:
-    import pyarrow as pa
-
-    columns = {NAME: "", STATE: "", "run_id": "", "outcome": "", "serials": pa.list_(pa.string()), "told": ""}
-    return pa.schema([(name, kind or pa.string()) for name, kind in columns.items()])
-
-
-def _table_of(found: Sequence[Told | LeftOut], states: Sequence[str]) -> Any:
-    import pyarrow as pa
-
-    rows = [
-        {NAME: one.folder, STATE: state, "run_id": one.run_id, "outcome": one.outcome,
-         "serials": [drive.serial for drive in one.drives], "told": msgspec.json.encode(one).decode()}
-        for one, state in zip(found, states, strict=True) if isinstance(one, Told)
-    ]  # fmt: skip
-    return pa.Table.from_pylist(rows, schema=_schema())
-
-
-def _rows_of(table: Any, folder: Path) -> list[Told | LeftOut]:
-    read = decoder(Told).decode
-    return [read(text) for text in table["told"].to_pylist()]
-
-
-def _keeps(one: Told | LeftOut) -> bool:
-    """Says whether the row would be read as what it was made of; what is left out is read each time, so that its reader says why."""
-    return isinstance(one, Told) and decoder(Told).decode(msgspec.json.encode(one)) == one
-
-
-LOT: Kind[Told | LeftOut] = Kind(
-    "lot", told_or_reason, _schema, _table_of, _rows_of, _keeps, Path(str(bench_report.__file__)).parent
+LOT: Kind[Told | LeftOut] = kept_as_told(
+    "lot", told_or_reason, Told, ["run_id", "outcome", "serials"], package=Path(str(bench_report.__file__)).parent
 )

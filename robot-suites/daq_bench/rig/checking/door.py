@@ -6,12 +6,11 @@ bundle or the bench's code changes; signatures and profiles until the reader's t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from daq_bench import rig
 from daq_bench.bench_model.base.errors import BenchError, in_words
@@ -19,15 +18,13 @@ from daq_bench.bench_model.bundle.bundle_state import State as FilesState
 from daq_bench.bench_model.bundle.files import read_bytes
 from daq_bench.bench_model.bundle.provenance import MANIFEST, signature_of
 from daq_bench.bench_model.documents.admission import Admission, Worth
-from daq_bench.bench_model.nights.history_index import Kind, read_kept
-from daq_bench.bench_model.nights.night_columns import NAME, STATE
+from daq_bench.bench_model.nights.history_index import Kind, kept_as_told, read_kept
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.checking.check_bundle import check_evidence
 from daq_bench.rig.checking.own_profiles import KINDS, Own, compared
 from daq_bench.rig.checking.signing import State, verified
 
-PROBLEMS, NOTES, SIGNATURE, DIFFERENT = "problems", "notes", "signature", "different"
 WORTH: dict[State, Worth] = {
     State.UNSIGNED: "unsigned",
     State.TRUSTED: "trusted",
@@ -61,7 +58,7 @@ class Trust:
 class Followed:
     """Conclusions from a bundle's evidence."""
 
-    bundle: str
+    folder: str
     problems: list[str]
     notes: list[str]
 
@@ -70,7 +67,7 @@ class Followed:
 class Vouched:
     """Who vouches for a bundle, and in what it was asked something else than the reader would."""
 
-    bundle: str
+    folder: str
     signature: Worth
     different: list[str]
     problems: list[str]
@@ -95,12 +92,11 @@ def admit(bundles: Sequence[Path], trust: Trust) -> list[Admission]:
 
 def _kinds(trust: Trust) -> tuple[Kind[Followed], Kind[Vouched]]:
     code = Path(str(rig.__file__)).parent
-    evidence = Kind("door", followed, partial(_schema, PROBLEMS, NOTES), _followed_table, _followed_rows, package=code)
-    who = Kind(
-        "trust", partial(vouched, trust), partial(_schema, SIGNATURE, DIFFERENT, PROBLEMS), _vouched_table, _vouched_rows,
-        package=code, state=_seal_of, told=trust.digest,
-    )  # fmt: skip
-    return evidence, who
+    evidence = kept_as_told("door", followed, Followed, package=code)
+    reads = partial(vouched, trust)
+    return evidence, kept_as_told(
+        "trust", reads, Vouched, ["signature"], package=code, state=_seal_of, told=trust.digest
+    )
 
 
 def followed(bundle: Path) -> Followed:
@@ -138,38 +134,3 @@ def _seal_of(bundle: Path) -> FilesState | None:
     except (OSError, BenchError):
         return None
     return FilesState(hashlib.sha256(b"".join(hashlib.sha256(one).digest() for one in told)).hexdigest(), 0)
-
-
-def _schema(*columns: str) -> Any:
-    import pyarrow as pa
-
-    kinds = {SIGNATURE: pa.string()}
-    return pa.schema([
-        (NAME, pa.string()), (STATE, pa.string()), *((name, kinds.get(name, pa.list_(pa.string()))) for name in columns)
-    ])  # fmt: skip
-
-
-def _followed_table(found: Sequence[Followed], states: Sequence[str]) -> Any:
-    return _table(_schema(PROBLEMS, NOTES), found, states, lambda one: {PROBLEMS: one.problems, NOTES: one.notes})
-
-
-def _vouched_table(found: Sequence[Vouched], states: Sequence[str]) -> Any:
-    return _table(
-        _schema(SIGNATURE, DIFFERENT, PROBLEMS), found, states,
-        lambda one: {SIGNATURE: one.signature, DIFFERENT: one.different, PROBLEMS: one.problems},
-    )  # fmt: skip
-
-
-def _table(schema: Any, found: Sequence[Any], states: Sequence[str], row: Callable[[Any], dict[str, Any]]) -> Any:
-    import pyarrow as pa
-
-    rows = [{NAME: one.bundle, STATE: state, **row(one)} for one, state in zip(found, states, strict=True)]
-    return pa.Table.from_pylist(rows, schema=schema)
-
-
-def _followed_rows(table: Any, folder: Path) -> list[Followed]:
-    return [Followed(row[NAME], row[PROBLEMS], row[NOTES]) for row in table.to_pylist()]
-
-
-def _vouched_rows(table: Any, folder: Path) -> list[Vouched]:
-    return [Vouched(row[NAME], row[SIGNATURE], row[DIFFERENT], row[PROBLEMS]) for row in table.to_pylist()]

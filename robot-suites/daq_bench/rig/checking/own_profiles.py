@@ -21,7 +21,7 @@ from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.composed import Kind, read_profile
 from daq_bench.bench_model.profiles.yaml_source import read_yaml
-from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.base.settings import Layout, profile_file
 
 DIFFERENT = "DIFFERENT FROM YOURS"
 KINDS: dict[Kind, str] = {
@@ -42,6 +42,14 @@ class Own:
     scenario: Path | None = None
     requirement: Path | None = None
     inventory: Path = Layout().inventory
+
+    @staticmethod
+    def named(folder: Path, scenario: str | None, requirement: str | None) -> Own:
+        """Each by its id, whose file is below `folder`, or as a YAML file."""
+        return Own(
+            profile_file(folder / KINDS["scenario"], scenario) if scenario else None,
+            profile_file(folder / KINDS["requirement"], requirement) if requirement else None,
+        )
 
     def file(self, kind: Kind, identifier: str) -> Path:
         named = self.scenario if kind == "scenario" else self.requirement

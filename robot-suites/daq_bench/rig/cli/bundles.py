@@ -17,7 +17,7 @@ from daq_bench.bench_model.documents.telemetry import TelemetryAccount
 from daq_bench.bench_model.verdict.judging import judge_bundle
 from daq_bench.rig.base.bundle import Bundle, to_json
 from daq_bench.rig.base.influx import INVENTORY_KEY, Influx, chosen
-from daq_bench.rig.base.settings import Layout, profile_file
+from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.candidate.connection import variables_of
 from daq_bench.rig.checking.check_bundle import check_bundle
@@ -45,11 +45,7 @@ def _add_own(command: argparse.ArgumentParser) -> None:
 
 
 def _own(options: argparse.Namespace) -> Own:
-    """The checker's own profiles, each by its id or as a YAML file."""
-    folder = Layout().inventory
-    scenario = profile_file(folder / "scenarios", options.scenario) if options.scenario else None
-    requirement = profile_file(folder / "requirements", options.requirement) if options.requirement else None
-    return Own(scenario, requirement)
+    return Own.named(Layout().inventory, options.scenario, options.requirement)
 
 
 def _own_inventory(options: argparse.Namespace) -> Path:

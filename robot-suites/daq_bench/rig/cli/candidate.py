@@ -27,7 +27,7 @@ from daq_bench.rig.cli.arguments import Command, add_json, no_arguments, print_d
 from daq_bench.rig.cli.exits import DRIFT
 from daq_bench.rig.cli.profiles import add_profiles, request_of_options
 from daq_bench.rig.run.candidate_session import CandidateSession, connected, reboot_s
-from daq_bench.rig.run.left_behind import Say, remove_scratch, take_back
+from daq_bench.rig.run.clean_up import Say, remove_scratch, take_back
 from daq_bench.rig.run.preflight import check_drives
 
 LEFT = re.compile(

@@ -22,6 +22,7 @@ from daq_bench.rig.base import terminal
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.influx import Influx, with_tokens
 from daq_bench.rig.base.settings import Layout, Request, load_profiles
+from daq_bench.rig.base.terminal import agree
 from daq_bench.rig.cli.arguments import (
     Command,
     add_jobs,
@@ -44,7 +45,6 @@ from daq_bench.rig.nightly.job import Where
 from daq_bench.rig.nightly.lanes import Stop
 from daq_bench.rig.nightly.meeting import Meeting
 from daq_bench.rig.nightly.plan import DEFAULT, request_of_job
-from daq_bench.rig.run.consent import agree
 from daq_bench.rig.run.planning import plan_run
 from daq_bench.rig.run.qualify import Qualification
 from daq_bench.rig.run.resume import request_of

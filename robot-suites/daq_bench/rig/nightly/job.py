@@ -24,7 +24,7 @@ from daq_bench.bench_model.nights.night import FINISHED, read_night, read_run
 from daq_bench.bench_model.nights.outcome import ERROR, INTERRUPTED, SKIPPED, STATUS, Entry, outcome_of
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.verdict.conclusion import conclude
-from daq_bench.rig.base.settings import Layout, profile_file
+from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.shell import UNTIL_PARENT_DIES
 from daq_bench.rig.candidate.lock import all_exclusive
 from daq_bench.rig.candidate.trigger import VARIABLE
@@ -90,11 +90,8 @@ def run_job(job: Job, where: Where, log: Path, stop: Callable[[], str], limit_s:
 
 def trust_of(job: Job, where: Where) -> Trust:
     """The operator's own: the keys that the inventory names, and the very profiles that the job asks for."""
-    folder = Layout().inventory
-    scenario = profile_file(folder / "scenarios", job.scenario) if job.scenario else None
-    requirement = profile_file(folder / "requirements", job.requirement) if job.requirement else None
     signers = of_checker(where.inventory, ("allowed_signers",)).allowed_signers
-    return Trust(signers, Own(scenario, requirement))
+    return Trust(signers, Own.named(Layout().inventory, job.scenario, job.requirement))
 
 
 def command(job: Job, where: Where) -> list[str]:

@@ -26,8 +26,7 @@ from daq_bench.rig.candidate.fitness import check_fit
 from daq_bench.rig.candidate.host import Survey, clock_of, survey
 from daq_bench.rig.candidate.machine import Machine, SshMachine, machine_of, prepare_folders
 from daq_bench.rig.candidate.provision import Provisioner, provisioner
-from daq_bench.rig.run.clean_up import CleanUp, Place
-from daq_bench.rig.run.left_behind import socket_folder
+from daq_bench.rig.run.clean_up import CleanUp, Place, socket_folder
 from daq_bench.rig.run.preflight import raw_path
 from daq_bench.rig.telemetry.agent import PERIOD_S, Agent
 from daq_bench.rig.telemetry.bmc_agent import IN_BAND, bmc_agent, may_read_in_band

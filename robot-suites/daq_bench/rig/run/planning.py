@@ -16,6 +16,7 @@ from typing import Any
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.base.numbers import is_number
 from daq_bench.bench_model.base.units import GB, decimal_label
+from daq_bench.bench_model.documents.results import WearExperiment
 from daq_bench.bench_model.documents.run import Drive, Host, TargetOfRun
 from daq_bench.bench_model.evidence.admissibility import ASK_FOR_ALL, shortfalls
 from daq_bench.bench_model.evidence.demanded_load import less_than_demanded
@@ -35,7 +36,7 @@ from daq_bench.rig.run.record import planned_run
 from daq_bench.rig.workloads.registry import workloads_of
 from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Need, Step, duration_of, need_of, written_by
 from daq_bench.rig.workloads.shared.wear_account import LEVEL_NAMES, account_of, copies_of
-from daq_bench.rig.workloads.shared.wear_ledger import Experiment, read_entries, spent_bytes
+from daq_bench.rig.workloads.shared.wear_ledger import read_entries, spent_bytes
 
 PLAYBOOK_S = 12.0  # a playbook's duration on the machines seen so far
 REBOOTS = 5  # at most: one for the firmware's settings, and four rounds that put them back (ansible: bench_bmc)
@@ -68,8 +69,7 @@ class DriveShare:
         return self.bytes_written / self.rated_bytes if self.bytes_written is not None and self.rated_bytes else None
 
     def as_document(self) -> dict[str, Any]:
-        keys = ("serial", "model", "capacity_bytes", "bytes_written", "drive_writes", "rated_bytes", "rating")
-        return {**{key: getattr(self, key) for key in keys}, "endurance_share": self.endurance_share}
+        return {**vars(self), "drive_writes": self.drive_writes, "endurance_share": self.endurance_share}
 
     @property
     def text(self) -> str:
@@ -138,9 +138,7 @@ class RunPlan:
     @property
     def drive_writes(self) -> float | None:
         """Drive writes of the drive that gets most; None where those of one drive are not known."""
-        found = [one.drive_writes for one in self.drives]
-        known = [one for one in found if one is not None]
-        return max(known) if known and len(known) == len(found) else None
+        return _if_all_known(max, [one.drive_writes for one in self.drives] or [None])
 
     @property
     def need(self) -> Need:
@@ -151,39 +149,20 @@ class RunPlan:
         return not self.reasons
 
     def as_document(self) -> dict[str, Any]:
-        keys = (
-            "candidate",
-            "target",
-            "scenario",
-            "requirement",
-            "scale",
-            "duration_s",
-            "bytes_written",
-            "drive_writes",
-            "can_pass",
-        )
+        asked = ("candidate", "target", "scenario", "requirement", "scale")
+        found = ("duration_s", "bytes_written", "drive_writes", "can_pass", "reboots", "rate_bytes_per_s", "rate_basis")
+        step = ("name", "times", "duration_s", "bytes_written", "room_bytes")
         return {
-            **{key: getattr(self, key) for key in keys},
-            "reasons": [{"reason": one.reason, "remedy": one.remedy} for one in self.reasons],
+            **{key: getattr(self, key) for key in (*asked, *found)},
+            "reasons": [vars(one) for one in self.reasons],
             "looked_at_the_candidate": self.looked,
             "drives": [one.as_document() for one in self.drives],
             "room_bytes": self.need.size_bytes,
             "memory_bytes": self.memory.size_bytes,
-            "reboots": self.reboots,
             "erases": list(self.erases),
-            "rate_bytes_per_s": self.rate_bytes_per_s,
-            "rate_basis": self.rate_basis,
             "consent": self.consent or None,
             "steps": [
-                {
-                    "workload": workload,
-                    "name": step.name,
-                    "times": step.times,
-                    "duration_s": step.duration_s,
-                    "bytes_written": step.bytes_written,
-                    "room_bytes": step.room_bytes,
-                }
-                for workload, step in self.steps
+                {"workload": workload, **{key: getattr(one, key) for key in step}} for workload, one in self.steps
             ],
         }
 
@@ -220,6 +199,12 @@ class RunPlan:
         yield f"PASS     {'possible' if self.can_pass else why}"
 
 
+def _if_all_known(of: Callable[[Sequence[float]], float], values: Sequence[float | None]) -> float | None:
+    """The sum, or the most, of the values; None where one of them is not known."""
+    known = [value for value in values if value is not None]
+    return float(of(known)) if len(known) == len(values) else None
+
+
 def duration_text(seconds: float) -> str:
     if seconds < 5400:
         return f"{seconds / 60:.1f} min"
@@ -228,23 +213,14 @@ def duration_text(seconds: float) -> str:
 
 def together(plans: Sequence[RunPlan]) -> dict[str, Any]:
     """The plan of a command that makes one run for each target."""
-
-    def sum_of(values: Sequence[float | None]) -> float | None:
-        known = [value for value in values if value is not None]
-        return float(sum(known)) if len(known) == len(values) else None
-
-    most = [one.drive_writes for one in plans]
-    known = [one for one in most if one is not None]
     several = len(plans) > 1
     return {
-        "duration_s": sum_of([one.duration_s for one in plans]),
-        "bytes_written": sum_of([one.bytes_written for one in plans]),
-        "drive_writes": max(known) if known and len(known) == len(most) else None,
+        "duration_s": _if_all_known(sum, [one.duration_s for one in plans]),
+        "bytes_written": _if_all_known(sum, [one.bytes_written for one in plans]),
+        "drive_writes": _if_all_known(max, [one.drive_writes for one in plans] or [None]),
         "can_pass": all(one.can_pass for one in plans),
         "reasons": [
-            {**({"target": one.target} if several else {}), "reason": why.reason, "remedy": why.remedy}
-            for one in plans
-            for why in one.reasons
+            {**({"target": one.target} if several else {}), **vars(why)} for one in plans for why in one.reasons
         ],
         "runs": [one.as_document() for one in plans],
     }
@@ -422,7 +398,7 @@ def _spent(candidate: Candidate, scenario: str, own: _Beneath) -> int:
     """Returns B that earlier runs of the scenario wrote out of its budget, by the account that the control node keeps."""
     serials = tuple(sorted(_key(one) for one in own.drives))
     try:
-        document = read_entries(account_of(Experiment(candidate.name, scenario, candidate.target.name, serials)))
+        document = read_entries(account_of(WearExperiment(candidate.name, scenario, candidate.target.name, serials)))
     except RefusedError:  # it is told where the workload's own check meets it
         return 0
     return spent_bytes(document) if document else 0

@@ -15,7 +15,7 @@ from daq_bench.rig.base.bundle import Bundle, now_utc, write_text_atomically
 from daq_bench.rig.base.influx import INVENTORY_KEY, check, chosen
 from daq_bench.rig.base.module_utils import check_storage
 from daq_bench.rig.base.settings import Layout, Profiles, Request, load_profiles, target_directory
-from daq_bench.rig.base.terminal import say
+from daq_bench.rig.base.terminal import agree, say
 from daq_bench.rig.candidate.connection import variables_of
 from daq_bench.rig.candidate.disclosure import secrets_of, without
 from daq_bench.rig.candidate.host import Survey
@@ -25,11 +25,9 @@ from daq_bench.rig.checking.reporting import signing_for
 from daq_bench.rig.checking.signing import Signer
 from daq_bench.rig.on_candidate.scratch import PREFIX as SCRATCH_PREFIX
 from daq_bench.rig.run.candidate_session import CandidateSession, connected, reboot_s
-from daq_bench.rig.run.clean_up import CleanUp, interrupts_as_exceptions, signals_ignored
+from daq_bench.rig.run.clean_up import CleanUp, interrupts_as_exceptions, signals_ignored, take_back
 from daq_bench.rig.run.conclusion import conclude, derive
-from daq_bench.rig.run.consent import agree
 from daq_bench.rig.run.facilities import described_targets
-from daq_bench.rig.run.left_behind import take_back
 from daq_bench.rig.run.measuring import measure
 from daq_bench.rig.run.planning import plan_run
 from daq_bench.rig.run.progress import Observer, Plan, ProgressDisplay

@@ -1,22 +1,40 @@
-"""Readings of the candidate at several moments of a run, as evidence: its clock against ours (facts/clock.json), so that telemetry lies
-beside events, and the firmware of its drives, BIOS, BMC and network cards before and after the load (facts/firmware.json)."""
+"""Readings of the candidate at several moments of a run, as evidence: what it is against the inventory (results/identity.json), its clock
+against ours (facts/clock.json), so that telemetry lies beside events, and the firmware of its drives, BIOS, BMC
+and network cards before and after the load (facts/firmware.json)."""
 
 from __future__ import annotations
 
 import time
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.documents.facts import Clock, ClockReading, Firmware, FirmwarePart, FirmwareReading
+from daq_bench.bench_model.documents.facts import (
+    Clock,
+    ClockReading,
+    Firmware,
+    FirmwarePart,
+    FirmwareReading,
+    Identity,
+    IdentityCheck,
+)
 from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.bmc import lan_password, over_lan
-from daq_bench.rig.candidate.host import Survey
+from daq_bench.rig.candidate.context import RunContext
+from daq_bench.rig.candidate.host import Survey, check_identity, planned_checks, survey
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.on_candidate.reading.firmware import BMC_PAUSE_S, BMC_TRIES, bmc_version
 from daq_bench.rig.telemetry.bmc_agent import may_read_in_band
 
 CLOCK_FILE, FIRMWARE_FILE = "facts/clock.json", "facts/firmware.json"
+
+
+def compare(context: RunContext) -> list[IdentityCheck]:
+    """Makes all checks that the inventory declares, and writes results/identity.json."""
+    context.phase("identity", "comparing the candidate with the inventory", 1, 1, 1.0)
+    checks = check_identity(context.candidate, survey(context.machine, context.target_path))
+    context.bundle.write("results/identity.json", Identity(1, planned_checks(context.candidate), checks))
+    return checks
 
 
 class ClockLog:

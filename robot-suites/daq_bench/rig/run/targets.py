@@ -16,8 +16,7 @@ from daq_bench.rig.candidate.load_target import RawDevice
 from daq_bench.rig.on_candidate.scratch import PREFIX as SCRATCH_PREFIX
 from daq_bench.rig.run import preflight
 from daq_bench.rig.run.candidate_session import CandidateSession, connected
-from daq_bench.rig.run.clean_up import CleanUp, Place
-from daq_bench.rig.run.left_behind import remove_scratch
+from daq_bench.rig.run.clean_up import CleanUp, Place, remove_scratch
 from daq_bench.rig.run.readings import ClockLog
 from daq_bench.rig.run.record import target_of
 from daq_bench.rig.workloads.registry import workloads_of

@@ -22,16 +22,15 @@ from daq_bench.bench_model.base.errors import BenchError, InterruptedRunError, R
 from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.settings import Layout, Request
-from daq_bench.rig.base.terminal import printable_lines
+from daq_bench.rig.base.terminal import agree, printable_lines
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import differences
 from daq_bench.rig.checking.extraction import failed_target, measured
 from daq_bench.rig.run import preflight
-from daq_bench.rig.run.consent import agree
 from daq_bench.rig.run.facilities import live_facilities
-from daq_bench.rig.run.identity import compare
 from daq_bench.rig.run.planning import plan_run
 from daq_bench.rig.run.qualify import Qualification
+from daq_bench.rig.run.readings import compare
 from daq_bench.rig.run.record import planned_run
 from daq_bench.rig.run.targets import Targets, check_peers
 from daq_bench.rig.suite.scenario import OwnScenario, profiles_of

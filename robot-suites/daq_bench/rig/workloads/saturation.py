@@ -13,6 +13,7 @@ from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.base.units import decimal_label
+from daq_bench.bench_model.documents.results import Counters, WearExperiment
 from daq_bench.bench_model.documents.struct import as_document, read
 from daq_bench.bench_model.documents.tools.synthetic import Write
 from daq_bench.bench_model.profiles.candidates import Candidate
@@ -43,7 +44,7 @@ from daq_bench.rig.workloads.shared.wear_account import (
     reserved_bytes,
     worn_by,
 )
-from daq_bench.rig.workloads.shared.wear_ledger import Counters, Experiment, WearLedger
+from daq_bench.rig.workloads.shared.wear_ledger import WearLedger
 
 NAME, FILE = "saturation", "saturation.bin"
 START_S = 5.0  # purge and start of a pass
@@ -129,7 +130,7 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
                 "fit before the rate falls. Choose a larger drive, or lower cliff_free_size in a copy"
             )
     need, arithmetic = _needed(asked, scenario.repetitions, copies)
-    account = account_of(Experiment(candidate.name, scenario.id, candidate.target.name, serials))
+    account = account_of(WearExperiment(candidate.name, scenario.id, candidate.target.name, serials))
     require_left(scenario, NAME, account, parameters["write_budget"], need, arithmetic)
 
 
@@ -362,10 +363,5 @@ def document(version: str, plan: SaturationPlan, ledger: WearLedger, rows: list[
         "repetitions": rows,
         "limits": list(dict.fromkeys(limits)),
         "invalid": others_wrote(ledger, overrun) if overrun > 0 else [],
-        "experiment": ledger.document["experiment"],
-        "write_budget_bytes": ledger.document["write_budget_bytes"],
-        "spent_before_bytes": ledger.spent_before_bytes,
-        "spent_bytes": ledger.spent_bytes,
-        "left_bytes": ledger.left_bytes,
-        "ledger": ledger.entries,
+        **ledger.account(),
     }

@@ -79,37 +79,29 @@ class Power:
 
     def on(self) -> None:
         """Starts the machine; its BIOS brings pending attributes into force. Does nothing when it runs already."""
-        with locked(self.directory / "power.lock"):
-            machine = self._machine()
-            if not machine.is_on():
-                self._note("on")
-                Bios(self.directory).power_on_self_test()
-                machine.on()
+        self._turn("on", when_on=False, self_test=True)
 
     def off(self) -> None:
         """Cuts the power."""
-        with locked(self.directory / "power.lock"):
-            machine = self._machine()
-            if machine.is_on():
-                self._note("off")
-                machine.off()
+        self._turn("off")
 
     def reset(self) -> None:
         """Presses the reset button; without effect when the power is off, as on hardware."""
-        with locked(self.directory / "power.lock"):
-            machine = self._machine()
-            if machine.is_on():
-                self._note("reset")
-                Bios(self.directory).power_on_self_test()
-                machine.reset()
+        self._turn("reset", self_test=True)
 
     def shutdown(self) -> None:
         """Presses the power button: the operating system shuts down by itself."""
+        self._turn("shutdown")
+
+    def _turn(self, action: str, when_on: bool = True, self_test: bool = False) -> None:
+        """Does what the machine's method of the same name does, where the machine is in the state in which that has an effect."""
         with locked(self.directory / "power.lock"):
             machine = self._machine()
-            if machine.is_on():
-                self._note("shutdown")
-                machine.shutdown()
+            if machine.is_on() is when_on:
+                self._note(action)
+                if self_test:
+                    Bios(self.directory).power_on_self_test()
+                getattr(machine, action)()
 
     def guest_reset(self) -> None:
         """Records that the guest has restarted by itself: to the BIOS that is a reset like any other."""

@@ -83,6 +83,28 @@ class Load(Answer, frozen=True, kw_only=True):
     latency_us: Latency
 
 
+class ThreadCpu(Closed, frozen=True):
+    """CPU time of one thread. `user_s`: s. `system_s`: s."""
+
+    user_s: Amount
+    system_s: Amount
+
+
+class SwitchedCpu(ThreadCpu, frozen=True, kw_only=True):
+    """The same with its context switches: waiting, and preempted."""
+
+    voluntary_context_switches: Count
+    involuntary_context_switches: Count
+
+
+class ProcessCpu(SwitchedCpu, frozen=True, kw_only=True):
+    """CPU time and memory of the process under its load. `seconds_per_gb`: CPU s per GB (10^9 B) stored, written or read.
+    `max_rss_bytes`: B: the most memory."""
+
+    seconds_per_gb: Amount
+    max_rss_bytes: Count
+
+
 class Series(Closed, frozen=True, kw_only=True):
     """`interval_s`: s. `t_s`: s after the start: end of each interval."""
 

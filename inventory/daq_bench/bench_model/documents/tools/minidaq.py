@@ -15,9 +15,11 @@ from daq_bench.bench_model.documents.tools.daqwriter import (
     Id,
     Latency,
     Load,
+    ProcessCpu,
     Series,
     Several,
     Share,
+    ThreadCpu,
 )
 
 
@@ -299,31 +301,17 @@ class TransientBuffer(Closed, frozen=True, kw_only=True):
     extrapolation_method: str | UnsetType = UNSET
 
 
-class ThreadCpu(Closed, frozen=True):
-    """CPU time of one thread. `user_s`: s. `system_s`: s."""
+class Cpu(ProcessCpu, frozen=True, kw_only=True):
+    """CPU time of a record, source included. `writer_seconds_per_gb`: CPU s of the writer threads per GB stored. `copy_s`: CPU s in
+    checksum and copy. `copy_share`: copy_s over the CPU time of the process. `copied_bytes`: B copied into blocks; zero-copy:
+    the tails only."""
 
-    user_s: Amount
-    system_s: Amount
-
-
-class Cpu(Closed, frozen=True, kw_only=True):
-    """`user_s`: s of the process during the record. `system_s`: s. `seconds_per_gb`: CPU s per GB stored, source included.
-    `writer_seconds_per_gb`: CPU s of the writer threads per GB stored. `copy_s`: CPU s in checksum and copy. `copy_share`: copy_s
-    over the CPU time of the process. `voluntary_context_switches`: count. `involuntary_context_switches`: count. `copied_bytes`: B copied
-    into blocks; zero-copy: the tails only. `max_rss_bytes`: B: the most memory of the process."""
-
-    user_s: Amount
-    system_s: Amount
-    seconds_per_gb: Amount
     writer: ThreadCpu
     source: ThreadCpu
     writer_seconds_per_gb: Amount
     copy_s: Amount
     copy_share: Amount
-    voluntary_context_switches: Count
-    involuntary_context_switches: Count
     copied_bytes: Count | UnsetType = UNSET
-    max_rss_bytes: Count
 
 
 class RecordSeries(Series, frozen=True):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from daq_bench.bench_model.documents.struct import Amount, Closed, Count, Ordinal
-from daq_bench.bench_model.documents.tools.daqwriter import Id, Load, ReadBack, Series, Share, Verification
+from daq_bench.bench_model.documents.tools.daqwriter import Id, Load, ProcessCpu, ReadBack, Series, Share, Verification
 
 
 class StreamsParameters(Closed, frozen=True, kw_only=True):
@@ -87,28 +87,19 @@ class StreamsSource(Closed, frozen=True, kw_only=True):
     held_share: Amount
 
 
-class StreamsCpu(Closed, frozen=True, kw_only=True):
-    """`user_s`: s, process. `system_s`: s, process. `seconds_per_gb`: s per GB (10^9 B) written. `source_s`: s, source thread.
+class StreamsCpu(ProcessCpu, frozen=True, kw_only=True):
+    """`source_s`: s, source thread.
     `checksum_and_copy_s`: s of wall time in checksum and copy, all streams, I/O calls excluded. `checksum_and_copy_share`: 1 (fraction),
-    checksum_and_copy_s / CPU time of the process; above 1 if the threads had to wait for a CPU. `voluntary_context_switches`: context
-    switches, waiting. `involuntary_context_switches`: context switches, preempted. `max_rss_bytes`: B."""
+    checksum_and_copy_s / CPU time of the process; above 1 if the threads had to wait for a CPU."""
 
-    user_s: Amount
-    system_s: Amount
-    seconds_per_gb: Amount
     source_s: Amount
     checksum_and_copy_s: Amount
     checksum_and_copy_share: Amount
-    voluntary_context_switches: Count
-    involuntary_context_switches: Count
-    max_rss_bytes: Count
 
 
-class Stream(Closed, frozen=True, kw_only=True):
-    """`share`: 1 (fraction) of the events, asked for. `achieved_share`: 1 (fraction) of the bytes written. `offered_events`: events.
-    `offered_bytes`: B. `written_events`: events on the target, without a gap. `written_bytes`: B on the target. `abandoned_events`:
-    offered and not written: the run failed, or was interrupted and could not be drained in 5 s. `closed_files`: files in the manifest.
-    `closed_events`: events in them. `fallback_events`: events below smallest_parallel_bytes. `held_events`: events that found the queue
+class Stream(StreamsTotals, frozen=True, kw_only=True):
+    """`share`: 1 (fraction) of the events, asked for. `achieved_share`: 1 (fraction) of the bytes written. `abandoned_events`:
+    offered and not written: the run failed, or was interrupted and could not be drained in 5 s. `held_events`: events that found the queue
     full. `held_s`: s that this queue held the source back. `queue_high_water`: 1 (fraction) of the queue's slots in use at most.
     `backlog_high_water_bytes`: B accepted and not yet on the target at most, seen at completions. `checksum_and_copy_s`: s of wall time.
     `file_closing_s`: s of flushing files and entering them into the manifest. `user_s`: s, the stream's own thread. `system_s`: s, the
@@ -117,14 +108,7 @@ class Stream(Closed, frozen=True, kw_only=True):
 
     share: Amount
     achieved_share: Amount
-    offered_events: Count
-    offered_bytes: Count
-    written_events: Count
-    written_bytes: Count
     abandoned_events: Count
-    closed_files: Count
-    closed_events: Count
-    fallback_events: Count
     held_events: Count
     held_s: Amount
     queue_high_water: Amount

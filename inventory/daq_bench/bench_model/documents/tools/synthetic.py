@@ -7,36 +7,32 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from daq_bench.bench_model.documents.struct import Amount, Block, Closed, Count, Ordinal, Positive
-from daq_bench.bench_model.documents.tools.daqwriter import Ended, Errno, Latency, Load, Series, Several
+from daq_bench.bench_model.documents.tools.daqwriter import (
+    Ended,
+    Errno,
+    Latency,
+    Load,
+    ProcessCpu,
+    Series,
+    Several,
+    SwitchedCpu,
+)
 
 
-class WorkingThread(Closed, frozen=True):
+class WorkingThread(SwitchedCpu, frozen=True, kw_only=True):
     """A thread's work during the load. `cpus`: CPU numbers that it was bound to; empty: not bound. `bytes`: B written or read. `end_s`: s
-    from the start to its last completion. `user_s`: s. `system_s`: s. `voluntary_context_switches`: count. `involuntary_context_switches`:
-    count."""
+    from the start to its last completion."""
 
     cpus: list[Count]
     bytes: Count
     end_s: Amount
-    user_s: Amount
-    system_s: Amount
-    voluntary_context_switches: Count
-    involuntary_context_switches: Count
 
 
-class SyntheticCpu(Closed, frozen=True):
-    """CPU time and memory of the load. `user_s`: s of the process during the load. `system_s`: s. `seconds_per_gb`: CPU s per GB written
-    or read. `user_seconds_per_gb`: CPU s per GB written or read. `system_seconds_per_gb`: CPU s per GB written or read.
-    `voluntary_context_switches`: count. `involuntary_context_switches`: count. `max_rss_bytes`: B."""
+class SyntheticCpu(ProcessCpu, frozen=True, kw_only=True):
+    """`user_seconds_per_gb`: CPU s per GB written or read. `system_seconds_per_gb`: CPU s per GB written or read."""
 
-    user_s: Amount
-    system_s: Amount
-    seconds_per_gb: Amount
     user_seconds_per_gb: Amount
     system_seconds_per_gb: Amount
-    voluntary_context_switches: Count
-    involuntary_context_switches: Count
-    max_rss_bytes: Count
 
 
 class SyntheticParameters(Closed, frozen=True, kw_only=True):

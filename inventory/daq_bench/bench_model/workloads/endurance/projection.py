@@ -6,10 +6,10 @@ writing would. Without a requirement on a load its lower end is shown."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from daq_bench.bench_model.base.intervals import Interval
 from daq_bench.bench_model.base.load import Demand
 from daq_bench.bench_model.behaviour.wear_of_run import PERCENT_QUANTUM
 from daq_bench.bench_model.bundle.files import find_document, plain_file
@@ -18,6 +18,7 @@ from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.published import FOLDER, PublishedDevice, load_published
 from daq_bench.bench_model.profiles.yaml_source import read_yaml
 from daq_bench.bench_model.workloads.endurance import wear
+from daq_bench.bench_model.workloads.endurance.wear import Interval
 
 NAME = "results/endurance_projection.json"
 LOADS = ("supernova", "continuous", "rating")
@@ -142,9 +143,9 @@ def _drive(
         "percentage_used": [before["percentage_used"], after["percentage_used"]],
         "available_spare": [before["available_spare"], after["available_spare"]],
         "media_errors": [before["media_errors"], after["media_errors"]],
-        "wear_percent_per_tb": cost.as_document() if cost else None,
+        "wear_percent_per_tb": asdict(cost) if cost else None,
         "no_wear": no_wear,
-        "write_amplification": amplification.as_document() if amplification else None,
+        "write_amplification": asdict(amplification) if amplification else None,
         "no_write_amplification": no_amplification,
         "writes_per_byte": share,
         "rating": rating,
@@ -219,20 +220,20 @@ def _projection(
     rated = None
     if rating:
         total = rating["dwpd"] * capacity * wear.DAYS_PER_YEAR * rating["years"]
-        rated = wear.years_of_total(total, load).as_document()
+        rated = asdict(wear.years_of_total(total, load))
     figures = ((device, device.figure("full_drive_writes")) for device in published.values())
     return {
         "load": load.name,
         "text": load.text,
         "bytes_per_year": [load.low_bytes, load.high_bytes],
-        "years": years.as_document() if years else None,
-        "years_left": left.as_document() if left else None,
+        "years": asdict(years) if years else None,
+        "years_left": asdict(left) if left else None,
         "rated_years": rated,
         "published_years": [
             {
                 "device": device.model,
                 "source": f"{figure.conditions}; {figure.source}",
-                "years": wear.years_of_total(figure.in_base_units * capacity, load).as_document(),
+                "years": asdict(wear.years_of_total(figure.in_base_units * capacity, load)),
             }
             for device, figure in figures
             if figure

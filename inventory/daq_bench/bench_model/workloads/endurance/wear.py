@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from daq_bench.bench_model.base.intervals import Interval
 from daq_bench.bench_model.base.load import NOMINAL_BYTES_PER_S, Demand
 from daq_bench.bench_model.behaviour.wear_of_run import PERCENT_QUANTUM, PERCENT_SATURATED
 
@@ -16,6 +15,16 @@ TB = 1e12
 DAYS_PER_YEAR = 365.25
 SECONDS_PER_DAY = 86400.0
 LIFE_PERCENT = 100.0
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value of which bounds are known, and perhaps a best guess between them. `high` None: unbounded. `best` None: nothing between the
+    bounds is likelier than the rest."""
+
+    low: float
+    best: float | None
+    high: float | None
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ disturbed it if an event of the run tells, and the comparison without the distur
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from statistics import geometric_mean, median
@@ -16,6 +15,7 @@ from daq_bench.bench_model.base.units import GB
 from daq_bench.bench_model.behaviour.record_power import Reading, power_readings
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import find_document, read_json_lines
+from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.profiles.candidates import Candidate, load_candidate
 from daq_bench.bench_model.profiles.published import FOLDER, PublishedDevice, load_published, of_metric
 from daq_bench.bench_model.statistics.paired import CONFIDENCE, Pair, compare
@@ -185,7 +185,7 @@ def _comparison(
         )
         if ratio is not None:
             pairs.append(Pair(visit["round"], visit["reference_first"], ratio))
-    result = asdict(compare(pairs)) if pairs else None
+    result = as_document(compare(pairs)) if pairs else None
     odd = set(result["outlier_rounds"]) if result else set()
     disturbed = {one["round"] for one in rounds if one["cause"]} | odd
     kept = [pair for pair in pairs if pair.round not in disturbed]
@@ -198,7 +198,7 @@ def _comparison(
         "unit": unit,
         "rounds": rounds,
         "result": result,
-        "undisturbed": asdict(compare(kept)) if kept and len(kept) < len(pairs) else None,
+        "undisturbed": as_document(compare(kept)) if kept and len(kept) < len(pairs) else None,
         "reason": None if pairs else _why_none(own, reference, where[0]),
     }
 

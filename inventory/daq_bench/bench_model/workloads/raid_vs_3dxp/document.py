@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from daq_bench.bench_model.documents.struct import Amount, Block, Closed, Count, Ordinal, Pair, Positive
+from daq_bench.bench_model.documents.struct import Amount, Block, Closed, Count, Ordinal, Positive
+from daq_bench.bench_model.statistics.paired import PairedEstimate
 
 Quantity = Literal["throughput", "latency_p99", "latency_p99_9", "kernel_cpu"]
 
@@ -235,29 +236,6 @@ class Compared(Closed, frozen=True):
     cost: Price
 
 
-class OrderEffect(Closed, frozen=True):
-    """`factor`: how much larger the ratio is where the reference came first."""
-
-    factor: Positive
-    interval: Pair[float]
-    p: Amount
-
-
-class Estimate(Closed, frozen=True):
-    """bench_model.statistics.paired. `interval`: None where there are too few rounds."""
-
-    n: Ordinal
-    ratio: Positive
-    interval: Pair[float] | None
-    method: str
-    decision: Literal["above", "below", "undecided"]
-    sign_p: Amount
-    wilcoxon_p: Amount | None
-    least_p: Amount
-    order_effect: OrderEffect | None
-    outlier_rounds: list[Ordinal]
-
-
 class Turn(Closed, frozen=True):
     """One round of a set. `cause`: what disturbed it; None for an undisturbed one."""
 
@@ -278,8 +256,8 @@ class Comparison(Closed, frozen=True):
     quantity: Quantity
     unit: str
     rounds: list[Turn]
-    result: Estimate | None
-    undisturbed: Estimate | None
+    result: PairedEstimate | None
+    undisturbed: PairedEstimate | None
     reason: str | None
 
 

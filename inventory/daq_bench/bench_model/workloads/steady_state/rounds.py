@@ -26,13 +26,13 @@ RULE = (
 
 @dataclass(frozen=True)
 class Window:
-    """Five successive rounds. Rounds count from 1; `slope` is per round, `intercept` the line's value at round 0."""
+    """Five successive rounds. Rounds count from 1; `intercept` the line's value at round 0."""
 
     first_round: int
     values: tuple[float, ...]
     mean: float
     range_share: float
-    slope: float
+    slope_per_round: float
     intercept: float
     fit_share: float
 
@@ -57,7 +57,7 @@ def window_of(values: Sequence[float], first_round: int) -> Window:
         values=tuple(values),
         mean=average,
         range_share=(max(values) - min(values)) / average,
-        slope=line.slope,
+        slope_per_round=line.slope,
         intercept=line.intercept,
         # a line's extremes over an interval lie at its ends
         fit_share=abs(line.slope) * (len(values) - 1) / average,

@@ -11,7 +11,7 @@ from statistics import median
 
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import find_document
-from daq_bench.bench_model.statistics.paired import BELOW, CONFIDENCE, Comparison, Pair, compare
+from daq_bench.bench_model.statistics.paired import BELOW, CONFIDENCE, Pair, PairedEstimate, compare
 from daq_bench.bench_model.statistics.repetitions import median_interval
 
 RESULTS = "streams_checksum.json"
@@ -104,7 +104,7 @@ def _comparison(one: Document) -> Document:
     }
 
 
-def _order_effect(result: Comparison | None) -> Document | None:
+def _order_effect(result: PairedEstimate | None) -> Document | None:
     effect = result.order_effect if result else None
     return {"factor": effect.factor, "p": effect.p, "is_there": effect.is_there} if effect else None
 

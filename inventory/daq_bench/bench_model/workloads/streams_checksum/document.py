@@ -8,10 +8,11 @@ from msgspec import Meta
 
 from daq_bench.bench_model.documents.struct import Amount, Closed, Count, Ordinal, Positive
 from daq_bench.bench_model.documents.struct import Pair as Ends
+from daq_bench.bench_model.statistics.paired import Decision
 
 Kind = Literal["switched-off", "threads", "small-events", "application", "ceiling", "smt"]
-Decision = Literal["above", "below", "undecided"]
 Variant = Literal["off", "zlib", "thread-per-chunk", "pool-cv", "pool-busy", "fused"]  # way of computing adler32
+Placement = Literal["cores", "all"]  # one CPU of each physical core, or every CPU
 
 
 class Cpus(Closed, frozen=True):
@@ -81,12 +82,12 @@ class Overhead(Closed, frozen=True):
 
 
 class Setup(Closed, frozen=True):
-    """`threads`: checksum threads of each stream, its own included; `placement`: one CPU of each
-    physical core, or every CPU; `event_bytes`: B, mean size of an event"""
+    """One way of running the application. `threads`: checksum threads of each stream, its own included; `event_bytes`: B, mean size of an
+    event"""
 
     variant: Variant
     threads: Ordinal
-    placement: Literal["cores", "all"]
+    placement: Placement
     event_bytes: Count
 
 
@@ -114,13 +115,16 @@ class Pair(Closed, frozen=True):
     measured: Run
 
 
-class Comparison(Closed, frozen=True):
-    """`label`: for people"""
+class Planned(Closed, frozen=True):
+    """A setup against its reference. `label`: for people"""
 
     kind: Kind
     label: str
     setup: Setup
     reference: Setup
+
+
+class Comparison(Planned, frozen=True):
     pairs: list[Pair]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.workloads.model import Asked, Beside, Count, Model, stated
 from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows, tool
 from daq_bench.bench_model.workloads.streams_checksum import analysis
@@ -32,7 +33,7 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
     planned, found = comparisons(own, cpus), document["comparisons"]
     yield from rows("comparison", [one.label for one in planned], column(found, "label"))
     keys = ("kind", "label", "setup", "reference")
-    again = [one.as_document() for one in planned]
+    again = [as_document(one) for one in planned]
     yield from follows("the comparisons", [{key: one[key] for key in keys} for one in found], again)
     for one in found:
         yield from _rounds(plan, one)

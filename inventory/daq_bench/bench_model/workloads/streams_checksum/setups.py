@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
-ORIGINAL = "zlib"
-THREADED = ("thread-per-chunk", "pool-cv", "pool-busy")
-CORES, ALL = "cores", "all"  # placements: one CPU of each physical core, or every CPU
+from daq_bench.bench_model.workloads.streams_checksum.document import Placement, Planned, Setup, Variant
+
+ORIGINAL: Final = "zlib"
+THREADED: tuple[Variant, ...] = ("thread-per-chunk", "pool-cv", "pool-busy")
+CORES: Final = "cores"  # a placement: one CPU of each physical core
+ALL: Final = "all"
+PLACEMENTS: tuple[Placement, ...] = (CORES, ALL)
 
 
 @dataclass(frozen=True)
@@ -35,62 +39,39 @@ class Cpus:
     def has_siblings(self) -> bool:
         return len(self.order) > len(self.cores)
 
-    def of_placement(self, placement: str) -> tuple[int, ...]:
+    def of_placement(self, placement: Placement) -> tuple[int, ...]:
         return self.cores if placement == CORES else self.order
 
-    def threads(self, asked: Sequence[int], placement: str) -> list[int]:
+    def threads(self, asked: Sequence[int], placement: Placement) -> list[int]:
         """The numbers of threads that have a CPU each, the whole placement's included."""
         most = len(self.of_placement(placement))
         return sorted({*(number for number in asked if number <= most), most})
 
 
-@dataclass(frozen=True)
-class Setup:
-    """One way of running the application. `event_bytes` is the mean size."""
-
-    variant: str
-    threads: int
-    placement: str
-    event_bytes: int
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A setup against its reference. `kind`: threads, switched-off, small-events, application, ceiling or smt."""
-
-    kind: str
-    label: str
-    setup: Setup
-    reference: Setup
-
-    def as_document(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def application_threads(variant: str, cpus: Cpus) -> int:
+def application_threads(variant: Variant, cpus: Cpus) -> int:
     return len(cpus.cores) if variant in THREADED else 1
 
 
-def comparisons(parameters: dict[str, Any], cpus: Cpus) -> list[Compared]:
+def comparisons(parameters: dict[str, Any], cpus: Cpus) -> list[Planned]:
     """All pairs in the order in which a round measures them.
 
     Where the CPUs have siblings there are two series for each variant, else every CPU is a physical core."""
     event, small = parameters["streams"]["event_size"], parameters["throughput"]["small_event_size"]
-    variants: list[str] = parameters["throughput"]["variants"]
+    variants: list[Variant] = parameters["throughput"]["variants"]
     asked: list[int] = parameters["throughput"]["threads"]
     original = Setup(ORIGINAL, 1, ALL, event)
     found = []
     for variant in variants:
-        found.append(Compared("switched-off", f"{variant}, 1 thread", Setup(variant, 1, ALL, event), original))
-        for placement in (CORES, ALL) if cpus.has_siblings else (ALL,):
+        found.append(Planned("switched-off", f"{variant}, 1 thread", Setup(variant, 1, ALL, event), original))
+        for placement in PLACEMENTS if cpus.has_siblings else PLACEMENTS[1:]:
             for threads in cpus.threads(asked, placement):
                 if threads > 1 or placement == CORES:
                     label = f"{variant}, {threads} thread{'s' if threads > 1 else ''}"
                     setup = Setup(variant, threads, placement, event)
-                    found.append(Compared("threads", label, setup, original))
+                    found.append(Planned("threads", label, setup, original))
     first, cores = variants[0], len(cpus.cores)
     found.append(
-        Compared(
+        Planned(
             "small-events",
             f"{first}, {cores} threads, small events",
             Setup(first, cores, ALL, small),
@@ -99,12 +80,12 @@ def comparisons(parameters: dict[str, Any], cpus: Cpus) -> list[Compared]:
     )
     own = parameters["application_variant"]
     found.append(
-        Compared("application", f"{own}, as deployed", Setup(own, application_threads(own, cpus), ALL, event), original)
+        Planned("application", f"{own}, as deployed", Setup(own, application_threads(own, cpus), ALL, event), original)
     )
-    found.append(Compared("ceiling", "no checksum at all", Setup("off", 1, ALL, event), original))
+    found.append(Planned("ceiling", "no checksum at all", Setup("off", 1, ALL, event), original))
     if cpus.has_siblings:
         found.append(
-            Compared(
+            Planned(
                 "smt",
                 f"{first}, siblings added",
                 Setup(first, len(cpus.order), ALL, event),

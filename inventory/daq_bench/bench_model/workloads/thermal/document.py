@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from daq_bench.bench_model.documents.dips import Signal
 from daq_bench.bench_model.documents.struct import Amount, Closed, Count, Ordinal, Pair, Positive
 
 StoppedBy = Literal["throttling", "equilibrium", "time limit", "danger"]
@@ -159,15 +160,6 @@ class FanPoint(Closed, frozen=True):
     drives: dict[str, Heat]
 
 
-class Word(Closed, frozen=True):
-    """Describes what a drive said of itself. `since_utc_s`: not later than this it began; null: nobody knows."""
-
-    kind: str
-    drive: str
-    text: str
-    since_utc_s: float | None
-
-
 class ThermalSoak(Closed, frozen=True):
     """results/thermal_soak.json. `soak`: null where the telemetry has no counter of the target. `drives`: by kernel name.
     `throttled`: null where a drive did not answer. `onsets_in_record`: 1 where throttling began within the record's length."""
@@ -177,7 +169,7 @@ class ThermalSoak(Closed, frozen=True):
     soak: SoakedRates | None
     throttled: bool | None
     onset: Onset | None
-    drives_word: list[Word]
+    drives_word: list[Signal]
     drives: dict[str, Heat]
     recovery: Recovery | None
     record: RecordInSoak | None

@@ -16,6 +16,7 @@ from daq_bench.bench_model.behaviour.load_windows import Window
 from daq_bench.bench_model.behaviour.service_curve import Loss, constant_rate_loss, worst_record
 from daq_bench.bench_model.bundle.files import find_document
 from daq_bench.bench_model.bundle.telemetry_tracks import Track
+from daq_bench.bench_model.documents.struct import as_document
 
 FILE = "results/thermal.json"
 SOAK, PROBE = "soak", "after cooling"
@@ -64,7 +65,7 @@ def document(thermal: dict[str, Any], scenery: Scenery) -> dict[str, Any]:
         },
         "throttled": _throttled(scenery, soak),
         "onset": onset,
-        "drives_word": [vars(signal) for signal in scenery.signals(soak)],
+        "drives_word": [as_document(signal) for signal in scenery.signals(soak)],
         "drives": heat,
         "recovery": _recovery(thermal, scenery, windows, onset),
         "record": record,

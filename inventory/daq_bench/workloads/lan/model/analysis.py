@@ -14,7 +14,7 @@ from daq_bench.bench_model.bundle import telemetry_tracks
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import find_document, read_text
 from daq_bench.bench_model.bundle.telemetry_tracks import Tracks
-from daq_bench.bench_model.statistics.paired import ABOVE, CONFIDENCE, Comparison, Pair, compare
+from daq_bench.bench_model.statistics.paired import ABOVE, CONFIDENCE, Pair, PairedEstimate, compare
 from daq_bench.workloads.lan.model.transfers import Raw, transfer
 from daq_bench.workloads.lan.plan import (
     ALL,
@@ -115,7 +115,7 @@ def _value(one: Document, quantity: str) -> float:
     return float(latency["p50"] or latency["mean"])
 
 
-def _ratio(result: Comparison | None) -> Document:
+def _ratio(result: PairedEstimate | None) -> Document:
     return {
         "ratio": result.ratio if result else None,
         "interval": list(result.interval) if result and result.interval else None,

@@ -8,6 +8,7 @@ from typing import Any
 from daq_bench.audit.good.case import Case
 
 from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.workloads.concurrent_analysis import analysis
 from daq_bench.bench_model.workloads.concurrent_analysis.points import worker_counts
 from daq_bench.bench_model.workloads.streams_checksum import analysis as streams
@@ -61,7 +62,7 @@ def streams_checksum(case: Case) -> dict[str, Document]:
             ],
         },
         "comparisons": [
-            {**one.as_document(), "pairs": _pairs(case, GAINS.get(one.kind, 1 + 0.1 * one.setup.threads))}
+            {**as_document(one), "pairs": _pairs(case, GAINS.get(one.kind, 1 + 0.1 * one.setup.threads))}
             for one in comparisons(own, CORES)
         ],
         "not_measured": beyond(own["throughput"]["threads"], CORES),

@@ -14,8 +14,8 @@ from daq_bench.bench_model.behaviour.dip_documents import Scenery
 from daq_bench.bench_model.behaviour.load_windows import Window
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
-from daq_bench.bench_model.documents.struct import as_document, read
-from daq_bench.bench_model.documents.tools.synthetic import SyntheticCpu, WorkingThread, Write
+from daq_bench.bench_model.documents.struct import read
+from daq_bench.bench_model.documents.tools.synthetic import Write
 from daq_bench.bench_model.workloads.endurance import projection as endurance_projection
 from daq_bench.bench_model.workloads.saturation import analysis as saturation_model
 from daq_bench.bench_model.workloads.steady_state.rounds import WINDOW_ROUNDS, steady_window
@@ -345,7 +345,9 @@ def _pass(case: Case, own: Document, asked: int) -> Write:
         left -= amounts[-1]
     times = [step * (place + 1) + case.random.uniform(0, 1e-4) for place in range(len(amounts))]
     times[-1] = times[-2] + amounts[-1] / (fast if asked <= cache else slow)  # the rest, at the rate that is in force
-    blocks, thread = asked // own["block_size"], WorkingThread([], asked, times[-1], 10.0, 5.0, 0, 0)
+    blocks = asked // own["block_size"]
+    cpu = {"user_s": 10.0, "system_s": 5.0, "voluntary_context_switches": 0, "involuntary_context_switches": 0}
+    rates = {"seconds_per_gb": 0.1, "user_seconds_per_gb": 0.06, "system_seconds_per_gb": 0.04}
     told = {
         **ENGINE, "command": "write", "engine": "libaio", "engine_note": None, "status": "complete", "started_utc": STARTED_UTC,
         "parameters": {
@@ -357,8 +359,8 @@ def _pass(case: Case, own: Document, asked: int) -> Write:
         "ended_by": "bytes", "written_bytes": asked, "passes": 1.0,
         "time": {"prepare_s": 1.0, "write_s": times[-1], "flush_s": 0.1},
         "bytes_per_s": asked / times[-1], "bytes_per_s_with_flush": asked / (times[-1] + 0.1), "iops": blocks / times[-1],
-        "latency_us": latency(4000.0, blocks), "threads": [as_document(thread)],
-        "cpu": as_document(SyntheticCpu(10.0, 5.0, 0.1, 0.06, 0.04, 0, 0, 10**8)),
+        "latency_us": latency(4000.0, blocks), "threads": [{**cpu, "cpus": [], "bytes": asked, "end_s": times[-1]}],
+        "cpu": {**cpu, **rates, "max_rss_bytes": 10**8},
         "series": {"interval_s": step, "t_s": times, "written_bytes": amounts},
     }  # fmt: skip
     return read(told, Write, "a pass")

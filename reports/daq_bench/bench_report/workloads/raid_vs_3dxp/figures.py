@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from daq_bench.bench_model.workloads.raid_vs_3dxp.document import Comparison, Estimate
+from daq_bench.bench_model.statistics.paired import PairedEstimate
+from daq_bench.bench_model.workloads.raid_vs_3dxp.document import Comparison
 from daq_bench.bench_report.base.units import GB, in_gb_per_s, significant
 from daq_bench.bench_report.document.canvas import Figure, sheet
 from daq_bench.bench_report.document.palette import BLUE, FAINT, GREY, INK, PURPLE, VERMILLION
@@ -16,7 +17,7 @@ JITTER = 0.16  # share of a row's height, for rounds one above the other
 LEAST_SPAN = 1.25  # an axis of ratios reaches at least this factor to either side of 1
 
 
-Row = tuple[Comparison, Estimate]  # one set and quantity, and its ratio to the reference
+Row = tuple[Comparison, PairedEstimate]  # one set and quantity, and its ratio to the reference
 Quantities = Sequence[tuple[str, Sequence[Row]]]
 
 

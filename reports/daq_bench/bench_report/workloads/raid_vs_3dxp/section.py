@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from daq_bench.bench_model.statistics.paired import PairedEstimate
 from daq_bench.bench_model.workloads.raid_vs_3dxp.document import (
     Compared,
-    Estimate,
     Quantity,
     RaidComparison,
     RaidVs3Dxp,
@@ -148,16 +148,16 @@ def _pairs(found: RaidComparison) -> Table:
     )
 
 
-def _estimate(result: Estimate) -> tuple[str, str]:
+def _estimate(result: PairedEstimate) -> tuple[str, str]:
     return three(result.ratio), span(result.interval) if result.interval else NONE
 
 
-def _exact(result: Estimate) -> str:
+def _exact(result: PairedEstimate) -> str:
     ranks = result.wilcoxon_p
     return f"{significant(result.sign_p, 2)} / {NONE if ranks is None else significant(ranks, 2)}"
 
 
-def _decision(result: Estimate) -> str:
+def _decision(result: PairedEstimate) -> str:
     text = DECISIONS[result.decision]
     effect = result.order_effect
     if effect and effect.p < 0.05:

@@ -65,7 +65,7 @@ def _draw_window(axes: Panel, window: Window, steady: bool, factor: float) -> No
             label=name,
             zorder=3,
         )
-    ends = [(window.intercept + window.slope * number) / factor for number in (first, last)]
+    ends = [(window.intercept + window.slope_per_round * number) / factor for number in (first, last)]
     axes.plot((first, last), ends, color=VERMILLION, linestyle="--", label="best line", zorder=5)
 
 

@@ -109,7 +109,7 @@ def _window_table(test: Test, window: Window, steady: bool) -> Table:
     unit = test.unit
     rows = []
     for number, value in enumerate(window.values, window.first_round):
-        fitted = window.intercept + window.slope * number
+        fitted = window.intercept + window.slope_per_round * number
         rows.append((
             str(number), quantity(value, unit), percent(100 * (value / window.mean - 1)), quantity(fitted, unit),
         ))  # fmt: skip
@@ -117,7 +117,7 @@ def _window_table(test: Test, window: Window, steady: bool) -> Table:
     return Table(
         heads=("Round", "Value", "From the mean", "Best line"), kinds="nnnn", rows=tuple(rows), name="steady-window",
         caption=f"{state} of \u201c{test.title}\u201d: mean {quantity(window.mean, unit)}, max \u2212 min "
-        f"{percent(100 * window.range_share)} of it, slope {quantity(window.slope, unit)} per round.",
+        f"{percent(100 * window.range_share)} of it, slope {quantity(window.slope_per_round, unit)} per round.",
     )  # fmt: skip
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.documents.results import WearExperiment
 from daq_bench.bench_model.documents.run import Drive
 from daq_bench.rig.candidate.load_target import LoadTarget
 from daq_bench.rig.workloads.shared import fio
 from daq_bench.rig.workloads.shared.fio_job import JobFiles, Value
-from daq_bench.rig.workloads.shared.wear_ledger import Experiment
 
 FILE = "endurance.bin"
 SLOWEST_BYTES_PER_S = 2e6  # random writes to a slow drive: bounds the wait for a step
@@ -40,7 +40,7 @@ class Plan:
     jobs: JobFiles
     drives: tuple[Drive, ...]
     copies: int
-    experiment: Experiment
+    experiment: WearExperiment
 
 
 def fill_step(parameters: dict[str, Any]) -> Step:

@@ -11,6 +11,7 @@ from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.base.units import decimal_label
+from daq_bench.bench_model.documents.results import WearExperiment
 from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
@@ -39,7 +40,7 @@ from daq_bench.rig.workloads.shared.wear_account import (
     reserved_bytes,
     worn_by,
 )
-from daq_bench.rig.workloads.shared.wear_ledger import Experiment, WearLedger
+from daq_bench.rig.workloads.shared.wear_ledger import WearLedger
 
 NAME, RESULT = "endurance", "results/endurance.json"
 HEALTH_METRICS = ("media_errors", "percentage_used", "available_spare")
@@ -97,7 +98,7 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
             f"{at}.write_budget: {decimal_label(budget)} ({budget} B) is too small for one step: {arithmetic}. "
             "Nothing was written. Raise the budget, or make file_size and step_size smaller"
         )
-    experiment = Experiment(candidate.name, scenario.id, candidate.target.name, serials)
+    experiment = WearExperiment(candidate.name, scenario.id, candidate.target.name, serials)
     require_left(scenario, NAME, account_of(experiment), budget, need, arithmetic)
 
 
@@ -272,16 +273,12 @@ def _reasons(health: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def _account(ledger: WearLedger) -> dict[str, Any]:
-    left, budget = ledger.left_bytes, ledger.document["write_budget_bytes"]
+    left = ledger.left_bytes
     return {
-        "experiment": ledger.document["experiment"],
-        "write_budget_bytes": budget,
-        "spent_before_bytes": ledger.spent_before_bytes,
-        "spent_bytes": ledger.spent_bytes,
+        **ledger.account(),
         "left_bytes": max(0, left),
         "overrun_bytes": max(0, -left),
         "invalid": others_wrote(ledger, -left) if left < 0 else [],
-        "ledger": ledger.entries,
     }
 
 

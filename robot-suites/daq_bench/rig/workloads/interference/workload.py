@@ -16,7 +16,15 @@ from daq_bench.bench_model.base.units import GB, decimal_label
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
-from daq_bench.bench_model.workloads.interference import ALL, BURST, disturbers_of, overlap_problem, ratio, slowdown_of
+from daq_bench.bench_model.workloads.interference import (
+    ALL,
+    BURST,
+    disturbers_of,
+    losses_of,
+    overlap_problem,
+    ratio,
+    slowdown_of,
+)
 from daq_bench.rig.base.bundle import to_json
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
@@ -366,15 +374,6 @@ def _burst(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
         runs = [pair[kind] for cell in of for pair in cell["pairs"]]
         told = [run["more"] for run in runs if run["reason"] is None]
         if runs:
-            found.append(
-                {
-                    "disturber": name,
-                    "n": len(told),
-                    "masked": len(runs) - len(told),
-                    "offered_superchunks": sum(one["offered_superchunks"] for one in told),
-                    "lost_superchunks": sum(one["lost_superchunks"] for one in told) if told else None,
-                    "busy_count": sum(one["busy_count"] for one in told) if told else None,
-                    "buffer_needed_bytes": max((one["buffer_needed_bytes"] for one in told), default=None),
-                }
-            )
+            masked = len(runs) - len(told)
+            found.append({"disturber": name, "n": len(told), "masked": masked, **losses_of(told)})
     return found

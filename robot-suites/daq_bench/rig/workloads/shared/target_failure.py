@@ -5,35 +5,40 @@ from __future__ import annotations
 from msgspec import convert
 
 from daq_bench.bench_model.base.errors import BenchError, InterruptedRunError
-from daq_bench.bench_model.documents.struct import Document, as_document
+from daq_bench.bench_model.documents.struct import Document, Struct, as_document
 from daq_bench.bench_model.evidence.target_failures import TARGET_FAILURE, TargetFailure
 from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE, PurgeFailure, in_words
 
 
-class TargetFailedError(BenchError):
+class _ToldError(BenchError):
+    """A failure that becomes a document of type `kind` in the bundle's `file`."""
+
+    file: str
+    kind: type[Struct]
+    told: Document
+
+    def document(self, workload: str) -> Document:
+        return as_document(convert({"schema_version": 1, "workload": workload, **self.told}, self.kind))
+
+
+class TargetFailedError(_ToldError):
     """The target answered a tool's request with an errno by which a failed drive is known (bench_model.evidence.target_failures)."""
 
-    file = TARGET_FAILURE
+    file, kind = TARGET_FAILURE, TargetFailure
 
     def __init__(self, tool: str, during: str, errno: str, raw_drive: bool, said: str) -> None:
         super().__init__(f"{during}: the target failed ({errno}): {said}")
         self.told = {"tool": tool, "during": during, "errno": errno, "raw_drive": raw_drive, "said": said}
 
-    def document(self, workload: str) -> Document:
-        return as_document(convert({"schema_version": 1, "workload": workload, **self.told}, TargetFailure))
 
-
-class UnpurgedError(BenchError):
+class UnpurgedError(_ToldError):
     """A purge left data on the raw drive that a workload needs empty (bench_model.evidence.unpurged)."""
 
-    file = PURGE_FAILURE
+    file, kind = PURGE_FAILURE, PurgeFailure
 
     def __init__(self, label: str, serial: str, method: str, zero_share: float) -> None:
         super().__init__(f"{label}: {in_words(method, zero_share)}")
         self.told = {"label": label, "serial": serial, "method": method, "zero_share": zero_share}
-
-    def document(self, workload: str) -> Document:
-        return as_document(convert({"schema_version": 1, "workload": workload, **self.told}, PurgeFailure))
 
 
 def failure_behind(error: BenchError) -> TargetFailedError | UnpurgedError | None:

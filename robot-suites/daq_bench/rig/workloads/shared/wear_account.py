@@ -15,6 +15,7 @@ from typing import Any
 
 from daq_bench.bench_model.base.errors import RefusedError
 from daq_bench.bench_model.base.units import decimal_label
+from daq_bench.bench_model.documents.results import Counters, WearExperiment
 from daq_bench.bench_model.documents.run import Drive
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
@@ -25,8 +26,6 @@ from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.lock import exclusive
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared.wear_ledger import (
-    Counters,
-    Experiment,
     WearLedger,
     adopt,
     held_elsewhere,
@@ -51,7 +50,7 @@ class Worn:
     workload: str
     drives: tuple[Drive, ...]
     copies: int
-    experiment: Experiment
+    experiment: WearExperiment
 
     @property
     def ledger(self) -> str:
@@ -74,7 +73,7 @@ def reserved_bytes(asked: int, copies: int) -> int:
     return int(asked * copies * (1 + OVERHEAD_SHARE)) + OVERHEAD_BYTES
 
 
-def account_of(experiment: Experiment) -> Path:
+def account_of(experiment: WearExperiment) -> Path:
     """Says where the experiment's account is or will be. Raises RefusedError when another candidate has one of the same drives."""
     file = ledger_file(Layout().state_directory(experiment.candidate), experiment)
     elsewhere = held_elsewhere(file, experiment)
@@ -129,7 +128,7 @@ def worn_by(context: RunContext, workload: str) -> Worn:
     target = context.bundle.run.target
     drives = tuple({drive_id(drive, context.candidate.name): drive for drive in target.drives}.values())
     ids, copies = beneath(target.device, target.drives, context.candidate.name)
-    experiment = Experiment(context.candidate.name, context.scenario.id, context.candidate.target.name, ids)
+    experiment = WearExperiment(context.candidate.name, context.scenario.id, context.candidate.target.name, ids)
     return Worn(workload, drives, copies, experiment)
 
 

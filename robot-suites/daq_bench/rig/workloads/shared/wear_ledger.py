@@ -8,75 +8,26 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.documents.results import Counters, WearExperiment
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.workloads.plan import by_the_drives
 from daq_bench.rig.base.bundle import now_utc, to_json
 
 FOLDER = "endurance"
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """The owner of an account: these drives, this scenario, this target of this candidate."""
-
-    candidate: str
-    scenario: str
-    target: str
-    serials: tuple[str, ...]
-
-    def as_document(self) -> dict[str, Any]:
-        return {
-            "candidate": self.candidate,
-            "scenario": self.scenario,
-            "target": self.target,
-            "serials": list(self.serials),
-        }
-
-    @property
-    def file_name(self) -> str:
-        parts = ("+".join(self.serials), self.scenario, self.target)
-        return "--".join(re.sub(r"[^A-Za-z0-9.+-]", "_", part) for part in parts if part) + ".json"
-
-    @property
-    def text(self) -> str:
-        return f"experiment {self.scenario} on {', '.join(self.serials)}"
-
-
-@dataclass(frozen=True)
-class Counters:
-    """Host bytes written by each drive, by its own count. Two of them compare only within one `epoch`: a count may begin
-    again with a boot."""
-
-    epoch: str
-    written: dict[str, int]
-
-    def as_document(self) -> dict[str, Any]:
-        return {"epoch": self.epoch, "written_bytes": self.written}
-
-    @staticmethod
-    def of(document: dict[str, Any]) -> Counters:
-        return Counters(document["epoch"], document["written_bytes"])
-
-    def since(self, before: Counters) -> int | None:
-        """Bytes of all drives together since `before`; None where the counts cannot be compared."""
-        if self.epoch != before.epoch or self.written.keys() != before.written.keys():
-            return None
-        differences = [self.written[serial] - before.written[serial] for serial in self.written]
-        return sum(differences) if all(one >= 0 for one in differences) else None
-
-
-def ledger_file(state: Path, experiment: Experiment) -> Path:
+def ledger_file(state: Path, experiment: WearExperiment) -> Path:
     """Returns the account's file below a candidate's state folder on the control node."""
     return state / FOLDER / experiment.file_name
 
 
-def held_elsewhere(file: Path, experiment: Experiment) -> Path | None:
+def held_elsewhere(file: Path, experiment: WearExperiment) -> Path | None:
     """The account of the same experiment on the same drives under another candidate's name: two would spend the budget twice."""
     states = file.parents[2]  # <states>/<candidate>/endurance/<account>
     found = [one for one in states.glob(f"*/{FOLDER}/*.json") if one.parent != file.parent]
@@ -116,7 +67,7 @@ class WearLedger:
     def __init__(
         self,
         file: Path,
-        experiment: Experiment,
+        experiment: WearExperiment,
         budget_bytes: int,
         run: str,
         copies: Sequence[Path],
@@ -127,7 +78,7 @@ class WearLedger:
         self.continued = document is not None and bool(document["entries"])
         self.document: dict[str, Any] = document or {
             "schema_version": 1,
-            "experiment": experiment.as_document(),
+            "experiment": as_document(experiment),
             "opened_utc": clock(),
             "opening": None,
             "entries": [],
@@ -150,6 +101,14 @@ class WearLedger:
         budget: int = self.document["write_budget_bytes"]
         return budget - self.spent_bytes
 
+    def account(self) -> dict[str, Any]:
+        """The account as a workload's result repeats it."""
+        return {
+            **{key: self.document[key] for key in ("experiment", "write_budget_bytes")},
+            **{key: getattr(self, key) for key in ("spent_before_bytes", "spent_bytes", "left_bytes")},
+            "ledger": self.entries,
+        }
+
     def open_with(self, epoch: str, drives: list[dict[str, Any]]) -> None:
         """Notes the drives' state before the experiment's first byte, from which wear counts; a later run leaves it as it is."""
         if self.document["opening"] is None:
@@ -169,7 +128,7 @@ class WearLedger:
             "reserved_utc": self._clock(),
             "asked_bytes": asked_bytes,
             "reserved_bytes": reserved_bytes,
-            "before": before.as_document(),
+            "before": as_document(before),
             "settled_utc": None,
             "after": None,
             "counted_bytes": None,
@@ -185,7 +144,7 @@ class WearLedger:
 
     def settle(self, entry: dict[str, Any], written_bytes: int, after: Counters) -> None:
         """Charges the drives' count, or the written bytes if these are more; the reservation where no count exists."""
-        counted = after.since(Counters.of(entry["before"]))
+        counted = by_the_drives({**entry, "after": as_document(after)})
         charged = entry["reserved_bytes"] if counted is None else max(counted, written_bytes)
         by = "reservation" if counted is None else "drives" if counted >= written_bytes else "tool"
         self._close(entry, counted, charged, by, after)
@@ -193,14 +152,14 @@ class WearLedger:
     def settle_interrupted(self, entry: dict[str, Any], after: Counters | None) -> None:
         """Settles a step whose end nobody saw: charges the drives' count since, at most its reservation (others may have written
         since then), and all of it where they cannot tell."""
-        counted = after.since(Counters.of(entry["before"])) if after else None
+        counted = by_the_drives({**entry, "after": as_document(after) if after else None})
         charged = entry["reserved_bytes"] if counted is None else min(counted, entry["reserved_bytes"])
         self._close(entry, counted, charged, "reservation" if counted is None else "drives", after)
 
     def _close(self, entry: dict[str, Any], counted: int | None, charged: int, by: str, after: Counters | None) -> None:
         entry |= {
             "settled_utc": self._clock(),
-            "after": after.as_document() if after else None,
+            "after": as_document(after) if after else None,
             "counted_bytes": counted,
             "charged_bytes": charged,
             "charged_by": by,
@@ -221,7 +180,7 @@ def _knowledge(account: dict[str, Any]) -> tuple[int, int]:
     return len(entries), sum(entry["charged_bytes"] is not None for entry in entries)
 
 
-def adopt(file: Path, copy: Path, experiment: Experiment) -> bool:
+def adopt(file: Path, copy: Path, experiment: WearExperiment) -> bool:
     """Takes the account of a bundle where the control node's own is missing or knows less; True when it did."""
     theirs, ours = read_entries(copy), read_entries(file)
     if theirs is None or theirs["experiment"]["serials"] != list(experiment.serials):

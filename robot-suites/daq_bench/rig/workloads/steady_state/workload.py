@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import convert
+
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.base.units import decimal_label
+from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.bench_model.workloads.model import RUNTIME_MIN
 from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN
 from daq_bench.bench_model.workloads.preconditioning import PRECONDITIONED
+from daq_bench.bench_model.workloads.steady_state.document import Window as SteadyWindow
 from daq_bench.bench_model.workloads.steady_state.rounds import RULE, WINDOW_ROUNDS, Window, steady_window, why_not
 from daq_bench.bench_model.workloads.steady_state.summary import figures_of, summary_of
 from daq_bench.rig.candidate.context import RunContext
@@ -227,17 +231,7 @@ def test_document(
         "rounds": rounds,
         "steady": window is not None,
         "reason": None if window else why_not(values),
-        "window": {
-            "first_round": window.first_round,
-            "last_round": window.last_round,
-            "mean": window.mean,
-            "range_share": window.range_share,
-            "slope_per_round": window.slope,
-            "intercept": window.intercept,
-            "fit_share": window.fit_share,
-        }
-        if window
-        else None,
+        "window": as_document(convert(window, SteadyWindow, from_attributes=True)) if window else None,
     }
 
 

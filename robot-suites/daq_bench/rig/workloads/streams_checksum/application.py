@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.documents.tools.streams import Streams, VerifyStreams
-from daq_bench.bench_model.workloads.streams_checksum.setups import Cpus, Setup
+from daq_bench.bench_model.workloads.streams_checksum.document import Setup
+from daq_bench.bench_model.workloads.streams_checksum.setups import Cpus
 from daq_bench.rig.workloads.shared.site import COMPLETE, DAMAGED, FAILED, Site
 
 READ_BYTES_PER_S_MIN = 20e6  # a drive that reads more slowly is no storage server's

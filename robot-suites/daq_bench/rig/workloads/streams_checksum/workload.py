@@ -16,14 +16,13 @@ from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.documents.tools.checksum import Checksum, VariantSpeed
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
+from daq_bench.bench_model.workloads.streams_checksum.document import Planned, Setup, Variant
 from daq_bench.bench_model.workloads.streams_checksum.runs import paced, unpaced
 from daq_bench.bench_model.workloads.streams_checksum.setups import (
     ALL,
     ORIGINAL,
     THREADED,
-    Compared,
     Cpus,
-    Setup,
     application_threads,
     beyond,
     comparisons,
@@ -214,12 +213,13 @@ class _Runner:
 
     def run(self) -> dict[str, Any]:
         identity, overhead = self._overhead()
-        for variant in (ORIGINAL, *THREADED, "fused"):
+        every: tuple[Variant, ...] = (ORIGINAL, *THREADED, "fused")
+        for variant in every:
             self._identity(variant)
         pairs = [self._round(number) for number in range(1, self._plan.scenario.repetitions + 1)]
         demand = [self._paced(*one) for one in rates(self._plan.scenario)]
         compared = [
-            {**one.as_document(), "pairs": [of_round[place] for of_round in pairs]}
+            {**as_document(one), "pairs": [of_round[place] for of_round in pairs]}
             for place, one in enumerate(self._compared)
         ]
         own, cpus = self._own, self._cpus
@@ -284,7 +284,7 @@ class _Runner:
             ],
         }
 
-    def _identity(self, variant: str) -> None:
+    def _identity(self, variant: Variant) -> None:
         """Files of this variant with as many threads as there are cores, whatever the events' sizes, looked at by other code."""
         size, name = self._own["identity"]["run_size"], f"identity-{variant}"
         self._say(f"files with the checksum of {variant}", 3 + size / 1e8)
@@ -304,7 +304,7 @@ class _Runner:
         """One pair of each comparison; the reference comes first in odd rounds."""
         return [self._pair(number, one, place) for place, one in enumerate(self._compared)]
 
-    def _pair(self, number: int, one: Compared, place: int) -> dict[str, Any]:
+    def _pair(self, number: int, one: Planned, place: int) -> dict[str, Any]:
         reference_first = number % 2 == 1
         seconds = self._own["throughput"]["seconds"]
         self._say(f"round {number}: {one.label} against the original", 2 * (seconds + RUN_EXTRA_S))
