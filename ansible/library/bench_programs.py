@@ -84,7 +84,9 @@ def make_folder(module: AnsibleModule, path: str) -> bool:
     """Make a folder that all may read, and say whether it was absent or otherwise."""
     absent = not os.path.isdir(path)
     if absent and not module.check_mode:
+        before = os.umask(0o022)  # a hardened system's would keep others out of the new folders
         os.makedirs(path, mode=0o755)
+        os.umask(before)
     return absent or bool(module.set_mode_if_different(path, "0755", False))
 
 
