@@ -33,7 +33,7 @@ def _filled(node: Any, kind: inspect.Type) -> Any:
         }
         missing = [one for one in kind.fields if one.encode_name not in node and one.required]
         return {**node, **made, **{one.encode_name: _least(one.type) for one in missing}}
-    if isinstance(kind, inspect.ListType) and isinstance(node, list | tuple):
+    if isinstance(kind, inspect.ListType | inspect.VarTupleType) and isinstance(node, list | tuple):
         return [_filled(one, kind.item_type) for one in node]
     if isinstance(kind, inspect.DictType) and isinstance(node, dict):
         return {key: _filled(one, kind.value_type) for key, one in node.items()}
@@ -42,8 +42,8 @@ def _filled(node: Any, kind: inspect.Type) -> Any:
 
 _OF: dict[type, tuple[type, ...]] = {
     dict: (inspect.StructType, inspect.DictType),
-    list: (inspect.ListType,),
-    tuple: (inspect.ListType,),
+    list: (inspect.ListType, inspect.VarTupleType),
+    tuple: (inspect.ListType, inspect.VarTupleType),
 }
 
 
@@ -58,7 +58,7 @@ def _least(kind: inspect.Type) -> Any:
         return kind.ge if kind.ge is not None else kind.gt + 1 if kind.gt is not None else 0
     if isinstance(kind, inspect.StrType):
         return next((text for part, text in LIKE.items() if part in (kind.pattern or "")), "x")
-    if isinstance(kind, inspect.ListType):
+    if isinstance(kind, inspect.ListType | inspect.VarTupleType):
         return [_least(kind.item_type) for _ in range(kind.min_length or 0)]
     if isinstance(kind, inspect.DictType):
         return {f"name{place}": _least(kind.value_type) for place in range(kind.min_length or 0)}
