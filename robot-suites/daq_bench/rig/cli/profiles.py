@@ -25,7 +25,7 @@ from daq_bench.rig.run.planning import plan_run, together
 from daq_bench.rig.run.suites import suite_files
 
 SHOWN_MAX = 6  # entries of one kind; a laboratory has many more
-KINDS = {"candidate": "candidates", "scenario": "scenarios", "requirement": "requirement profiles", "metric": "metrics"}
+KINDS = {"candidate": "candidate", "scenario": "scenario", "requirement": "requirement profile", "metric": "metric"}
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,8 @@ def _in_short(entries: Sequence[Valid]) -> Iterator[str]:
     if harmless := [one.name for one in entries if one.kind == "candidate" and not one.danger]:
         named = ", ".join(harmless[:SHOWN_MAX]) + (", ..." if len(harmless) > SHOWN_MAX else "")
         yield f"{named}: erase nothing"
-    yield f"valid    {', '.join(f'{counts[kind]} {name}' for kind, name in KINDS.items())} (--verbose lists them)"
+    counted = (f"{counts[kind]} {name}{'s' * (counts[kind] != 1)}" for kind, name in KINDS.items())
+    yield f"valid    {', '.join(counted)} (--verbose lists them)"
 
 
 def _missing_in_short(missing: Mapping[str, Sequence[str]], chosen: str) -> Iterator[str]:
@@ -123,7 +124,7 @@ def _missing_in_short(missing: Mapping[str, Sequence[str]], chosen: str) -> Iter
         shown = lines if name == chosen else lines[:1]
         yield from shown
         if rest := len(lines) - len(shown):
-            yield f"{rest} more files that {name} names (--verbose lists them)"
+            yield f"{rest} more file{'s' * (rest != 1)} that {name} names (--verbose lists them)"
 
 
 def _danger(candidate: Candidate) -> str:
