@@ -173,7 +173,7 @@ def test_no_key_enters_the_bundle(bundle: Path) -> None:
 
 FOREIGN = {
     "empty": ({}, "is no run bundle (run.json"),
-    "cut": ({"run.json": '{"schema_version": 1, "ru'}, "is no run bundle (run.json"),
+    "cut": ({"run.json": '{"schema_version": 1, "ru'}, "run.json is not valid JSON ("),
     "a list": ({"run.json": "[]"}, "Expected `object`, got `array`"),
     "another schema": (
         {"run.json": json.dumps({**RUN, "schema_version": 7})},
