@@ -127,7 +127,7 @@ def test_a_disturbed_round_is_named_from_its_event_and_not_averaged_away(candida
     assert (disturbed["set"], disturbed["round"], disturbed["seen_in"]) == ("nand-raid0", 3, ["throughput"])
     assert disturbed["cause"] == "nand-raid0: drive NA2 is held to 4 MB/s, critical warning set"
     throughput = of(result, "nand-raid0", "throughput")
-    assert throughput["result"]["outlier_rounds"] == (3,)
+    assert throughput["result"]["outlier_rounds"] == [3]
     assert (throughput["result"]["n"], throughput["undisturbed"]["n"]) == (6, 5)
     assert throughput["result"]["ratio"] < 0.65 < throughput["undisturbed"]["ratio"]
     unexplained = document(rounds, candidate, PUBLISHED, [], [])
