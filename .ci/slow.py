@@ -24,8 +24,8 @@ def listed(text: str) -> frozenset[str]:
 
 
 def nodeid(classname: str, name: str, root: Path = ROOT) -> str | None:
-    """The test of a JUnit case without its parameters; None for one that is no file of ours (ctest's)."""
-    parts = classname.split(".")
+    """The test of a JUnit case without its parameters; None for one that is no file of ours (ctest's), or no test (a failed import)."""
+    parts = classname.split(".") if classname else []
     for length in range(len(parts), 0, -1):
         file = Path(*parts[:length]).with_suffix(".py")
         if (root / file).is_file():

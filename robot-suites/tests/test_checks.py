@@ -223,6 +223,9 @@ def test_the_list_of_slow_tests_follows_what_was_measured(checks: ModuleType, tm
     """A test near the bound neither comes nor goes; one that was not measured stays while its file is there."""
     here = "robot-suites/tests/test_checks.py"
     junit_of(tmp_path, new=0.51, below=0.5, near=0.3, cheap=0.1)
+    # As pytest writes a file whose import failed: it has no class.
+    case = '<testcase classname="" name="tests.test_x"><properties><property name="cpu_s" value="9"/></properties></testcase>'
+    (tmp_path / "broken.xml").write_text(f"<testsuites>{case}</testsuites>", encoding="utf-8")
     cpu_s = checks.slow.measured(tmp_path)
     assert cpu_s == {f"{here}::new": 0.51, f"{here}::below": 0.5, f"{here}::near": 0.3, f"{here}::cheap": 0.1}
     before = frozenset({f"{here}::near", f"{here}::cheap", f"{here}::unmeasured", "gone/tests/test_gone.py::x"})
