@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,23 @@ def test_an_unknown_capacity_is_said_and_never_a_number(tmp_path: Path) -> None:
     assert "an unknown amount" in plan.consent
 
 
+SHIPPED = sorted(
+    file.stem for file in (LAYOUT.inventory / "scenarios").glob("*.yml") if not file.stem.startswith("raid")
+)
+
+
+@pytest.mark.parametrize("scenario", SHIPPED)
+def test_no_plan_for_a_machine_without_declared_drives_exceeds_its_write_budget_or_prints_an_empty_amount(
+    scenario: str,
+) -> None:
+    profiles = load_profiles(Request("this-machine", scenario=scenario), LAYOUT)
+    plan = plan_run(profiles, LAYOUT)
+    text = "\n".join(plan.lines())
+    assert not re.search(r"\b0 B\b|\(\)|e\+\d|unknown at most", text), text
+    for parameters in profiles.scenario.workloads.values():
+        assert (plan.bytes_written or 0) <= parameters.get("write_budget", float("inf"))
+
+
 @pytest.mark.parametrize("capacity", [None, float("nan"), 0, "0GB", "0.3B", "7.68T", -1, True])
 def test_a_capacity_that_is_none_is_refused_with_its_place(tmp_path: Path, capacity: Any) -> None:
     def wrong(entry: Any) -> None:
@@ -167,7 +185,7 @@ def test_what_preflight_would_refuse_is_a_reason(tmp_path: Path) -> None:
     plan = planned("snb-100s", altered(tmp_path, small))
     said = {one.reason: one.remedy for one in plan.reasons}
     assert any("is too small: the record of 9.243 GB/s" in reason for reason in said)
-    assert any("5368709120 B" in reason and "declare more" in remedy for reason, remedy in said.items())
+    assert any("5.369 GB" in reason and "declare more" in remedy for reason, remedy in said.items())
 
 
 def test_requests_that_qualify_refuses_are_refused_with_their_words() -> None:

@@ -93,7 +93,7 @@ def test_the_real_disk_takes_o_direct_and_is_left_clean(disk: Path) -> None:
 def test_rings_that_exceed_the_declared_buffer_are_refused() -> None:
     candidate = load_candidate(INVENTORY / "lab.yml", "this-machine")
     preflight.check_memory(candidate, SCENARIO, 24 * 2**30)
-    with pytest.raises(RefusedError, match=r"ring_size: 10 rings of 536870912 B need 5368709120 B"):
+    with pytest.raises(RefusedError, match=r"ring_size: 10 rings of 512 MiB need 5.369 GB"):
         preflight.check_memory(candidate, FULL, 24 * 2**30)
     with pytest.raises(RefusedError, match="half of its RAM"):
         preflight.check_memory(candidate, SCENARIO, 2**30)

@@ -56,7 +56,7 @@ def _preface(found: Found) -> Iterator[str]:
         f"Proposed by `daq-bench discover`; nothing was written on {found.host['hostname']}. Read it before you use it."
     )
     yield _comment(
-        f"{len(found.drives)} drives: {free} free, {len(found.drives) - free} not to be tested (below, with reasons). "
+        f"{_counted(len(found.drives), 'drive')}: {free} free, {len(found.drives) - free} not to be tested (below, with reasons). "
         "No drive may be erased by this entry as it stands: consent (destroy) is yours to write."
     )
 
@@ -105,7 +105,11 @@ def _description(found: Found) -> str:
     firmware, host = found.abilities["firmware"], found.host
     maker = " ".join(text for text in (firmware["sys_vendor"], firmware["product_name"]) if text and plain_text(text))
     cpu = host["cpu_model"] if plain_text(host["cpu_model"]) else "unknown processor"
-    return f"{maker or 'Server'}, {cpu}, {host['cpus']} CPUs in {host['numa_nodes']} NUMA nodes"
+    return f"{maker or 'Server'}, {cpu}, {_counted(host['cpus'], 'CPU')} in {_counted(host['numa_nodes'], 'NUMA node')}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number != 1 else ''}"
 
 
 def _memory(size_bytes: int) -> str:

@@ -43,6 +43,7 @@ REBOOTS = 5  # at most: one for the firmware's settings, and four rounds that pu
 DRIVE_WRITES_MAX = 1.0  # more is said before the load, and needs a word
 OWN_BYTES_MAX = 40 * GB  # the same on a file system that the machine uses for other things
 ASSUMED = "the demand of one readout unit, since no rate of the drives is known"
+UNKNOWN = "unknown: the capacity is not stated"
 NOT_SERIAL = re.compile(r"loop\d+|zram\d+|ram\d+")  # what wears no drive of its own
 Surveys = Mapping[str, Survey]  # by the target's name
 
@@ -170,16 +171,15 @@ class RunPlan:
         """The plan for people, with so many reasons at most."""
         where = f"{self.candidate}, target {self.target}" if self.target else self.candidate
         yield f"plan     {self.scenario} at scale {self.scale:g} on {where}, judged by {self.requirement}"
-        known = self.duration_s is not None
-        time = duration_text(self.duration_s) if self.duration_s is not None else "unknown: the capacity is not stated"
-        at = f"{self.rate_bytes_per_s / GB:.4g} GB/s: {self.rate_basis}"
-        yield f"time     {time}{f' (timed at {at})' if known else ''}"
-        written = self.bytes_written
-        yield f"writes   {'unknown' if written is None else decimal_label(written)} at most"
+        time, written, need = self.duration_s, self.bytes_written, self.need
+        at = f" (timed at {self.rate_bytes_per_s / GB:.4g} GB/s: {self.rate_basis})" if time and written else ""
+        yield f"time     {UNKNOWN if time is None else duration_text(time)}{at}"
+        yield f"writes   {UNKNOWN if written is None else f'{decimal_label(written)} at most' if written else 'nothing'}"
         for drive in self.drives:
             yield f"  drive  {drive.text}"
-        yield f"room     {decimal_label(self.need.size_bytes)} ({self.need.arithmetic})"
-        yield f"RAM      {decimal_label(self.memory.size_bytes)} for buffers"
+        room = f"{decimal_label(need.size_bytes)} ({need.arithmetic})" if need.size_bytes else need.arithmetic
+        yield f"room     {room or 'none'}"
+        yield f"RAM      {decimal_label(self.memory.size_bytes) if self.memory.size_bytes else 'none'} for buffers"
         reboots = f"{self.reboots} at most, for BIOS settings" if self.reboots else "none"
         yield f"reboots  {reboots}"
         lost = ", ".join(self.erases)
@@ -208,7 +208,7 @@ def _if_all_known(of: Callable[[Sequence[float]], float], values: Sequence[float
 def duration_text(seconds: float) -> str:
     if seconds < 5400:
         return f"{seconds / 60:.1f} min"
-    return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 3600:.1f} h" if seconds < 3 * 86400 else f"{seconds / 86400:.1f} days"
 
 
 def together(plans: Sequence[RunPlan]) -> dict[str, Any]:
@@ -314,7 +314,8 @@ class _Beneath:
 
     @property
     def copies(self) -> int:
-        return copies_of(LEVEL_NAMES[self.level] if self.level is not None else None, len(self.drives))
+        """Drive writes per byte, at most. A target of which no drive is known writes each byte once at least."""
+        return copies_of(LEVEL_NAMES[self.level] if self.level is not None else None, max(1, len(self.drives)))
 
     @property
     def erased(self) -> list[str]:

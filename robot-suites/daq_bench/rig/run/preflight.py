@@ -238,7 +238,7 @@ def check_buffers(scenario: Scenario, limit: int) -> None:
         if wanted.size_bytes > limit:
             raise RefusedError(
                 f"{scenario.file}: workloads.{workload.name}.{wanted.arithmetic}, but "
-                f"the candidate has {limit} B for them (the lesser of its declared transient_buffer and half of its RAM). "
+                f"the candidate has {decimal_label(limit)} for them (the lesser of its declared transient_buffer and half of its RAM). "
                 "Make them smaller, or declare more in inventory/lab.yml"
             )
 

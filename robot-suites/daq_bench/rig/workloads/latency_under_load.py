@@ -25,7 +25,7 @@ from daq_bench.bench_model.workloads.latency_under_load import (
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.workloads.shared.base import Report, Workload, at_least_half
-from daq_bench.rig.workloads.shared.plan import Ground, Need, Step
+from daq_bench.rig.workloads.shared.plan import Ground, Need, Step, rings
 from daq_bench.rig.workloads.shared.scan import ascending
 from daq_bench.rig.workloads.shared.site import Site, minidaq_options
 
@@ -53,8 +53,8 @@ def plan(scenario: Scenario, ground: Ground) -> list[Step]:
 
 
 def _memory(scenario: Scenario) -> Need:
-    links, each = (scenario.workloads[NAME][key] for key in ("links", "ring_size"))
-    return Need(links * each, f"ring_size: {links} rings of {each} B need {links * each} B")
+    own = scenario.workloads[NAME]
+    return rings("ring_size", own["links"], own["ring_size"])
 
 
 def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:

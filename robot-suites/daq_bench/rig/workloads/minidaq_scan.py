@@ -31,7 +31,7 @@ from daq_bench.bench_model.workloads.minidaq_scan import (
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.workloads.shared.base import Report, Workload, at_least_half
-from daq_bench.rig.workloads.shared.plan import ANYWHERE, Ground, Need, Step
+from daq_bench.rig.workloads.shared.plan import ANYWHERE, Ground, Need, Step, rings
 from daq_bench.rig.workloads.shared.scan import SAMPLE_S, after_ramp, samples_of
 from daq_bench.rig.workloads.shared.site import Site, minidaq_options, unless_failed
 
@@ -92,9 +92,7 @@ def turns(parameters: dict[str, Any], repetitions: int) -> list[tuple[int, int]]
 
 def _memory(scenario: Scenario) -> Need:
     parameters = scenario.workloads["minidaq_scan"]
-    rings = parameters["applications"] * parameters["links"]
-    size = rings * parameters["ring_size"]
-    return Need(size, f"ring_size: {rings} rings of {parameters['ring_size']} B need {size} B")
+    return rings("ring_size", parameters["applications"] * parameters["links"], parameters["ring_size"])
 
 
 def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
@@ -103,8 +101,8 @@ def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
     room = parameters["links"] * parameters["ring_size"]
     if 4 * largest > room:  # BUSY at 80 % of a ring: several requests must fit, or every one would be vetoed
         raise RefusedError(
-            f"{scenario.file}: workloads.minidaq_scan.ring_size: {parameters['links']} rings of {parameters['ring_size']} B hold "
-            f"fewer than four requests of {binary_label(largest)}, so trigger decisions would be vetoed whatever the drive does. "
+            f"{scenario.file}: workloads.minidaq_scan.ring_size: {parameters['links']} rings of {binary_label(parameters['ring_size'])} "
+            f"hold fewer than four requests of {binary_label(largest)}, so trigger decisions would be vetoed whatever the drive does. "
             f"Make it {-(-4 * largest // parameters['links'])} B or more, or leave the largest requests out"
         )
 

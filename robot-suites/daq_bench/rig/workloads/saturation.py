@@ -94,7 +94,7 @@ def plan(scenario: Scenario, ground: Ground) -> list[Step]:
 def _memory(scenario: Scenario) -> Need:
     parameters = scenario.workloads[NAME]
     size = parameters["io_depth"] * parameters["block_size"]
-    return Need(size, f"io_depth: the blocks in flight need {size} B")
+    return Need(size, f"io_depth: the blocks in flight need {decimal_label(size)}")
 
 
 def _reserve(raw_drive: bool, dedicated: bool, room: int) -> int:

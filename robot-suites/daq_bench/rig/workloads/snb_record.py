@@ -35,7 +35,7 @@ from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared.base import Note, Report, Workload
 from daq_bench.rig.workloads.shared.conditioning import Conditioner, conditioning_step, discarded_bytes
 from daq_bench.rig.workloads.shared.fio_job import JobFiles
-from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Need, Step
+from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Need, Step, rings
 from daq_bench.rig.workloads.shared.site import Said, daqwriter_answer
 
 # daqwriter's exit statuses (native-writer/README.md)
@@ -127,8 +127,8 @@ def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
 
 
 def _rings(scenario: Scenario) -> Need:
-    links, each = (scenario.workloads["snb_record"][key] for key in ("links", "ring_size"))
-    return Need(links * each, f"ring_size: {links} rings of {each} B need {links * each} B")
+    own = scenario.workloads["snb_record"]
+    return rings("ring_size", own["links"], own["ring_size"])
 
 
 def run(context: RunContext, report: Report) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import structs
 
-from daq_bench.bench_model.base.units import binary_label
+from daq_bench.bench_model.base.units import binary_label, decimal_label
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.bench_model.workloads.thread_scan import ThreadPoint, result, scan_of
@@ -52,7 +52,9 @@ def _memory(scenario: Scenario) -> Need:
     own = scenario.workloads["thread_scan"]
     threads, block, depth = max(own["threads"]), max(own["block_sizes"]), own["io_depth"]
     size = threads * block * depth
-    return Need(size, f"io_depth: {threads} threads x {depth} blocks of {binary_label(block)} need {size} B")
+    return Need(
+        size, f"io_depth: {threads} threads x {depth} blocks of {binary_label(block)} need {decimal_label(size)}"
+    )
 
 
 def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:

@@ -32,7 +32,7 @@ from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.interference.activities import KINDS, Activity, Fio, Measured, Setting
 from daq_bench.rig.workloads.shared.base import Note, Report, Workload
 from daq_bench.rig.workloads.shared.fio_job import JobFiles
-from daq_bench.rig.workloads.shared.plan import Ground, Need, Step
+from daq_bench.rig.workloads.shared.plan import Ground, Need, Step, rings
 
 LEAD_S = 2.0  # disturbers are at work for this long before the victim starts
 # A disturber must outlast the victim, whose tool needs time to start and end, however busy the machine is.
@@ -87,10 +87,7 @@ def plan(scenario: Scenario, ground: Ground) -> list[Step]:
 
 def _rings(scenario: Scenario) -> Need:
     own = scenario.workloads["interference"][BURST]
-    return Need(
-        own["links"] * own["ring_size"],
-        f"burst.ring_size: {own['links']} rings of {own['ring_size']} B need {own['links'] * own['ring_size']} B",
-    )
+    return rings("burst.ring_size", own["links"], own["ring_size"])
 
 
 def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:

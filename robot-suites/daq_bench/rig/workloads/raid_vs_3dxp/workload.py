@@ -25,7 +25,7 @@ from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.raid_vs_3dxp.visit import VisitPlan, counters, paced_demand, visit
 from daq_bench.rig.workloads.shared.base import Report, Workload
 from daq_bench.rig.workloads.shared.open_target import ObservedTargets, Targets
-from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Need, Step
+from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Need, Step, rings
 
 NAME = "raid_vs_3dxp"
 BUILD_S = 15.0  # time to build a set on the machines seen so far, without a resync; only for the display
@@ -60,12 +60,13 @@ def plan(scenario: Scenario, ground: Ground) -> list[Step]:
 def _buffers(scenario: Scenario) -> Need:
     parameters = scenario.workloads[NAME]
     paced = parameters["paced"]
-    rings = paced["links"] * paced["ring_size"]
+    paced_rings = rings("paced.ring_size", paced["links"], paced["ring_size"])
     blocks = parameters["threads"] * parameters["io_depth"] * parameters["block_size"]
-    if rings >= blocks:
-        return Need(rings, f"paced.ring_size: {paced['links']} rings of {paced['ring_size']} B need {rings} B")
+    if paced_rings.size_bytes >= blocks:
+        return paced_rings
     return Need(
-        blocks, f"block_size: {parameters['threads']} threads x {parameters['io_depth']} blocks need {blocks} B"
+        blocks,
+        f"block_size: {parameters['threads']} threads x {parameters['io_depth']} blocks need {decimal_label(blocks)}",
     )
 
 

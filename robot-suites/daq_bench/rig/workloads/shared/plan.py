@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from daq_bench.bench_model.base.load import Demand
+from daq_bench.bench_model.base.units import binary_label, decimal_label
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
 
@@ -26,6 +27,12 @@ class Need:
 
     size_bytes: int
     arithmetic: str
+
+
+def rings(key: str, number: int, size_bytes: int) -> Need:
+    """RAM for so many rings of `size_bytes` B, the value of the parameter `key`."""
+    need = number * size_bytes
+    return Need(need, f"{key}: {number} rings of {binary_label(size_bytes)} need {decimal_label(need)}")
 
 
 @dataclass(frozen=True)

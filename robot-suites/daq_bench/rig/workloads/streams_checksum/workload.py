@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from daq_bench.bench_model.base.errors import RefusedError
-from daq_bench.bench_model.base.units import GB, decimal_label
+from daq_bench.bench_model.base.units import GB, binary_label, decimal_label
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.documents.tools.checksum import Checksum, VariantSpeed
 from daq_bench.bench_model.profiles.candidates import Candidate
@@ -87,7 +87,8 @@ def _memory(scenario: Scenario) -> Need:
     each = own["queue_size"] + 2 * own["io_depth"] * own["block_size"]  # daqwriter keeps twice the depth
     size = len(own["shares"]) * each
     return Need(
-        size, f"streams: {len(own['shares'])} queues of {own['queue_size']} B, with the blocks in flight, need {size} B"
+        size,
+        f"streams: {len(own['shares'])} queues of {binary_label(own['queue_size'])}, with the blocks in flight, need {decimal_label(size)}",
     )
 
 
