@@ -163,7 +163,7 @@ def check_yields(profile: RequirementProfile, scenario: Scenario) -> None:
                 index,
                 "metric",
                 f"{requirement.id} bounds {requirement.metric!r}, which scenario {scenario.id!r} does not yield",
-                f"Choose a scenario that yields it, or add the workload to {scenario.file}",
+                f"Name its own requirements (--requirement), another scenario, or add the workload to {scenario.file}",
             )
 
 
