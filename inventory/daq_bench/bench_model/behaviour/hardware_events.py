@@ -86,6 +86,8 @@ WORDS = {
     "disk_link": ("disk link fault", "disk link faults"),
     "file_system": ("file system fault", "file system faults"),
     "hang": ("hang", "hangs"),
+    "clocksource": ("clock given up as unstable", "clocks given up as unstable"),
+    "iommu_fault": ("IOMMU fault", "IOMMU faults"),
     "thermal": ("thermal message", "thermal messages"),
     "bmc_event": ("entry in the BMC's log", "entries in the BMC's log"),
     "power_on_reset": ("power-on or reset", "power-ons or resets"),
