@@ -1,7 +1,8 @@
 """Understands the kernel's log: which of its messages tell of a fault of the hardware, of what kind, and on which device.
 
 The forms are those of Linux 4.18 to 6.18 (drivers/nvme/host, block/blk-core.c, drivers/pci/pcie/aer.c, drivers/edac, drivers/md,
-drivers/ata, arch/x86/kernel/cpu/mce, kernel/time/clocksource.c, drivers/iommu and the thermal drivers). A message of another form is no event; nothing is guessed."""
+drivers/ata, arch/x86/kernel/cpu/mce, kernel/time/clocksource.c, drivers/iommu and the thermal drivers). A message of another form is no
+event; nothing is guessed."""
 
 from __future__ import annotations
 
@@ -164,7 +165,7 @@ def fault_of(message: Message) -> Fault | None:
 
 
 def _address(function: str | None) -> str:
-    """The whole PCI address of a function without a domain, as an IOMMU's driver names it: `04:00.0`, and in some releases `0x04:0x00.0`."""
+    """The whole PCI address of a function without a domain, as an IOMMU's driver names it: `04:00.0`, in some releases `0x04:0x00.0`."""
     short = (function or "").replace("0x", "")
     return f"0000:{short}" if short.count(":") == 1 else short
 

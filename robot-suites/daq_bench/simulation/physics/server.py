@@ -22,7 +22,7 @@ S_PER_OTHERS_GB = 0.5  # ~ CPU time of another process for each GB that it write
 
 @dataclass
 class Others:
-    """What a process that is not the bench's did: B written to the array and elsewhere, CPU time in s. `own`: B that the bench wrote."""
+    """The account of another process than the bench's: B written to the array and elsewhere, CPU time in s. `own`: B that the bench wrote."""
 
     written: float = 0.0
     elsewhere: float = 0.0
@@ -37,7 +37,7 @@ class Others:
 
     @property
     def cpu_share(self) -> float:
-        """Of all CPUs."""
+        """Its share of all CPUs."""
         return self.cpu_s / (CPUS * self.seconds or 1.0)
 
     @property
