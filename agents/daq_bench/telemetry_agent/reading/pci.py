@@ -38,7 +38,7 @@ def function_of(device: Path) -> Path | None:
 
 def disks_behind(root: Path) -> dict[str, list[str]]:
     """SCSI and ATA disks by each name that the kernel's log may have for what they hang on: the function's address, an ATA port
-    (`ata3`), their own SCSI address (`6:0:3:0`), and an adapter of Broadcom's (`mpt3sas_cm0`: its host's `unique_id`, drivers/scsi/mpt3sas)."""
+    (`ata3`), their own SCSI address (`6:0:3:0`), and an adapter of Broadcom's (`mpt3sas_cm0`: its host's `unique_id`, mpt3sas_scsih.c)."""
     found: dict[str, list[str]] = {}
     hosts = {host.name: host for host in (root / "sys/class/scsi_host").glob("host*")}
     for disk in sorted((root / "sys/block").glob("sd*")):

@@ -22,7 +22,7 @@ S_PER_OTHERS_GB = 0.5  # ~ CPU time of another process for each GB that it write
 
 @dataclass
 class Others:
-    """The account of another process than the bench's: B written to the array and elsewhere, CPU time in s. `own`: B that the bench wrote."""
+    """The account of other processes than the bench's: B written to the array and elsewhere, CPU time in s. `own`: B by the bench."""
 
     written: float = 0.0
     elsewhere: float = 0.0
