@@ -91,6 +91,24 @@ TOLD = [
     ("INFO: rcu_sched detected stalls on CPUs/tasks:", "hang", ""),
     ("i40e 0000:a1:00.0 ens44f0np0: NETDEV WATCHDOG: CPU: 214: transmit queue 22 timed out 5376 ms", "hang", "ens44f0np0"),
     ("NETDEV WATCHDOG: eth0 (r8169): transmit queue 0 timed out", "hang", "eth0"),
+    ("sd 6:0:3:0: Power-on or device reset occurred", "disk_link", "6:0:3:0"),  # openzfs/zfs#8835, after a reset of mpt3sas_cm0
+    # torvalds/linux 644649553508 (8 NUMA nodes); linux-kernel "clocksource: Retry clock read if long delays detected"; x86 tsc_sync.c
+    (
+        "clocksource: timekeeping watchdog on CPU373: Marking clocksource 'tsc' as unstable because the skew is too large:",
+        "clocksource",
+        "",
+    ),
+    ("clocksource: timekeeping watchdog on CPU4: hpet read-back delay of 58800ns, attempt 4, marking unstable", "clocksource", ""),
+    ("tsc: Marking TSC unstable due to check_tsc_sync_source failed", "clocksource", ""),
+    # Mails to the kernel's lists: two SATA drives vanish (January 2024), a TBS6981 on Linux 3.17.7, a smartpqi of an HPE DL385 Gen10. Cut.
+    ("ahci 0000:28:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0035 address=0x7fffff00000", "iommu_fault", "0000:28:00.0"),
+    ("AMD-Vi: Event logged [IO_PAGE_FAULT device=0a:00.0 domain=0x001d address=0x637c000 flags=0x0000]", "iommu_fault", "0000:0a:00.0"),
+    ("smartpqi 0000:23:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0000 address=0xffffffffffec0000", "iommu_fault", "0000:23:00.0"),
+    # torvalds/linux 039d4926379b (8250_mid); TGL platforms; an Intel IPU of 2021; pci/vmd, where NVMe drives time out. Cut
+    ("DMAR: [DMA Write NO_PASID] Request device [00:1a.0] fault addr 0x0 [fault reason 0x05]", "iommu_fault", "0000:00:1a.0"),
+    ("DMAR: [DMA Read NO_PASID] Request device [0x00:0x02.0] fault addr 0x7c592000 [fault reason 0x06]", "iommu_fault", "0000:00:02.0"),
+    ("DMAR: [DMA Read] Request device [00:05.0] PASID ffffffff fault addr 76406000 [fault reason 06]", "iommu_fault", "0000:00:05.0"),
+    ("DMAR: [INTR-REMAP] Request device [0x00:0x00.5] fault index 0xa00 [fault reason 0x25]", "iommu_fault", "0000:00:00.5"),
 ]  # fmt: skip
 HARMLESS = [
     "nvme nvme0: Shutdown timeout set to 8 seconds",
@@ -110,7 +128,25 @@ HARMLESS = [
     "smartpqi 0000:23:00.0: Online Firmware Activation enabled",
     "EXT4-fs (sda1): re-mounted. Opts: errors=remount-ro",
     "pcieport 0000:3d:02.0: pciehp: Slot(1): Card present",
+    # Sound machines say this, at boot (linux-kernel, any boot log) or under load (kernel/time/clocksource.c: "can happen on busy systems")
+    "clocksource: Switched to clocksource tsc",
+    "clocksource: tsc: mask: 0xffffffffffffffff max_cycles: 0x1e7161bdfcf, max_idle_ns: 440795233580ns",
+    "clocksource: timekeeping watchdog on CPU3: hpet retried 2 times before success",
+    "clocksource: timekeeping watchdog on CPU3: Watchdog clocksource 'hpet' advanced an excessive 2512305200 ns, skipping watchdog check.",
+    "clocksource:                       'hpet' wd_nsec: 14523447520 wd_now: 5a749706 wd_last: 45adf1e0 mask: ffffffff",
+    "clocksource:                       'tsc' is current clocksource.",
+    "tsc: Marking TSC unstable due to clocksource watchdog",  # the watchdog's own message has told it
+    "tsc: Refined TSC clocksource calibration: 2399.938 MHz",
+    "sched_clock: Marking stable (1000000, 2000)->(3000, 4000)",
+    "DMAR: IOMMU enabled",
+    "DMAR: DRHD base: 0x000000fed90000 flags: 0x0",
+    "DMAR: DRHD: handling fault status reg 3",  # the next line names the device
+    "DMAR-IR: Enabled IRQ remapping in x2apic mode",
+    "AMD-Vi: Interrupt remapping enabled",
+    "pci 0000:00:00.2: AMD-Vi: Found IOMMU cap 0x40",
+    "iommu ivhd0: AMD-Vi: Event logged [INVALID_DEVICE_REQUEST device=00:00.0 pasid=0x00000 address=0xfffffffdf8000000 flags=0x0a00]",
     # A program's name that somebody chose to look like a fault.
+    "DMAR[77]: segfault at 0 ip 0 in DMAR: [DMA Read] Request device [00:05.0] fault addr 0",
     "nice[77]: segfault at 0 ip 0 in nvme nvme0: I/O 1 QID 1 timeout, reset controller",
     "",
 ]
@@ -136,6 +172,66 @@ def test_a_fault_is_told_by_kind_and_device(text: str, kind: str, device: str) -
 @pytest.mark.parametrize("text", HARMLESS)
 def test_a_harmless_message_is_no_event(text: str) -> None:
     assert fault_of(parse_message(record(text))) is None
+
+
+def scsi(root: Path, disk: str, where: str, host: str, driver: str | None, number: str = "0\n") -> None:
+    """A disk as sysfs has it. `where`: its place below the host's folder, e.g. `port-6:3/end_device-6:3/target6:0:3/6:0:3:0`."""
+    device = root / "sys/devices/pci0000:00" / where
+    device.mkdir(parents=True)
+    (root / "sys/block" / disk).mkdir(parents=True)
+    (root / "sys/block" / disk / "device").symlink_to(device)
+    folder = root / "sys/class/scsi_host" / host
+    if driver is not None and not folder.exists():
+        write(folder / "proc_name", driver)
+        write(folder / "unique_id", number)
+
+
+def adapters(root: Path) -> None:
+    """Two adapters by mpt3sas, a RAID controller and an AHCI controller with two ports; paths as of Linux 6.1."""
+    hba = "0000:00:01.0/0000:01:00.0/host6"
+    scsi(root, "sda", f"{hba}/port-6:0/end_device-6:0/target6:0:0/6:0:0:0", "host6", "mpt3sas\n")
+    scsi(root, "sdb", f"{hba}/port-6:3/end_device-6:3/target6:0:3/6:0:3:0", "host6", "mpt3sas\n")
+    scsi(
+        root,
+        "sdc",
+        "0000:00:02.0/0000:02:00.0/host7/port-7:0/end_device-7:0/target7:0:0/7:0:0:0",
+        "host7",
+        "mpt3sas\n",
+        "1\n",
+    )
+    scsi(root, "sdd", "0000:00:03.0/0000:18:00.0/host0/target0:2:0/0:2:0:0", "host0", "megaraid_sas\n")
+    scsi(root, "sde", "0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0", "host2", "ahci\n", "3\n")
+    scsi(root, "sdf", "0000:00:17.0/ata4/host3/target3:0:0/3:0:0:0", "host3", None)  # its folder is gone already
+
+
+@pytest.mark.parametrize(
+    ("text", "drives"),
+    [
+        ("mpt3sas_cm0: sending diag reset !!", "sda sdb"),
+        ("mpt3sas_cm1: fault_state(0x2666)!", "sdc"),
+        ("mpt3sas_cm2: sending diag reset !!", None),  # without a disk
+        ("mpt2sas_cm0: sending diag reset !!", None),  # another driver's numbers
+        ("megaraid_sas 0000:18:00.0: resetting fusion adapter scsi0.", "sdd"),
+        ("ahci 0000:00:17.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0035 address=0x7ff flags=0x0000]", "sde sdf"),
+        ("DMAR: [DMA Write NO_PASID] Request device [01:00.0] fault addr 0x0 [fault reason 0x05] PTE Write", "sda sdb"),
+        (
+            "DMAR: [DMA Write NO_PASID] Request device [00:01.0] fault addr 0x0 [fault reason 0x05] PTE Write",
+            None,
+        ),  # the port above
+        ("ata3.00: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen", "sde"),
+        ("ata4: hard resetting link", "sdf"),
+        ("sd 6:0:3:0: Power-on or device reset occurred", "sdb"),
+        ("I/O error, dev sda, sector 8 op 0x1:(WRITE) flags 0x0", None),  # it names the drive itself
+    ],
+)
+def test_a_fault_of_a_controller_names_the_disks_behind_it(tmp_path: Path, text: str, drives: str | None) -> None:
+    adapters(tmp_path)
+    with packets(tmp_path / "dev/kmsg") as writer:
+        log = reading_on(tmp_path, 6)
+        os.write(writer, record(text).encode())
+        (point,) = log.parse(log.read(), None)
+        log.close()
+    assert dict(point.tags).get("drives") == drives and undeclared(point) == []
 
 
 def test_what_a_program_wrote_is_no_event() -> None:

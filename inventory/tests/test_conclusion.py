@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from daq_bench.bench_model.documents.verdict import Finding, Judgement, Verdict
+from daq_bench.bench_model.evidence.company import Company
 from daq_bench.bench_model.verdict.conclusion import conclude
 
 SCALED = Finding("The load is 0.1 of one readout unit", False, ("run.json",))
@@ -38,6 +39,9 @@ def line(
 MISS = "SNB-03 No superchunk is lost: measured 169682, bound = 0"
 
 
+COMPANY = "other processes took 90% of all CPUs (stress-ng-cpu 41%, <b>x</b> 30%, ld-linux-x86-64 9%) during daqwriter record 2"
+
+
 @pytest.mark.parametrize(
     ("said", "words"),
     [
@@ -55,6 +59,11 @@ MISS = "SNB-03 No superchunk is lost: measured 169682, bound = 0"
         (
             line("INADMISSIBLE", [row(3, "missed", outcome="INADMISSIBLE")], SCALED, DEAD),
             f"INADMISSIBLE: missed {MISS}; The agent died",
+        ),
+        (
+            line("INADMISSIBLE", [row(3, "missed", outcome="INADMISSIBLE")], SCALED, reasons=(Company(0.9, COMPANY).cause,)),
+            f"INADMISSIBLE: missed {MISS}; The machine was not alone: other processes took 90% of all CPUs"
+            " (stress-ng-cpu 41%, <b>x</b> 30%, ld-linux-x86-64 9%)",
         ),
         (line("INADMISSIBLE", [row(1, "met")], SCALED, DEAD), "INADMISSIBLE: The agent died"),
         (

@@ -265,6 +265,25 @@ def test_an_interval_of_too_few_rounds_or_nobody_knows_how_many_decides_nothing(
     assert none_declared.method.startswith("this run only (n = 1): given in results/x.json")
 
 
+def test_a_number_of_rounds_is_what_the_workload_told_and_none_otherwise() -> None:
+    told = [1, 2.0, 0, -6, None, True]
+    document = {"values": [9500.0] * 6, "intervals": [[9200.0, 9800.0]] * 6, "rounds": told}
+    assert measure(REQUIREMENT, GIVEN, {METRIC.file: document}).rounds == (1, 2, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "strata"),
+    [
+        (None, ("8 MiB", "value 2", "8 MiB")),  # nothing says that one without a label is like another
+        ("rounds", ("value 1, 8 MiB", "value 2", "value 3, 8 MiB")),  # each was made of several rounds
+    ],
+)
+def test_a_value_stands_with_those_of_its_label_or_alone(rounds: str | None, strata: tuple[str, ...]) -> None:
+    document = {"values": [9500.0] * 3, "labels": ["8 MiB", None, "8 MiB"], "rounds": [6, 6, 6]}
+    metric = replace(METRIC, samples=None, strata="labels", rounds=rounds)
+    assert measure(REQUIREMENT, metric, {METRIC.file: document}).strata == strata
+
+
 @pytest.mark.parametrize(
     "pair", [None, [], [9200.0], [9800.0, 9200.0], [9600.0, 9800.0], [9200.0, None], [float("nan"), 9800.0], "9200"]
 )

@@ -242,6 +242,42 @@ def test_a_dip_is_put_down_to_the_kernels_log_where_it_came_with_it(points: list
         assert found.evidence[0].text == "nvme1: 3 resets in the kernel's log (+1.0 s from the dip's begin)"
 
 
+@pytest.mark.parametrize(
+    ("at_s", "behind", "cause"),
+    [
+        (101.0, "sda nvme1n1", "kernel_log"),
+        (98.0, "nvme1n1", "kernel_log"),  # its reset ended the last requests
+        (101.0, "sda sdb", "unknown"),  # another adapter's
+        (101.0, "nvme1n10 nvme11n1", "unknown"),
+        (101.0, None, "unknown"),  # an older agent's, which does not tell what is behind it
+        (50.0, "sda nvme1n1", "unknown"),  # long before
+        (150.0, "sda nvme1n1", "unknown"),
+    ],
+)
+def test_the_reset_of_an_adapter_is_a_cause_for_the_drives_behind_it(
+    at_s: float, behind: str | None, cause: str
+) -> None:
+    tags = {"device": "mpt3sas_cm0", "kind": "disk_link", **({"drives": behind} if behind else {})}
+    found = attribute(scene(point("kernel_event", at_s, tags, messages=1, text="mpt3sas_cm0: sending diag reset !!")))
+    assert found.cause == cause
+    if at_s == 101.0 and cause != "unknown":
+        said = "mpt3sas_cm0, which carries nvme1n1: 1 disk link fault in the kernel's log (+1.0 s from the dip's begin)"
+        assert [one.text for one in found.evidence] == [said]
+
+
+@pytest.mark.parametrize(
+    ("device", "kind", "cause"),
+    [
+        ("none", "clocksource", "kernel_log"),  # every request reads the clock
+        ("nvme1n1", "iommu_fault", "kernel_log"),
+        ("nvme2n1", "iommu_fault", "unknown"),
+        ("none", "iommu_fault", "unknown"),
+    ],
+)
+def test_a_clock_slows_all_and_an_iommu_fault_its_own_device(device: str, kind: str, cause: str) -> None:
+    assert attribute(scene(message(101.0, device, kind))).cause == cause
+
+
 def bmc(
     at_s: float, sensor: str = "Power Supply PS1", asserted: bool | None = True, earlier_s: float | None = 2.0
 ) -> Point:

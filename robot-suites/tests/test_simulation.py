@@ -82,7 +82,10 @@ WRONG = [
     (hazard("counterfeit_serial", 1, record=0), {REFUSED}),
     (hazard("swapped_after_preflight", 1, record=0), {"INADMISSIBLE"}),
     (hazard("firmware_changed", 1, record=0), {"INADMISSIBLE"}),
-    (hazard("other_load", 0.55), {"FAIL"}),
+    (hazard("other_load", 0.55), {"INADMISSIBLE"}),
+    (hazard("other_load", 0.75, length_s=7.0), {"FAIL"}),  # 8 % of what the load wrote
+    (hazard("other_cpu", 0.6), {"INADMISSIBLE"}),
+    (hazard("other_cpu", 0.6, length_s=10.0), {"FAIL"}),  # 6 % of all CPUs
     (hazard("clock_offset", -12, record=0), {"INADMISSIBLE"}),
     (hazard("trailer_lost", 1), {"FAIL"}),
     (hazard("short_record", 0.1), {"INADMISSIBLE"}),
@@ -106,6 +109,47 @@ def test_a_hazard_that_does_harm_ends_in_its_outcome_with_its_cause(
     assert truth.is_named(run.said), (truth.causes, run.said)
 
 
+def test_a_machine_that_was_alone_tells_of_no_company(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    assert run.bundle
+    windows = run.bundle.read("results/others.json")["windows"]  # type: ignore[index]
+    assert [one["name"] for one in windows] == ["record 1", "record 2", "record 3"]
+    assert all(0 < one["cpu_fraction"] < 0.01 and not one["written_fraction"] and not one["names"] for one in windows)
+
+
+@pytest.mark.parametrize("name", ["stress-ng-cpu", "<b>x</b>,a=1", "a b#c\u202e"])
+def test_a_loaded_machine_blames_nobody_and_names_who_loaded_it(tmp_path: Path, name: str) -> None:
+    spec = replace(with_hazards([hazard("other_cpu", 0.6)]), others_name=name)
+    run = simulate(spec, tmp_path)
+    shown = name.replace("\u202e", "?")  # by the real collector
+    assert run.outcome == "INADMISSIBLE"
+    assert run.reasons[0].startswith(
+        f"The machine was not alone: other processes took 30% of all CPUs ({shown} 30%) during daqwriter record 2"
+    )
+
+
+def test_a_small_share_of_others_stands_beside_the_miss(tmp_path: Path) -> None:
+    run = run_of(tmp_path, hazard("other_load", 0.75, length_s=7.0))
+    assert run.outcome == "FAIL"
+    assert (
+        ", while other processes wrote 8% of what the load wrote (rsync 8%) during daqwriter record 2" in run.reasons[0]
+    )
+
+
+def test_who_writes_to_another_drive_excuses_no_slow_one(tmp_path: Path) -> None:
+    """0.6 of the array's rate, for half of the record."""
+    run = run_of(tmp_path, hazard("other_device", 0.6), hazard("slow_drive", 0.5, record=0))
+    assert (run.outcome, truth_of(run.server).outcomes) == ("FAIL", {"FAIL"})
+    assert run.bundle
+    loaded = run.bundle.read("results/others.json")["windows"][1]  # type: ignore[index]
+    assert loaded["written_fraction"] == 0 and 0 < loaded["cpu_fraction"] < 0.1
+
+
+def test_damaged_data_is_the_candidates_own_in_any_company(tmp_path: Path) -> None:
+    run = run_of(tmp_path, hazard("other_load", 0.55), hazard("bit_flips", 30))
+    assert (run.outcome, truth_of(run.server).outcomes) == ("FAIL", {"FAIL"})
+
+
 HARMLESS = [
     hazard("bit_flips", 2),
     hazard("clock_step", 0.5),
@@ -119,6 +163,8 @@ HARMLESS = [
     hazard("influxdb_down", 1, record=0),
     hazard("throttle_once", 1, length_s=10),
     hazard("slow_drive", 0.02, record=0),
+    hazard("other_cpu", 0.1),  # who meets a bound in company meets it alone
+    hazard("other_device", 0.9),
 ]
 
 

@@ -47,7 +47,7 @@ RUNS = {
     "power cut": (spec_of(64), "ERROR"),
     "clock stepped": (spec_of(4), "INADMISSIBLE"),
     "another drive": (spec_of(148), "INADMISSIBLE"),
-    "loaded machine": (replace(spec_of(SLOW), hazards=(OTHERS,)), "FAIL"),
+    "loaded machine": (replace(spec_of(SLOW), hazards=(OTHERS,), others_name="<b>x</b>"), "INADMISSIBLE"),
     "undecided": (OPEN.spec(1, ""), "INADMISSIBLE"),
     "rehearsal that did not measure all": (
         replace(LESS, hazards=LESS.hazards + spec_of(SENSOR_STUCK).hazards),

@@ -15,7 +15,7 @@ from daq_bench.rig.base.shell import Completed
 from daq_bench.rig.candidate.machine import CALL_S_MAX, PROGRAMS, STATE, Machine, Places
 from daq_bench.rig.on_candidate.reading.firmware import part
 from daq_bench.simulation.physics.drive import DriveSpec
-from daq_bench.simulation.physics.server import Server
+from daq_bench.simulation.physics.server import CPUS, Server
 from daq_bench.simulation.tools import daqwriter, fio, smartctl
 
 DIRECTORY = Path("/srv/daq-bench/array")
@@ -322,7 +322,7 @@ class SimulatedMachine(Machine):
         return {
             "host": {
                 "hostname": HOSTNAME, "kernel": "6.1.0-sim", "os": "Debian GNU/Linux 12 (bookworm)", "architecture": "x86_64",
-                "cpu_model": CPU, "cpus": 32, "memory_bytes": self.server.spec.memory_bytes, "numa_nodes": 2,
+                "cpu_model": CPU, "cpus": CPUS, "memory_bytes": self.server.spec.memory_bytes, "numa_nodes": 2,
             },
             "devices": [*nodes, *extra],
             "target": {

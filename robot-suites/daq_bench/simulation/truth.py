@@ -29,6 +29,18 @@ EDGES: dict[str, tuple[float, float]] = {
     "short_soak": (0.025, 0.035),  # share of the least time of a soak
     "source": (0.009, 0.011),  # share of a record that the source did not offer
 }
+# Share of others, of all CPUs or of what the load wrote: up to the first a miss stays the candidate's, from the second on it is nobody's.
+BESIDE = (0.09, 0.11)  # docs/detection.md: 10 %
+NOT_OF_PACE = (
+    "hot",
+    "hot, and its sensor lies",
+    "bit_flips",
+    "torn_writes",
+    "lost_writes",
+    "misplaced_writes",
+    "trailer_lost",
+    "short life",
+)
 # s without the temperature of a SAS drive, which only its health log tells, every 10 s: five periods are no gap
 SAS_SENSOR_SILENT = (39.5, 50.5)
 HEADROOM_K_MIN = 1  # of a drive below its own warning temperature
@@ -64,6 +76,7 @@ UNDECIDED = 0.05  # so near below the bound nobody need be certain
 RING_SHARE = 0.8  # of the rings' room, from which on the dataflow is BUSY
 RINGS_BYTES = 10 * 512 * 2**20
 SYMPTOM = r"SNB-0[1-5]|TH-04|a record would have lost"
+BESIDE_WORDS = r"dip: host_contention|others wrote|other processes (took|wrote) "
 # The words that must be said of each cause, by every source that the report quotes.
 NAMED: dict[str, str] = {
     "swapped_drive": r"serial|no drive SIM",
@@ -111,8 +124,10 @@ NAMED: dict[str, str] = {
     "buffer": SYMPTOM,
     "throttle": r"throttling: |SNB-06|TH-01",
     "fan_failure": r"throttling: |SNB-06|TH-0[134]",
-    "other_load": r"dip: host_contention|others wrote",
+    "other_load": BESIDE_WORDS,
+    "other_cpu": BESIDE_WORDS,
 }
+OTHERS = {"other_load", "other_cpu", "other_device"}
 HEATING = ("hot_sensor_stuck", "throttle_once", "throttle_recurring", "throttle_creeping", "throttle_from_start")
 
 
@@ -220,15 +235,33 @@ def _of_evidence(server: Server) -> Truth:
     if limits := _limited(server):  # what fails, fails all the same
         base = base if harmed else {INADMISSIBLE}
         causes = causes or tuple((kind, NAMED[kind]) for kind in limits)
+    if harmed and not set(harmed) & set(NOT_OF_PACE) and _others_share(server) > BESIDE[0]:
+        if _others_share(server) >= BESIDE[1]:
+            return Truth(frozenset({INADMISSIBLE}), (("not alone", _named_process(server)),))
+        base |= {INADMISSIBLE}
     if (
-        "other_load" in server.fired and harmed
-    ):  # the bench cannot know who is to blame; it has to name the other writer
+        OTHERS & server.fired and harmed and server.soaks
+    ):  # its own rule: what it says it wrote, against what the drives took
         base |= {INADMISSIBLE}
     if server.is_sold and harmed and server.hottest_degc > SENSOR_DEGC_MAX:
         base = base | {INADMISSIBLE}  # no sensor tells so much, and a drive without a reading is no evidence
     if doubtful:
         return Truth(frozenset(base | {INADMISSIBLE}), ())
     return Truth(frozenset(base), causes)
+
+
+def _others_share(server: Server) -> float:
+    """The largest share that other processes took in any load. What they wrote beside a soak another rule tells: it has no own series."""
+    shares = (
+        one.cpu_share if server.soaks else max(one.cpu_share, one.written_share) for one in server.others_of.values()
+    )
+    return max(shares, default=0.0)
+
+
+def _named_process(server: Server) -> str:
+    """The words on the first line of a verdict that blames nobody, for a process whose name the agent passes on. The workload of a soak may
+    say before that others wrote, without a name."""
+    return BESIDE_WORDS if server.soaks else rf"machine was not alone: .*\({re.escape(server.spec.others_name)} "
 
 
 def _limited(server: Server) -> list[str]:
@@ -404,7 +437,7 @@ def _why_slow(server: Server, symptom: str) -> str:
         return symptom  # no sensor tells them from a drive that is slow by itself
     if kinds & set(HEATING):
         return "throttle"
-    return next((kind for kind in ("fan_failure", "other_load") if kind in kinds), symptom)
+    return next((kind for kind in ("fan_failure", "other_load", "other_cpu") if kind in kinds), symptom)
 
 
 def _had_enough(server: Server) -> bool:

@@ -1,7 +1,8 @@
 """Understands the kernel's log: which of its messages tell of a fault of the hardware, of what kind, and on which device.
 
 The forms are those of Linux 4.18 to 6.18 (drivers/nvme/host, block/blk-core.c, drivers/pci/pcie/aer.c, drivers/edac, drivers/md,
-drivers/ata, arch/x86/kernel/cpu/mce and the thermal drivers). A message of another form is no event; nothing is guessed."""
+drivers/ata, arch/x86/kernel/cpu/mce, kernel/time/clocksource.c, drivers/iommu and the thermal drivers). A message of another form is no
+event; nothing is guessed."""
 
 from __future__ import annotations
 
@@ -67,7 +68,11 @@ _FORMS = tuple(
         (
             "disk_link",
             r"(?P<port>ata[0-9]+)(\.[0-9]+)?: (exception|hard resetting|soft resetting|failed command|SATA link down"
-            r"|limiting SATA|disabled|disable device)|sd [0-9:]+ (rejecting I/O|Power-on or device reset|.*task abort)",
+            r"|limiting SATA|disabled|disable device)",
+        ),
+        (
+            "disk_link",
+            r"sd (?P<port>[0-9]+(:[0-9]+){3}): (\[\w+\] )?(rejecting I/O|Power-on or device reset|.*task abort)",
         ),
         ("disk_link", rf"sd [0-9:]+ \[{_DEVICE}\] .*(FAILED Result|Sense Key : (Hardware|Medium))"),
         # controllers that begin anew, or end: no drive behind them answers meanwhile
@@ -95,6 +100,20 @@ _FORMS = tuple(
             r" filesystem read-only|previous I/O error|I/O error while)",
         ),
         ("file_system", r"Aborting journal on device|JBD2: (Detected IO errors|I/O error|Error -[0-9]+ detected)"),
+        # The machine's clock: what replaces it may be read a hundred times slower, by every request. A watchdog that gives up
+        # ("retried 2 times before success", "skipping watchdog check") has found nothing.
+        (
+            "clocksource",
+            r"clocksource: timekeeping watchdog on CPU[0-9]+: (Marking clocksource '.*' as unstable|.*, marking unstable)",
+        ),
+        ("clocksource", r"(tsc: )?Marking TSC unstable due to (?!clocksource watchdog)"),  # that one has told already
+        # A device asked for memory that it was not given. Root ports answer INVALID_DEVICE_REQUEST on sound machines.
+        ("iommu_fault", rf"\S+ (?P<pci>{_PCI}): AMD-Vi: Event logged \[IO_PAGE_FAULT "),
+        ("iommu_fault", r"AMD-Vi: Event logged \[IO_PAGE_FAULT device=(?P<function>[0-9a-f:]+\.[0-7]) "),
+        (
+            "iommu_fault",
+            r"(DMAR: )?\[(DMA (Read|Write)|INTR-REMAP)[^]]*\] Request device \[(?P<function>[0-9a-fx:]+\.[0-7])\]",
+        ),
         (
             "hang",
             r"INFO: task .* blocked for more than|(rcu: )?INFO: rcu.* stall|(NMI )?watchdog: .*(BUG: |hard LOCKUP)",
@@ -140,8 +159,15 @@ def fault_of(message: Message) -> Fault | None:
         if match is None:
             continue
         named = match.groupdict()
-        return Fault(kind, named.get("device") or named.get("pci") or named.get("port") or "")
+        device = named.get("device") or named.get("pci") or named.get("port") or _address(named.get("function"))
+        return Fault(kind, device)
     return None
+
+
+def _address(function: str | None) -> str:
+    """The whole PCI address of a function without a domain, as an IOMMU's driver names it: `04:00.0`, in some releases `0x04:0x00.0`."""
+    short = (function or "").replace("0x", "")
+    return f"0000:{short}" if short.count(":") == 1 else short
 
 
 def visible(text: str) -> str:

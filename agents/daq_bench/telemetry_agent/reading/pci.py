@@ -16,6 +16,7 @@ from daq_bench.telemetry_agent.reading.attributes import readable_name
 
 ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 NAMESPACE = re.compile(r"nvme\d+(c\d+)?n\d+")
+_PORT, _MPT = re.compile(r"ata\d+|\d+:\d+:\d+:\d+"), re.compile(r"mpt[23]sas")
 _NO_DISKS = re.compile(r"sr\d|fd\d|loop\d|ram\d|zram\d|dm-|md")
 
 
@@ -33,6 +34,29 @@ def function_of(device: Path) -> Path | None:
             if ADDRESS.fullmatch(at.name):
                 return at
     return None
+
+
+def disks_behind(root: Path) -> dict[str, list[str]]:
+    """SCSI and ATA disks by each name that the kernel's log may have for what they hang on: the function's address, an ATA port
+    (`ata3`), their own SCSI address (`6:0:3:0`), and an adapter of Broadcom's (`mpt3sas_cm0`: its host's `unique_id`, mpt3sas_scsih.c)."""
+    found: dict[str, list[str]] = {}
+    hosts = {host.name: host for host in (root / "sys/class/scsi_host").glob("host*")}
+    for disk in sorted((root / "sys/block").glob("sd*")):
+        parts = Path(os.path.realpath(disk / "device")).parts
+        names = [one for one in parts if ADDRESS.fullmatch(one)][-1:]
+        names += [one for one in parts if _PORT.fullmatch(one)]
+        names += [adapter for one in parts if one in hosts and (adapter := _adapter(hosts[one]))]
+        for name in names:
+            found.setdefault(name, []).append(readable_name(disk.name))
+    return found
+
+
+def _adapter(host: Path) -> str:
+    try:
+        driver, number = ((host / name).read_text(encoding="ascii").strip() for name in ("proc_name", "unique_id"))
+    except (OSError, ValueError):
+        return ""
+    return f"{driver}_cm{number}" if _MPT.fullmatch(driver) else ""
 
 
 def bridges_above(function: Path) -> list[Path]:

@@ -44,7 +44,12 @@ FASTER = 2.0  # [P] times as fast as before: so much faster an error counter has
 COUNTER_PERIOD_S = 5.0  # such counters are read this rarely
 CORRECTABLE_ERRORS = 10  # [P] a link mends some at any time
 OTHERS_SHARE = 0.10  # [P] of the rate before the dip: so much by others on the same drives explains one
-MACHINE_KINDS = ("memory_uncorrected", "machine_check", "thermal")  # that name no device and slow all of them
+MACHINE_KINDS = (
+    "memory_uncorrected",
+    "machine_check",
+    "thermal",
+    "clocksource",
+)  # that name no device and slow all of them
 # The words of the drive's own event log and the BMC's, by cause; an entry that is not named is the log's own business or somebody's login.
 DRIVE_EVENT_CAUSES = {
     "thermal_excursion": "drive_temperature",
@@ -162,8 +167,11 @@ def _kernel(scene: Scene) -> Iterator[CauseEvidence]:
     """Faults in the kernel's log of the target's drives, or of the whole machine, that came with the dip and not all the time."""
     control_s = max(scene.load_start_s, scene.start_s - BEFORE_S)
     for subject, track in scene.tracks.of("kernel_event", "messages").items():
-        device, _, kind = subject.rstrip(")").partition(" (")
-        ours = any(is_of_drive(device, drive) for drive in (*scene.drives, *([scene.device] if scene.device else [])))
+        told, _, kind = subject.rstrip(")").partition(" (")
+        device, _, behind = told.partition(" of ")
+        of_target = (*scene.drives, *([scene.device] if scene.device else []))
+        hit = [drive for drive in behind.split() if any(is_of_drive(drive, one) for one in of_target)]
+        ours = bool(hit) or any(is_of_drive(device, drive) for drive in of_target)
         if kind == LOST or not (ours or (device == "none" and kind in MACHINE_KINDS)):
             continue
         first_s = scene.start_s - AROUND_S
@@ -176,7 +184,7 @@ def _kernel(scene: Scene) -> Iterator[CauseEvidence]:
             continue
         times = track.times_s[(track.times_s >= first_s) & (track.times_s <= scene.end_s)]
         words = WORDS.get(kind, (kind, kind))[number != 1]
-        whose = "the machine" if device == "none" else device
+        whose = "the machine" if device == "none" else f"{device}, which carries {', '.join(hit)}" if hit else device
         when = f"{times[0] - scene.start_s:+.1f} s from the dip's begin"
         yield CauseEvidence("kernel_log", f"{whose}: {number:.0f} {words} in the kernel's log ({when})")
 

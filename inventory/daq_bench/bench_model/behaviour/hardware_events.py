@@ -15,7 +15,7 @@ from daq_bench.bench_model.behaviour import load_windows
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import find_document
 from daq_bench.bench_model.bundle.line_protocol import Point
-from daq_bench.bench_model.bundle.telemetry_files import SPOOLS, SUMMARY_FILE, points_of_bundle
+from daq_bench.bench_model.bundle.telemetry_files import SPOOLS, SUMMARY_FILE, edition_of, points_of_bundle
 from daq_bench.bench_model.bundle.telemetry_tracks import of_bundle as tracks_of_bundle
 from daq_bench.bench_model.documents.derived import HardwareEvent, HardwareEvents, Source
 
@@ -86,6 +86,8 @@ WORDS = {
     "disk_link": ("disk link fault", "disk link faults"),
     "file_system": ("file system fault", "file system faults"),
     "hang": ("hang", "hangs"),
+    "clocksource": ("clock given up as unstable", "clocks given up as unstable"),
+    "iommu_fault": ("IOMMU fault", "IOMMU faults"),
     "thermal": ("thermal message", "thermal messages"),
     "bmc_event": ("entry in the BMC's log", "entries in the BMC's log"),
     "power_on_reset": ("power-on or reset", "power-ons or resets"),
@@ -107,17 +109,15 @@ WORDS = {
 def of_bundle(bundle: Path, run: Document) -> HardwareEvents | None:
     """results/hardware_events.json; None for a run whose agent did not know the kernel's log (it is older)."""
     collectors: dict[str, Document] = {}
-    editions = [1]
     for spool in SPOOLS:
         summary = find_document(bundle, f"{spool}/{SUMMARY_FILE}") or {}
-        editions.append(_count(summary.get("edition")) or 1)
         for one in summary.get("collectors", []):
             collectors[one["name"]] = one
     if COLLECTOR not in collectors:
         return None
     points = list(points_of_bundle(bundle, MEASUREMENTS))
     windows = load_windows.of_bundle(bundle, run, tracks_of_bundle(bundle))
-    return from_points(points, collectors, windows[0].start_s if windows else None, max(editions))
+    return from_points(points, collectors, windows[0].start_s if windows else None, edition_of(bundle))
 
 
 def from_points(

@@ -15,6 +15,7 @@ import numpy as np
 
 from daq_bench.bench_model.behaviour.load_windows import Window, target_counter
 from daq_bench.bench_model.behaviour.load_windows import of_bundle as windows_of
+from daq_bench.bench_model.bundle.telemetry_files import LATEST, edition_of
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
 from daq_bench.bench_model.bundle.telemetry_tracks import of_bundle as tracks_of
 from daq_bench.bench_model.documents.derived import Others, OthersOfWindow
@@ -25,7 +26,8 @@ OF_DEVICE = "block_device {} written_bytes"  # what load_windows calls the devic
 SAMPLES_MIN = 3  # [P] fewer give no mean
 SILENCE_S_MAX = 10.0  # [P] five of the agent's periods: more of a load than that was watched by nobody
 NAMES_SHOWN = 3
-NAMED_FROM = 0.01  # of all CPUs
+NAMED_FROM = 0.01  # of all CPUs, or of what the load wrote
+WRITERS_NAMED = 3  # edition of a bench that names them by what they wrote, where that is the larger share
 
 
 def of_bundle(bundle: Path, run: dict[str, Any]) -> Others | None:
@@ -34,9 +36,9 @@ def of_bundle(bundle: Path, run: dict[str, Any]) -> Others | None:
     if tracks.get("process", ALL, "cpu_fraction") is None:
         return None
     counter, source = target_counter(run, tracks)
-    return Others(
-        1, list(of_windows(windows_of(bundle, run, tracks), tracks, counter, source == OF_DEVICE.format(_device(run))))
-    )
+    of_device = source == OF_DEVICE.format(_device(run))
+    windows = windows_of(bundle, run, tracks)
+    return Others(1, list(of_windows(windows, tracks, counter, of_device, edition_of(bundle))))
 
 
 def _device(run: dict[str, Any]) -> str:
@@ -44,9 +46,10 @@ def _device(run: dict[str, Any]) -> str:
 
 
 def of_windows(
-    windows: Sequence[Window], tracks: Tracks, counter: Track | None, of_device: bool = True
+    windows: Sequence[Window], tracks: Tracks, counter: Track | None, of_device: bool = True, edition: int = LATEST
 ) -> Iterator[OthersOfWindow]:
-    """One entry for each load that was watched. `counter`: bytes written to the target, by its own device (`of_device`) or its drives'."""
+    """One entry for each load that was watched. `counter`: bytes written to the target, by its own device (`of_device`) or its drives'.
+    `edition`: of the bench that made the run."""
     every, busy = tracks.get("process", ALL, "cpu_fraction"), tracks.get("cpu", "total", "busy_fraction")
     for window in windows:
         in_all = busy.mean(window.start_s, window.end_s) if busy else None
@@ -56,29 +59,37 @@ def of_windows(
         edges = np.concatenate(([window.start_s], inside, [window.end_s]))
         if len(inside) < SAMPLES_MIN or float(np.diff(edges).max()) > SILENCE_S_MAX:
             continue
-        # A name that is not among the foremost in a sample took next to nothing in it: its mean is over all samples of the load.
-        shares = {
-            name: float(track.between(window.start_s, window.end_s).sum()) / len(inside)
-            for name, track in tracks.of("process", "cpu_fraction").items()
-            if name != ALL
-        }
         steal = tracks.get("cpu", "total", "steal_fraction")
-        foremost = sorted(shares, key=lambda name: (-shares[name], name))[:NAMES_SHOWN]
+        cpu_fraction = min(in_all, every.mean(window.start_s, window.end_s) or 0.0)
+        written, own = _written(window, tracks, counter, of_device)
+        by_writes = edition >= WRITERS_NAMED and written > cpu_fraction
+        field, whole = ("written_bytes_per_s", own) if by_writes else ("cpu_fraction", 1.0)
+        foremost = _foremost(tracks, window, len(inside), field, whole)
         yield OthersOfWindow(
             workload=window.workload,
             name=window.name,
             start_s=window.start_s,
             end_s=window.end_s,
             samples=len(inside),
-            cpu_fraction=min(in_all, every.mean(window.start_s, window.end_s) or 0.0),
+            cpu_fraction=cpu_fraction,
             steal_fraction=(steal.mean(window.start_s, window.end_s) if steal else None) or 0.0,
-            written_fraction=_written(window, tracks, counter, of_device),
-            names=[f"{name} {shares[name]:.0%}" for name in foremost if shares[name] >= NAMED_FROM],
+            written_fraction=written,
+            names=[f"{name} {share:.0%}" for share, name in foremost[:NAMES_SHOWN] if share >= NAMED_FROM],
         )
 
 
-def _written(window: Window, tracks: Tracks, counter: Track | None, of_device: bool) -> float:
-    """Returns what others wrote, as far as the device counted more than the load's own, over the latter; 0 where that is not known.
+def _foremost(tracks: Tracks, window: Window, samples: int, field: str, whole: float) -> list[tuple[float, str]]:
+    """(share of `whole`, name) of the processes, the largest first. One that is not among the foremost in a sample took next to nothing in
+    it: its mean is over all samples of the load."""
+    of_name = tracks.of("process", field).items()
+    sums = {name: float(track.between(window.start_s, window.end_s).sum()) for name, track in of_name if name != ALL}
+    return sorted(
+        ((total / samples / whole, name) for name, total in sums.items()), key=lambda pair: (-pair[0], pair[1])
+    )
+
+
+def _written(window: Window, tracks: Tracks, counter: Track | None, of_device: bool) -> tuple[float, float]:
+    """(what others wrote, as far as the device counted more than the load's own, over the latter; the latter, B/s); 0 where not known.
 
     An agent that may not read what each process wrote leaves the device's account alone; drives' sums count redundancy, too."""
     track = tracks.get("process", ALL, "written_bytes_per_s")
@@ -88,5 +99,5 @@ def _written(window: Window, tracks: Tracks, counter: Track | None, of_device: b
     if not window.source.startswith("daqwriter"):  # that series is the device's
         own = window.own.mean(window.start_s, window.end_s) if window.own else None
     if not own or on_device is None or (by_others is None and not of_device):
-        return 0.0
-    return min(math.inf if by_others is None else by_others, max(0.0, on_device - own)) / own
+        return 0.0, 0.0
+    return min(math.inf if by_others is None else by_others, max(0.0, on_device - own)) / own, own

@@ -14,6 +14,7 @@ from daq_bench.bench_model.base.units import convert
 from daq_bench.bench_model.behaviour.smart_facts import pairs_of
 from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import plain_file
+from daq_bench.bench_model.bundle.telemetry_files import LATEST, edition_of
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.yaml_source import read_shared_yaml
 from daq_bench.candidate_kit import plausible, smartctl
@@ -26,6 +27,9 @@ PB = 1e15
 VALUES = ("used_percent", "used_growth_percent", "spare_margin_percent", "percent_per_pb")
 RATE_METRIC = "wear.percent_per_pb"
 NVME = "nvme_smart_health_information_log"
+EVERY_COUNTER = (
+    3  # edition of a bench that reads what SAS and SATA drives count, too: an older bundle keeps its document
+)
 COUNTED = {"nvme": "data units", "ata": "logical sectors", "scsi": "MB"}
 PERCENTS = {  # smartctl's names: the quantity
     "available_spare": "available_spare_percent",
@@ -38,7 +42,8 @@ def of_bundle(bundle: Path, run: Document) -> Document | None:
     """results/wear.json; None for a run whose drives' health was not read both before and after it."""
     pairs = pairs_of(bundle, run["target"]["drives"])
     profile = f"profiles/requirements/{run['requirement']['id']}.yml"
-    return from_pairs(pairs, _asked_rate(plain_file(bundle, profile) or bundle / profile)) if pairs else None
+    asked = _asked_rate(plain_file(bundle, profile) or bundle / profile) if pairs else None
+    return from_pairs(pairs, asked, edition_of(bundle)) if pairs else None
 
 
 def _asked_rate(file: Path) -> float | None:
@@ -48,11 +53,12 @@ def _asked_rate(file: Path) -> float | None:
     return min(bounds, default=None)
 
 
-def from_pairs(pairs: dict[str, tuple[Any, Any]], asked: float | None = None) -> Document:
-    """The document of each drive's smartctl documents before and after the run, by kernel name. `asked`: bound of the rate."""
+def from_pairs(pairs: dict[str, tuple[Any, Any]], asked: float | None = None, edition: int = LATEST) -> Document:
+    """The document of each drive's smartctl documents before and after the run, by kernel name. `asked`: bound of the rate; `edition`: of
+    the bench that made the run."""
     drives, reasons = [], dict[str, str]()
     for name, (before, after) in sorted(pairs.items()):
-        row, why = _drive(name, before, after)
+        row, why = _drive(name, before, after, edition)
         row["judged_percent_per_pb"] = _judged(row, asked, why)
         drives.append(row)
         for value, reason in why.items():
@@ -77,7 +83,7 @@ def _judged(row: Document, asked: float | None, why: dict[str, str]) -> float | 
     return None
 
 
-def _drive(name: str, before: Any, after: Any) -> tuple[Document, dict[str, str]]:
+def _drive(name: str, before: Any, after: Any, edition: int) -> tuple[Document, dict[str, str]]:
     row: Document = {"device": name, **dict.fromkeys(VALUES), "percent_per_pb_interval": None, "written_bytes": None}
     if not isinstance(before, dict) or not isinstance(after, dict):
         return row, dict.fromkeys(
@@ -99,12 +105,12 @@ def _drive(name: str, before: Any, after: Any) -> tuple[Document, dict[str, str]
         why["spare_margin_percent"] = "it states no spare capacity and threshold"
     else:
         row["spare_margin_percent"] = spare - threshold
-    _rate(row, why, before, after)
+    _rate(row, why, before, after, edition)
     return row, why
 
 
-def _rate(row: Document, why: dict[str, str], before: Any, after: Any) -> None:
-    (counter, first, step), (other, last, _) = (_written(one) for one in (before, after))
+def _rate(row: Document, why: dict[str, str], before: Any, after: Any, edition: int) -> None:
+    (counter, first, step), (other, last, _) = (_written(one, edition) for one in (before, after))
     if first is None or last is None or other != counter or last < first:
         why["percent_per_pb"] = (
             f"its {COUNTED[counter]} written are {_said(first)} before the run and {_said(last)} after it"
@@ -123,9 +129,9 @@ def _rate(row: Document, why: dict[str, str], before: Any, after: Any) -> None:
         row["percent_per_pb_interval"] = [low, (growth + PERCENT_QUANTUM) / (least / PB)]
 
 
-def _written(document: Any) -> tuple[str, float | None, int]:
+def _written(document: Any, edition: int) -> tuple[str, float | None, int]:
     """(the log, count, bytes of one): NVMe's health log, ATA's device statistics, SAS's error counters."""
-    if NVME in document or (told := smartctl.written(document)) is None:
+    if edition < EVERY_COUNTER or NVME in document or (told := smartctl.written(document)) is None:
         return "nvme", _number(plausible.health_log(document), "data_units_written"), DATA_UNIT_BYTES
     log, count, step = told
     return log, count // step, step

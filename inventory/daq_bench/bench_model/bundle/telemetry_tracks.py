@@ -180,7 +180,8 @@ def _subject(point: Point) -> str | None:
         return None  # an array is judged as a whole, and so are a device's interrupts
     subject = point.tags.get(SUBJECTS.get(point.measurement, ""))
     if subject and point.measurement in ("kernel_event", "nvme_event"):
-        return f"{subject} ({point.tags.get('kind', 'unknown')})"
+        behind = f" of {point.tags['drives']}" if "drives" in point.tags else ""
+        return f"{subject}{behind} ({point.tags.get('kind', 'unknown')})"
     if subject and "function" in point.tags:
         return f"{subject} ({point.tags['function']})"
     if subject and "entity" in point.tags:  # a server may call the sensors of two processors by one name

@@ -51,7 +51,8 @@ class Cost(Closed, frozen=True):
 
 class OthersOfWindow(Closed, frozen=True):
     """Means of what others took while one load ran. `samples`: of the processes in it. `names`: the programs that took most CPU
-    time, the first most. `written_fraction`: what they wrote to any storage, over what the load wrote to its target."""
+    time, or that wrote most where that is the larger share, the first most. `written_fraction`: what they wrote to any storage, over
+    what the load wrote to its target."""
 
     workload: str
     name: str

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from daq_bench.bench_model.documents.verdict import Judgement, Verdict
+from daq_bench.bench_model.evidence.company import NOT_ALONE
 from daq_bench.bench_model.verdict.decision import MET, MISSED, UNDECIDED
 from daq_bench.bench_model.verdict.sentences import brief_sentence, sentence
 
@@ -109,7 +110,9 @@ def conclude(verdict: Verdict) -> Conclusion:
 
 
 def _brief(text: str) -> str:
-    """A cause beside a miss, which stands in full among the reasons: a first line is no page."""
+    """A cause beside a miss, which stands in full among the reasons: a first line is no page. Whoever loaded the machine is named there."""
+    if text.startswith(NOT_ALONE):
+        return text.partition(" during ")[0]
     for end in (". ", ": "):
         if len(text) > BRIEF:
             text = text.partition(end)[0]

@@ -53,6 +53,7 @@ class Spec:
     discards: bool = True
     random_share: float = 0.2
     read_rate: float = 0.0
+    others_name: str = "rsync"  # of the process that works there beside the bench
 
     @property
     def level(self) -> int | None:

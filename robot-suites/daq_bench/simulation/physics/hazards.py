@@ -64,6 +64,14 @@ STRENGTHS: dict[str, tuple[float, float]] = {
     "members_unknown": (1, 1),  # the array does not say which drives it is made of
     "other_load": (0.0, 0.4),  # share of the array's rate that another process writes
 }
+# Never drawn, so that the populations whose results are published stay as they are: tests ask for them.
+UNDRAWN: dict[str, tuple[float, float]] = {
+    "other_cpu": (0.0, 1.0),  # share of all CPUs that another process takes; the bench's writer has what is left
+    "other_device": (
+        0.0,
+        1.0,
+    ),  # share of the array's rate that another process writes to a drive which is no part of it
+}
 KINDS = tuple(STRENGTHS)
 WHOLE_RUN = (
     "throttle_from_start", "slow_drive", "wrong_numa_node", "bmc_zero_watts", "bmc_sensor_stuck", "drive_sensor_stuck",

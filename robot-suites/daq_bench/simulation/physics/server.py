@@ -15,6 +15,35 @@ START_S = 1_790_000_000.0  # an arbitrary second of 2026
 APART_S, RUNS = 7200.0, 100_000  # each seed's run begins at a time of its own: a candidate has one run at a time
 FANS_RPM = 14_700
 STUCK = ("drive_sensor_stuck", "hot_sensor_stuck")
+CPUS = 32  # threads of an EPYC 7302
+OWN_CPUS = 2.0  # that the bench's load takes: its source and its writer
+S_PER_OTHERS_GB = 0.5  # ~ CPU time of another process for each GB that it writes through the page cache
+
+
+@dataclass
+class Others:
+    """The account of other processes than the bench's: B written to the array and elsewhere, CPU time in s. `own`: B by the bench."""
+
+    written: float = 0.0
+    elsewhere: float = 0.0
+    cpu_s: float = 0.0
+    own: float = 0.0
+    seconds: float = 0.0
+
+    def note(self, written: float, elsewhere: float, cpus: float, own: float) -> None:
+        """One second of it."""
+        self.written, self.elsewhere, self.cpu_s = self.written + written, self.elsewhere + elsewhere, self.cpu_s + cpus
+        self.own, self.seconds = self.own + own, self.seconds + 1.0
+
+    @property
+    def cpu_share(self) -> float:
+        """Its share of all CPUs."""
+        return self.cpu_s / (CPUS * self.seconds or 1.0)
+
+    @property
+    def written_share(self) -> float:
+        """What it wrote to the array, over what the bench wrote."""
+        return self.written / (self.own or 1.0)
 
 
 @dataclass
@@ -27,6 +56,9 @@ class Server:
     records_made: int = 0
     clock_offset_s: float = 0.0
     has_stepped: bool = False
+    others: Others = field(default_factory=Others)  # since it was bought
+    others_of: dict[int, Others] = field(default_factory=dict)  # in each record
+    busy_s: float = 0.0  # CPU time of the bench's load
     array_written: float = 0.0
     array_read: float = 0.0
     rate: float = 0.0  # B written to the array in the last second
@@ -158,15 +190,19 @@ class Server:
         for hazard in self.active("wrong_numa_node"):
             self.note(hazard.kind)
             pace *= 1 - hazard.strength
-        return max(0.0, pace - self.foreign_bytes())
+        return max(0.0, pace * (1 - self._others("other_cpu")) - self.foreign_bytes())
 
-    def foreign_bytes(self) -> float:
-        """Returns what another process writes in this second."""
+    def foreign_bytes(self, kind: str = "other_load") -> float:
+        """Returns what another process writes in this second: to the array, or with `other_device` elsewhere."""
+        return self._others(kind) * self.spec.data_drives * self.spec.drives[0].steady_rate
+
+    def _others(self, kind: str) -> float:
+        """Another process works while a record is made."""
         total = 0.0
-        for hazard in self.active("other_load"):
+        for hazard in self.active(kind):
             if self.record:
                 self.note(hazard.kind)
-                total += hazard.strength * self.spec.data_drives * self.spec.drives[0].steady_rate
+                total += hazard.strength
         return total
 
     def _drive_pace(self, number: int) -> float:
@@ -185,7 +221,7 @@ class Server:
         """One second passes, in which the bench wrote and read so many bytes."""
         self.now_s += 1.0
         self._step_clock()
-        foreign = self.foreign_bytes()
+        foreign = self._note_others(written, read)
         each, each_read = (written + foreign) / self.spec.data_drives, read / len(self.drives)
         air = self._air_factor()
         for number, drive in enumerate(self.drives):
@@ -200,6 +236,18 @@ class Server:
             self.throttled = self.throttled or any(drive.level for drive in self.drives)
             self._look_behind_stuck()
             self.watcher()
+
+    def _note_others(self, written: float, read: float) -> float:
+        """What another process did in this second; returns B that it wrote to the array."""
+        foreign, elsewhere = self.foreign_bytes(), self.foreign_bytes("other_device")
+        cpus = CPUS * self._others("other_cpu") + S_PER_OTHERS_GB * (foreign + elsewhere) / 1e9
+        self.busy_s += OWN_CPUS * (written + read > 0)
+        counted = [self.others]
+        if self.record:
+            counted.append(self.others_of.setdefault(self.record, Others()))
+        for one in counted:
+            one.note(foreign, elsewhere, min(cpus, CPUS - OWN_CPUS), written)
+        return foreign
 
     def _look_behind_stuck(self) -> None:
         for stuck in self.spec.hazards:

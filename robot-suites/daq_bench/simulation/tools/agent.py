@@ -5,6 +5,7 @@ Once a second of the model it samples what is due, and at the end it leaves poin
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,12 +13,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from daq_bench.simulation.physics.server import STUCK, Server
+from daq_bench.simulation.physics.server import CPUS, STUCK, Server
 from daq_bench.simulation.tools import ipmitool, smartctl
+from daq_bench.telemetry_agent.agent import EDITION
 from daq_bench.telemetry_agent.base.point import Encoder, Point
 from daq_bench.telemetry_agent.collectors.block_device import DISK_KEY, BlockDevice
+from daq_bench.telemetry_agent.collectors.cpu import STAT, Cpu
 from daq_bench.telemetry_agent.collectors.hardware.kernel_log import GAP, NAMES, RECORDS, KernelLog
 from daq_bench.telemetry_agent.collectors.ipmi import POWER, SENSORS, Ipmi
+from daq_bench.telemetry_agent.collectors.processes import CPUS as NUMBER_OF_CPUS
+from daq_bench.telemetry_agent.collectors.processes import OWN, Processes
 from daq_bench.telemetry_agent.collectors.smart import drive_points
 from daq_bench.telemetry_agent.collectors.temperature import degrees_celsius
 from daq_bench.telemetry_agent.collectors.workload import Workload
@@ -29,6 +34,14 @@ SECTOR_BYTES = 512
 STUCK_DEGC = 38
 PUSH_S = 5
 BULK_S = 4  # between samples while a target of the market is preconditioned, whose hours have no other shape than the drives'
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+AGENT = 700  # number of its process
+SERVICES = (
+    (1, "systemd", 0.002),
+    (812, "sshd", 0.001),
+    (841, "rsyslogd", 0.003),
+)  # of any server, and CPUs that each takes
+ELSEWHERE = "nvme31n1"  # a drive that is no part of the target
 Texts = Mapping[str, str]
 
 
@@ -93,6 +106,7 @@ class SimulatedAgent:
         self._offset_s = server.clock_offset_s
         self._before: dict[str, Reading] = {}
         self._block, self._ipmi, self._kernel = BlockDevice(1.0), Ipmi(5.0), KernelLog(1.0)
+        self._cpu, self._process = Cpu(1.0), Processes(2.0)
         self._kernel_said: set[str] = set()
         self._pushed = 0  # lines that stand in the spool already
         self.kept = 0  # points in the spool
@@ -103,6 +117,8 @@ class SimulatedAgent:
             ("block_device", 1.0, self._disks),
             ("temperature", 1.0, self._temperatures),
             ("kernel_log", 1.0, self._kernel_log),
+            ("cpu", 1.0, self._cpus),
+            ("process", 2.0, self._processes),
             ("ipmi", 5.0, self._bmc),
             ("smart", 10.0, self._smart),
         ]
@@ -150,6 +166,8 @@ class SimulatedAgent:
         rows += [
             (one.spec.name, one.written_bytes, one.read_bytes, one.spec.serial) for one in server.drives if one.present
         ]
+        if server.others.elsewhere:
+            rows.append((ELSEWHERE, server.others.elsewhere, 0.0, ""))
         lines, texts = [], {}
         for number, (name, written, read, serial) in enumerate(rows):
             wrote, got = int(written) // SECTOR_BYTES, int(read) // SECTOR_BYTES
@@ -203,6 +221,40 @@ class SimulatedAgent:
                 texts[HEALTH] = smartctl.health_page(drive, degc)
             found += drive_points(drive.spec.name, texts, int(self.server.clock_s * 1e9))
         return found
+
+    def _cpus(self) -> list[Point]:
+        """All of them together: nothing of the model is bound to one."""
+        server = self.server
+        spent = [round(TICKS_PER_S * one) for one in (self._services_s() + server.others.cpu_s, server.busy_s)]
+        idle = round(TICKS_PER_S * CPUS * self._lasted_s) - sum(spent)
+        text = f"cpu  {spent[0]} 0 {spent[1]} {idle} 0 0 0 0 0 0\nintr 0\n"
+        return self._cpu.parse(*self._reading("cpu", {STAT: text}))
+
+    @property
+    def _lasted_s(self) -> float:
+        return self.server.now_s - self._began_s
+
+    def _services_s(self) -> float:
+        return sum(share for _, _, share in SERVICES) * self._lasted_s
+
+    def _processes(self) -> list[Point]:
+        """/proc/PID/stat and write_bytes of /proc/PID/io, as the agent has them: services, one that works beside the bench, the bench."""
+        server = self.server
+        found = [(number, name, 1, share * self._lasted_s, 0.0) for number, name, share in SERVICES]
+        others = server.others
+        found.append((4242, server.spec.others_name, 1, others.cpu_s, others.written + others.elsewhere))
+        found += [
+            (AGENT, "python3", 1, 0.002 * self._lasted_s, 0.0),
+            (701, "daqwriter", AGENT, server.busy_s, server.array_written),
+        ]
+        texts = {
+            str(
+                number
+            ): f"{number} ({name}) S {parent} 1 1 0 -1 0 0 0 0 0 {round(TICKS_PER_S * cpu_s)} 0 0 0 20 0 1 0 100\n{int(written)}"
+            for number, name, parent, cpu_s, written in found
+        }
+        texts |= {OWN: str(AGENT), NUMBER_OF_CPUS: str(CPUS)}
+        return self._process.parse(*self._reading("process", texts))
 
     def _bmc(self) -> list[Point]:
         server = self.server
@@ -268,6 +320,7 @@ class SimulatedAgent:
         own = Sampled("workload", 1.0, list, now_s, seconds, seconds, passed)
         return {
             "schema_version": 1,
+            "edition": EDITION,
             "state": state,
             "started_utc": _utc(self._began_s),
             "finished_utc": _utc(now_s) if state == FINISHED else None,

@@ -21,7 +21,7 @@ from daq_bench.telemetry_agent.devices.kernel_text import (
     visible,
 )
 from daq_bench.telemetry_agent.reading.collector import Reading, Unsupported, reading_now
-from daq_bench.telemetry_agent.reading.pci import functions_by_name
+from daq_bench.telemetry_agent.reading.pci import disks_behind, functions_by_name
 
 PERIOD_S_MIN = 1.0
 RECORD_BYTES_MAX = 8192  # the kernel's own limit of one record
@@ -31,6 +31,7 @@ POINTS_MAX = 64  # of one reading; the devices beyond are reported together
 FAULTS_MAX = 3
 NO_DEVICE, OTHERS, LOST = "none", "others", "lost"
 RECORDS, GAP, NAMES = "records", "gap", "names"
+BEHIND = "behind"  # a controller's or port's name in the log, and the disks behind it, a line each
 SEPARATOR = "\x1e"
 
 
@@ -83,6 +84,8 @@ class KernelLog:
         names = self._names() if records else {}
         texts = {RECORDS: SEPARATOR.join(records), GAP: str(gap)}
         texts[NAMES] = "\n".join(f"{address} {device}" for address, device in names.items())
+        behind = disks_behind(self._root) if records else {}
+        texts[BEHIND] = "\n".join(f"{controller} {' '.join(disks)}" for controller, disks in behind.items())
         shown = faults[:FAULTS_MAX]
         if len(faults) > FAULTS_MAX:
             shown.append(f"/dev/kmsg: {len(faults) - FAULTS_MAX} more records are not understood")
@@ -100,6 +103,8 @@ class KernelLog:
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
         """One point per device and kind."""
         names = dict(line.split(" ", 1) for line in reading.texts[NAMES].split("\n") if line)
+        behind = dict(line.split(" ", 1) for line in reading.texts.get(BEHIND, "").split("\n") if line)
+        disks: dict[Fault, str] = {}
         found: dict[Fault, list[Message]] = {}
         for record in filter(None, reading.texts[RECORDS].split(SEPARATOR)):
             message = parse_message(record)
@@ -110,6 +115,8 @@ class KernelLog:
             key = Fault(fault.kind, device or NO_DEVICE)
             if key not in found and len(found) >= POINTS_MAX:
                 key = Fault(fault.kind, OTHERS)
+            elif fault.device in behind:
+                disks[key] = behind[fault.device]
             found.setdefault(key, []).append(message)
         points = []
         for number, (fault, messages) in enumerate(found.items()):
@@ -120,7 +127,12 @@ class KernelLog:
                 "sequence": messages[0].sequence,
             }
             time_ns = _time_ns(messages[0], reading, previous) + number
-            points.append(Point("kernel_event", (("device", fault.device), ("kind", fault.kind)), fields, time_ns))
+            tags = (
+                ("device", fault.device),
+                *((("drives", disks[fault]),) if fault in disks else ()),
+                ("kind", fault.kind),
+            )
+            points.append(Point("kernel_event", tags, fields, time_ns))
         gap = int(reading.texts[GAP])
         if gap:
             text = visible(f"the kernel overwrote {gap} messages of its log before they were read")
