@@ -16,6 +16,7 @@ from daq_bench.bench_model.documents.derived import Others, OthersOfWindow
 from daq_bench.bench_model.evidence.measured import found_at
 from daq_bench.bench_model.profiles.metrics import ResultMetric
 
+NOT_ALONE = "The machine was not alone"  # how the cause of an excused miss begins
 OTHERS_MAX = 0.10  # [P] of the CPUs, of the CPU time (stolen), or of what the load wrote: more, and a miss has another possible cause
 PACE = ("rate", "time", "operations")
 LATE_OR_LOST = ("lost_superchunks", "busy_episodes", "transient_buffer_needed")
@@ -37,7 +38,7 @@ class Company:
     def cause(self) -> str:
         """The first line of a verdict on a miss that is not held against the candidate."""
         return (
-            f"The machine was not alone: {self.text}. Beyond {OTHERS_MAX:.0%} a miss is not held against the candidate: end what else runs "
+            f"{NOT_ALONE}: {self.text}. Beyond {OTHERS_MAX:.0%} a miss is not held against the candidate: end what else runs "
             "there, and run again"
         )
 
