@@ -34,7 +34,7 @@ from daq_bench.bench_model.verdict.sentences import brief
 LARGE_BLOCKS = "block_scan.large_block_throughput"  # judged by the scan's repetitions, not by its points
 MOST_NAMED = 4
 LEAST_FACTOR = 1.1  # as the verdict's own advice has it
-CAUSE_CHARACTERS = 200  # of a line; the report has all
+CAUSE_CHARACTERS = 300  # of a line; the report has all
 STORAGE_FAILED = "The target failed in "  # how evidence.target_failures begins
 DISCOVER = "daq-bench discover --host USER@SERVER"
 
@@ -62,7 +62,12 @@ class Advice:
     @property
     def lines(self) -> tuple[str, ...]:
         """At most two lines, to stand below the conclusion's."""
-        return (*((f"Likely cause: {self.cause}",) if self.cause else ()), f"Next: {self.step.line}")
+        return lines_of(self.cause, self.step.line)
+
+
+def lines_of(cause: str, step: str) -> tuple[str, ...]:
+    """The lines of an advice that was stored as two texts; of an older bench's, which stored none, there are none."""
+    return tuple(f"{name}: {text}" for name, text in (("Likely cause", cause), ("Next", step)) if text)
 
 
 @dataclass(frozen=True)
@@ -114,8 +119,12 @@ def next_step(run: Run, verdict: Verdict | None, grounds: Grounds) -> NextStep:
         return NextStep("Repeat the run; it ended before it could be judged:", again)
     if verdict.outcome == "ERROR":
         return NextStep("Mend the bench, then repeat the run:", again)
+    if verdict.outcome == "FAIL":  # what its failure took along, such as a sensor of a drive that is gone, changes nothing
+        return _of_judged(run, verdict, grounds)
     if any(one.invalidates and IDENTITY in one.evidence for one in verdict.findings):
-        return NextStep("Bring back the machine and the drives that the inventory describes, or correct its entry:", again)
+        return NextStep(
+            "Bring back the machine and the drives that the inventory describes, or correct its entry:", again
+        )
     if any(one.invalidates for one in verdict.findings):
         return NextStep("Remove what makes the evidence invalid, then repeat the run:", again)
     if any(text.startswith(NOT_ALONE) for text in verdict.reasons):
@@ -184,7 +193,9 @@ def _whole(run: Run, grounds: Grounds) -> NextStep:
             "For a decision about buying, choose a scenario that asks for all that the requirements demand; the plan names it:",
             (command(run, full=True, verb="plan"),),
         )
-    return NextStep(f"This scenario cannot decide at full load either: {reason.rstrip('.')}. To change that: {remedy.rstrip('.')}.")
+    return NextStep(
+        f"This scenario cannot decide at full load either: {reason.rstrip('.')}. To change that: {remedy.rstrip('.')}."
+    )
 
 
 def _listed(rows: list[Judgement]) -> str:
@@ -203,7 +214,9 @@ def _decide(run: Run, verdict: Verdict, rows: list[Judgement]) -> NextStep:
     after = " It stays a rehearsal: it decides nothing about buying." if limited(run, verdict) else ""
     if found:
         code = tuple(f"{key}: {value:.10g}" for key, value in found.items())
-        return NextStep(f"To decide {_listed(rows)}, set in the scenario {run.scenario.id}, and repeat the run.{after}", code)
+        return NextStep(
+            f"To decide {_listed(rows)}, set in the scenario {run.scenario.id}, and repeat the run.{after}", code
+        )
     why = rows[0].reason.rpartition("; ")[2].rstrip(".")
     return NextStep(f"To decide {_listed(rows)}: {why}.{after}")
 
@@ -304,7 +317,9 @@ def _left(bundle: Path, run: Run) -> Iterator[Foreseen]:
 
 def at_full_load(run: Run, scenario: Mapping[str, Any]) -> Run:
     """run.json of the run that `command(run, full=True)` would begin."""
-    whole = structs.replace(run.scenario, scale=1.0, parameters={**scenario, "scale": 1.0} if "scale" in scenario else dict(scenario))
+    whole = structs.replace(
+        run.scenario, scale=1.0, parameters={**scenario, "scale": 1.0} if "scale" in scenario else dict(scenario)
+    )
     demand = run.demand
     if demand:
         lasts = scenario.get("duration_s")
