@@ -25,7 +25,7 @@ UNBROKEN = 0.1234  # four digits, as `quantity` gives a value below 1
 
 
 def units() -> set[str]:
-    """Of every requirement that the inventory ships."""
+    """Returns the unit of every requirement that the inventory ships."""
     inventory = ROOT / "inventory"
     metrics = load_metrics(inventory / "metrics.yml")
     profiles = [load_requirements(file, metrics) for file in sorted((inventory / "requirements").glob("*.yml"))]

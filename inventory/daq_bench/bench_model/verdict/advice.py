@@ -66,7 +66,7 @@ class Advice:
 
 
 def lines_of(cause: str, step: str) -> tuple[str, ...]:
-    """The lines of an advice that was stored as two texts; of an older bench's, which stored none, there are none."""
+    """The lines of an advice that was stored as two texts. An empty text gives no line: an older bench stored none."""
     return tuple(f"{name}: {text}" for name, text in (("Likely cause", cause), ("Next", step)) if text)
 
 

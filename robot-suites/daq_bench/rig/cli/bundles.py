@@ -232,7 +232,7 @@ COMMANDS = {
         check,
     ),
     "admit": Command(
-        "say of each run what stands beside it where it is shown, and whether it may be ranked", _add_admit, admissions
+        "say whether each run may be ranked, and which marks documents show beside it", _add_admit, admissions
     ),
     "replay": Command("send the telemetry of a run that InfluxDB lacks", _add_replay, replay, needs_checkout=True),
     "tables": Command("write a run's numbers as CSV or Parquet tables", _add_tables, tables),

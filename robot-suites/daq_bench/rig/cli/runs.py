@@ -84,7 +84,7 @@ def _add_qualify(command: argparse.ArgumentParser) -> None:
         type=positive,
         default=3600.0,
         metavar="SECONDS",
-        help="for the others, once one is ready for its burst (3600)",
+        help="how long a run that is ready for its burst waits for the others (3600)",
     )
     command.add_argument("--keep-tuning", action="store_true", help="leave the candidate tuned at the end")
     add_yes(command)
