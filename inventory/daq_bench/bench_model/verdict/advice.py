@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +73,11 @@ def lines_of(cause: str, step: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Grounds:
-    """What a bundle says beside its verdict. `causes`: sentences on the machine under load, what it says of itself first. `left`: what
-    would keep a PASS away from the same scenario at full load, and the remedy of each."""
+    """What a bundle says beside its verdict, read when it is asked for: a site shows thousands of runs. `causes`: sentences on the machine
+    under load, what it says of itself first. `left`: what would keep a PASS away from the same scenario at full load, with remedies."""
 
-    causes: tuple[str, ...] = ()
-    left: tuple[Foreseen, ...] = ()
+    causes: Callable[[], Iterable[str]] = tuple
+    left: Callable[[], Iterable[Foreseen]] = tuple
 
 
 def advice_of(bundle: Path, run: Run, verdict: Verdict) -> Advice:
@@ -91,12 +92,9 @@ def advise(run: Run, verdict: Verdict, grounds: Grounds) -> Advice:
 def likely_cause(verdict: Verdict, grounds: Grounds) -> str:
     """One line. A cause is sought only where something mandatory is missed, or where the conclusion has cut its own short."""
     found = conclude(verdict)
-    missed = bool(found.missed) or verdict.outcome == "FAIL"
-    causes = [text for text in (found.cause, *(grounds.causes if missed else ())) if text]
-    cause = next((text for text in causes if text not in found.line), "")
-    if found.invalid or verdict.outcome == "ERROR":  # what the candidate did then is no news
-        cause = found.cause if found.cause not in found.line else ""
-    return _one_line(cause)
+    counts = verdict.outcome == "FAIL" or (bool(found.missed) and not found.invalid and verdict.outcome != "ERROR")
+    causes = [found.cause, *(grounds.causes() if counts else ())]
+    return _one_line(next((text for text in causes if text and text not in found.line), ""))
 
 
 def _one_line(text: str) -> str:
@@ -119,7 +117,7 @@ def next_step(run: Run, verdict: Verdict | None, grounds: Grounds) -> NextStep:
         return NextStep("Repeat the run; it ended before it could be judged:", again)
     if verdict.outcome == "ERROR":
         return NextStep("Mend the bench, then repeat the run:", again)
-    if verdict.outcome == "FAIL":  # what its failure took along, such as a sensor of a drive that is gone, changes nothing
+    if verdict.outcome == "FAIL":  # also where the failure took a sensor along
         return _of_judged(run, verdict, grounds)
     if any(one.invalidates and IDENTITY in one.evidence for one in verdict.findings):
         return NextStep(
@@ -182,12 +180,13 @@ def _not_here(run: Run) -> NextStep | None:
 
 def _whole(run: Run, grounds: Grounds) -> NextStep:
     """A run at full load, if it could decide; else what has to change first."""
-    if not grounds.left:
+    left = tuple(grounds.left())
+    if not left:
         return NextStep(
             "For a decision about buying, run the whole job at full load on the storage that it is for:",
             (command(run, full=True),),
         )
-    reason, remedy = grounds.left[0]
+    reason, remedy = left[0]
     if remedy == ASK_FOR_ALL:
         return NextStep(
             "For a decision about buying, choose a scenario that asks for all that the requirements demand; the plan names it:",
@@ -274,8 +273,8 @@ def _option(name: str, value: str) -> str:
 
 
 def grounds_of(bundle: Path, run: Run) -> Grounds:
-    """Reads what the advice rests on. A document that is missing, or that the verdict calls malformed, gives no cause."""
-    return Grounds(tuple(_causes(bundle)), tuple(_left(bundle, run)))
+    """What the advice rests on. A document that is missing, or that the verdict calls malformed, gives no cause."""
+    return Grounds(partial(_causes, bundle), partial(_left, bundle, run))
 
 
 def _causes(bundle: Path) -> Iterator[str]:
