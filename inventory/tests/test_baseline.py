@@ -154,7 +154,7 @@ def test_of_two_servers_that_fail_the_one_that_lost_data_is_told_first(tmp_path:
         "late": [lost_row(2, "missed", **late, measured=1.0, margin=-8.0, margin_percent=-89.0)],
         "lost": [lost_row(1, "missed")],
     }
-    whole = read_night(write_night(tmp_path, NightPlan()), warm=False)
+    whole = read_night(write_night(tmp_path, NightPlan(0)), warm=False)
     entries = [
         Entry(Job(name), "FAIL", f"why {name}", replace(whole, verdict=Verdict(1, "FAIL", [], 1.0, False, [], found)))
         for name, found in rows.items()
@@ -176,7 +176,7 @@ def test_the_mail_gives_cause_and_step_and_none_that_an_older_bench_did_not_stor
 
 
 def test_a_run_that_only_became_worse_is_not_told_that_nothing_is_open(tmp_path: Path) -> None:
-    night = read_night(write_night(tmp_path, NightPlan()), warm=False)
+    night = read_night(write_night(tmp_path, NightPlan(0)), warm=False)
     one = replace(entry("PASS", (WORSE,)), night=night, baseline="before", next_step="Nothing is open.")
     text = summary([one], "today", "n")
     assert "Nothing is open" not in text
