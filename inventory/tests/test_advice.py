@@ -81,6 +81,12 @@ def test_a_cause_is_told_of_a_miss_and_of_nothing_else() -> None:
         assert advice(verdict, HOT).cause == "", "the telemetry of a run that says nothing accuses nobody"
 
 
+def test_what_limits_a_rehearsal_is_not_told_as_a_cause() -> None:
+    """Its mandatory requirements are all met; that its load was small is what somebody asked for."""
+    verdict = Verdict(1, "INADMISSIBLE", [SCALED.text], 0.1, True, [SCALED], [row(1, "met")])
+    assert advice(verdict, HOT, run=the_run(scaled_down=[LESS])).cause == ""
+
+
 def test_the_first_line_is_not_said_twice_and_what_it_cut_short_is_said_whole() -> None:
     told = judged("FAIL", row(3, "missed"), reasons=("daqwriter: Input/output error",))
     assert advice(told, HOT).cause == HOT

@@ -92,6 +92,8 @@ def advise(run: Run, verdict: Verdict, grounds: Grounds) -> Advice:
 def likely_cause(verdict: Verdict, grounds: Grounds) -> str:
     """One line. A cause is sought only where something mandatory is missed, or where the conclusion has cut its own short."""
     found = conclude(verdict)
+    if verdict.declared_rehearsal:  # it missed nothing, and its limits are no cause
+        return ""
     counts = verdict.outcome == "FAIL" or (bool(found.missed) and not found.invalid and verdict.outcome != "ERROR")
     causes = [found.cause, *(grounds.causes() if counts else ())]
     return _one_line(next((text for text in causes if text and text not in found.line), ""))
