@@ -17,6 +17,7 @@ from daq_bench.bench_model.nights.baseline import regressed
 from daq_bench.bench_model.nights.night import FINISHED, Night
 from daq_bench.bench_model.verdict import conclusion
 from daq_bench.bench_model.verdict.advice import lines_of
+from daq_bench.bench_model.verdict.decision import MISSED
 
 INTERRUPTED: Final = "interrupted"
 ERROR: Final = "ERROR"
@@ -109,7 +110,8 @@ def headline(entries: Sequence[Entry]) -> str:
     """`FAIL: 3 runs on 2 candidates (1 FAIL, 1 PASS, 1 skipped)`: the mail's subject."""
     counted = Counter(entry.worst for entry in entries)
     parts = ", ".join(f"{counted[word]} {shown(word)}" for word in READ_FIRST if counted[word])
-    first = first_read([*counted, *([INTERRUPTED] if any(map(unfinished, entries)) else [])])
+    stopped: list[Word] = [INTERRUPTED] if any(map(unfinished, entries)) else []
+    first = first_read([*counted, *stopped])
     candidates = len({entry.job.candidate for entry in entries})
     return (
         f"{shown(first)}: {len(entries)} run{'s' * (len(entries) != 1)} on {candidates} "
@@ -139,7 +141,7 @@ def _worst_first(entries: Sequence[Entry]) -> list[str]:
 def _rank(entry: Entry) -> tuple[int, float]:
     """The place of a run for its readers: by its word, then by its worst miss. Lost data, and storage that failed, come first."""
     rows = [one for one in entry.night.rows if one.severity == "mandatory"] if entry.night else []
-    missed = [conclusion.weight(one)[1] for one in rows if conclusion.state(one) == conclusion.MISSED]
+    missed = [conclusion.weight(one)[1] for one in rows if conclusion.state(one) == MISSED]
     return READ_FIRST.index(entry.worst), min(missed, default=-math.inf if entry.night else math.inf)
 
 
