@@ -144,7 +144,7 @@ discover: python ##1 look at a server (HOST=user@server, or local); propose its 
 	@$(RIG) discover $(call option,--host,HOST) $(call option,--port,PORT) $(call option,--key,KEY) $(call option,--ssh-args,SSH_ARGS) \
 	    $(call option,--name,NAME) $(call option,--bmc,BMC) $(call option,--out,OUT) $(call several,DISCOVER_OPTIONS)
 
-doctor: python ##1 say what is missing here, and on CANDIDATE where one is named; remedies
+doctor: python ##1 say what is missing here and on CANDIDATE, and how to mend it
 	@$(RIG) doctor $(if $(call given,CANDIDATE),-- $(call quoted,$(call given,CANDIDATE))) $(call option,--inventory,INVENTORY) $(call switch,--json,JSON)
 
 validate: python ##1 check the inventory, scenarios, requirements and metrics
@@ -181,7 +181,7 @@ check-bundle: python ##1 check RUN's seals and signatures; recompute its verdict
 trend: python ##1 render the trend of CANDIDATE over its runs: trend-<candidate>/
 	@$(RIG) trend $(or $(call several,RUNS),runs) --candidate=$(call default,CANDIDATE,this-machine) $(call option,--scenario,SCENARIO) $(call option,--output,OUTPUT)
 
-history: python ##1 read what is new among the bundles into the index that other commands ask
+history: python ##1 bring the index over the bundles up to date, which other commands read
 	@$(RIG) history $(or $(call several,RUNS),runs) $(call switch,--rebuild,REBUILD)
 
 export-metrics: python ##1 write the newest runs' outcomes and margins for Prometheus, OUT=FILE.prom
@@ -197,7 +197,7 @@ nightly: setup ##1 run the acceptance subset on all candidates, compare, exit by
 gather: python ##1 copy sealed bundles into a store that several control nodes share
 	@$(RIG) gather $(call option,--store,STORE) $(call option,--runs,RUNS) $(call switch,--fetch,FETCH) $(call switch,--whole,WHOLE)
 
-baseline: python ##1 make RUN what later nights are compared with
+baseline: python ##1 choose RUN as the run that later nights are compared with
 	@$(RIG) baseline $(RUN_OR_LATEST)
 
 replay: setup ##1 resend telemetry of RUN that InfluxDB lacks (ALL=1: all of it)

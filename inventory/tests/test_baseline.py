@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,15 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from nights_factory import NightPlan, write_night
+from test_conclusion import row as lost_row
 
-from daq_bench.bench_model.documents.nights import Comparison, Job
+from daq_bench.bench_model.documents.nights import Comparison, Job, NightDocument
+from daq_bench.bench_model.documents.struct import as_document, read
+from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.nights import baseline
 from daq_bench.bench_model.nights.baseline import IMPROVED, REGRESSED, SAME, UNDECIDED, compare
 from daq_bench.bench_model.nights.night import Night, read_night
-from daq_bench.bench_model.nights.outcome import Entry, headline, status_of, summary
+from daq_bench.bench_model.nights.outcome import STATUS, Entry, document, headline, status_of, summary
 
 
 def night(runs: Path, plan: NightPlan) -> Night:
@@ -119,6 +123,64 @@ def test_a_regression_fails_the_night_and_an_advisory_one_does_not() -> None:
     assert status_of([entry("PASS", (WORSE,))]) == 1
     advisory = Comparison("R-01", "advisory", REGRESSED, 10.0, 9.0, -1.0, None, "how")
     assert status_of([entry("PASS", (advisory,))]) == 0
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "first", "status"),
+    [
+        (["ERROR", *["FAIL"] * 6], "FAIL: 7 runs on 2 candidates (6 FAIL, 1 ERROR)", 2),
+        (["PASS", "interrupted", "FAIL"], "FAIL: 3 runs on 3 candidates (1 FAIL, 1 interrupted, 1 PASS)", 130),
+        (["INADMISSIBLE", "ERROR"], "ERROR: 2 runs on 2 candidates (1 ERROR, 1 INADMISSIBLE)", 2),
+        (["skipped", "INADMISSIBLE"], "INADMISSIBLE: 2 runs on 2 candidates (1 INADMISSIBLE, 1 skipped)", 3),
+        (["PASS", "rehearsal"], "REHEARSAL: 2 runs on 2 candidates (1 REHEARSAL, 1 PASS)", 0),
+        ([], "skipped: 0 runs on 0 candidates (nothing was planned)", 3),
+    ],
+)
+def test_a_server_that_fails_heads_the_night_and_the_exit_status_keeps_its_order(
+    outcomes: list[str], first: str, status: int
+) -> None:
+    """Its reader at 7 a.m. has to go to that server; a bench that broke says nothing about any."""
+    entries = [entry(outcome) for outcome in outcomes]
+    lines = summary(entries, "2026-03-01", "nightly/x").splitlines()
+    assert lines[0] == first
+    assert (lines[1] == f"c-{first.split(':')[0]}: why") is (status != 0 and bool(outcomes))
+    made = document(entries, [one.job for one in entries], "finished", "n", ("2026-03-01", None), {})
+    assert (made.exit_status, STATUS[made.outcome]) == (status, status), "programs read what they read before"
+
+
+def test_of_two_servers_that_fail_the_one_that_lost_data_is_told_first(tmp_path: Path) -> None:
+    late: dict[str, Any] = {"comparison": "at_least", "unit": "GB/s", "bound": 9.0, "scaled_bound": 9.0}
+    rows = {
+        "late": [lost_row(2, "missed", **late, measured=1.0, margin=-8.0, margin_percent=-89.0)],
+        "lost": [lost_row(1, "missed")],
+    }
+    whole = read_night(write_night(tmp_path, NightPlan(0)), warm=False)
+    entries = [
+        Entry(Job(name), "FAIL", f"why {name}", replace(whole, verdict=Verdict(1, "FAIL", [], 1.0, False, [], found)))
+        for name, found in rows.items()
+    ]
+    assert summary(entries, "today", "n").splitlines()[1] == "lost: why lost"
+    assert summary(entries[::-1], "today", "n").splitlines()[1] == "lost: why lost"
+
+
+def test_the_mail_gives_cause_and_step_and_none_that_an_older_bench_did_not_store() -> None:
+    bad = replace(entry("FAIL"), likely_cause="nvme0n1 at 77 degC", next_step="Do not accept it: `daq-bench qualify`")
+    lines = [line.strip() for line in summary([bad, entry("ERROR")], "today", "n").splitlines()]
+    at = lines.index("why")
+    assert lines[at + 1 : at + 3] == ["Likely cause: nvme0n1 at 77 degC", "Next: Do not accept it: `daq-bench qualify`"]
+    assert not any(line.startswith(("Likely", "Next")) for line in lines[at + 3 :])
+    stored = as_document(document([bad], [bad.job], "finished", "n", ("2026-03-01", None), {}))
+    for key in ("likely_cause", "next_step"):
+        del stored["runs"][0][key]
+    assert read(stored, NightDocument, "nightly.json").runs[0].next_step == ""
+
+
+def test_a_run_that_only_became_worse_is_not_told_that_nothing_is_open(tmp_path: Path) -> None:
+    night = read_night(write_night(tmp_path, NightPlan(0)), warm=False)
+    one = replace(entry("PASS", (WORSE,)), night=night, baseline="before", next_step="Nothing is open.")
+    text = summary([one], "today", "n")
+    assert "Nothing is open" not in text
+    assert "Next: Find out what changed since before (docs/trend.md)" in text and f"baseline runs/{night.id}`" in text
 
 
 def test_the_mail_says_subject_runs_and_status() -> None:

@@ -59,7 +59,7 @@ UNIT_IDS = {value for name, value in vars(units).items() if isinstance(value, st
 
 
 def panels_of(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """All panels, those of folded rows too; headings left out."""
+    """Returns all panels, those of folded rows too, without headings."""
     for panel in document["panels"]:
         if panel["type"] == "row":
             yield from panel["panels"]
@@ -92,7 +92,7 @@ def test_grafanas_own_types_know_every_key(document: dict[str, Any]) -> None:
 
 
 def missing(here: Any, there: Any, path: str = "") -> Iterator[str]:
-    """Paths of keys that `there` lacks, or of values that differ."""
+    """Yields the paths of keys that `there` lacks, and of values that differ."""
     if isinstance(here, dict):
         for key, inner in here.items():
             if not isinstance(there, dict) or key not in there:
@@ -176,7 +176,7 @@ def test_variables_exist_and_no_run_is_written_in(document: dict[str, Any]) -> N
 
 @pytest.mark.parametrize("document", FILES.values(), ids=FILES)
 def test_links_lead_to_variables_that_are_there(document: dict[str, Any]) -> None:
-    """A link that sets a variable which the other dashboard has not got would be silently ignored."""
+    """A link that sets a variable that the other dashboard lacks would be silently ignored."""
     for uid, query in re.findall(r"/d/(daq-bench-\w+)\?([^\"]*)", json.dumps(document)):
         others = {variable["name"] for variable in FILES[uid]["templating"]["list"]}
         for name in re.findall(r"var-(\w+)=", query):
@@ -247,7 +247,7 @@ def panel_of(uid: str, title: str) -> dict[str, Any]:
 
 
 def test_what_is_kept_for_months_is_read_by_the_board_of_months_alone() -> None:
-    """Every query of Drive history, and no query of another board. No run is chosen there: values of a minute have none."""
+    """All queries of Drive history read values of a minute, and no query of another board does. Nobody chooses a run there."""
     for uid, document in FILES.items():
         queries = [target["query"] for panel in panels_of(document) for target in panel["targets"]]
         assert {MINUTES in query for query in queries} == {uid == "daq-bench-drive-history"}, uid

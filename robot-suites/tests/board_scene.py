@@ -117,7 +117,7 @@ NOTHING = tile("-", GREY)
 
 @dataclass(frozen=True)
 class Expected:
-    """What a panel of a board shows of one candidate."""
+    """States what a panel of a board shows of one candidate."""
 
     board: Dashboard
     title: str

@@ -55,7 +55,7 @@ def now_ms() -> int:
 
 @pytest.fixture(scope="module", params=["1.8", pytest.param("2", marks=pytest.mark.influx2)])
 def on(request: pytest.FixtureRequest, now_ms: int, tmp_path_factory: pytest.TempPathFactory) -> Server:
-    """The scene, set up as the bench's own server and as the role do."""
+    """Sets the scene up as the bench's own server and as the role do."""
     if request.param == "1.8":
         local: LocalInflux = request.getfixturevalue("influx")
         url = local.running_url()
@@ -82,7 +82,7 @@ def grafana() -> Iterator[Grafana]:
 
 
 def panel_of(board: Dashboard, title: str) -> Json:
-    """The panel's JSON, as Grafana reads it."""
+    """Returns the panel's JSON as Grafana reads it."""
     document = board.json(DECLARED)
     every = [inner for one in document["panels"] for inner in (one["panels"] if one["type"] == "row" else [one])]
     every += [one for one in document["panels"] if one["type"] != "row"]
@@ -96,7 +96,7 @@ def of_candidate(one: Expected) -> str:
 
 @pytest.mark.parametrize("one", TILES, ids=of_candidate)
 def test_each_tile_asks_for_the_value_of_now(on: Server, now_ms: int, one: Expected) -> None:
-    """Expected values, not rows: what is old, or another candidate's, is nobody's value."""
+    """The panels show the expected values; a value that is old, or another candidate's, would be a wrong one."""
     panel = panel_of(one.board, one.title)
     shown = range_of(one.board, panel.get("timeFrom", ""), now_ms)
     rows = [row[1:] for row in on.rows(interpolated(panel["targets"][0]["query"], choices_of(one.candidate), shown))]
@@ -184,7 +184,7 @@ def test_a_bar_of_the_fleet_ends_after_36_hours(on: Server, grafana: Grafana, no
 
 @pytest.mark.grafana
 def test_the_interval_is_grafanas(grafana: Grafana) -> None:
-    """Ours, of whole seconds, just below and at each of its bounds."""
+    """The bench rounds an interval to the seconds that Grafana takes, just below each bound and at it."""
     units = {"s": 1, "m": 60, "h": 3600, "d": DAY_S, "w": 7 * DAY_S, "y": 365 * DAY_S}
     for below_s, _ in ROUNDED_S:
         for range_ms in (int(below_s * 300_000) - 1, int(below_s * 300_000)):
@@ -193,7 +193,7 @@ def test_the_interval_is_grafanas(grafana: Grafana) -> None:
 
 
 def without_time(panel: Json) -> Json:
-    """A mutant: whatever was written last, however old it is."""
+    """Returns a mutant of the query that takes the last value, however old it is."""
     changed = copy.deepcopy(panel)
     for one in changed["targets"]:
         one["query"] = one["query"].replace("$timeFilter", "time > 0")
@@ -274,7 +274,7 @@ MUTANTS: tuple[tuple[Callable[[Json], Json], tuple[tuple[Dashboard, str, str], .
 def test_a_mutant_of_a_tile_is_noticed(
     on: Server, grafana: Grafana, now_ms: int, change: Callable[[Json], Json]
 ) -> None:
-    """Each time filter dropped, another reducer, another unit, division of whole numbers, no thresholds, no words."""
+    """The mutants drop a time filter, thresholds or words, or take another reducer, another unit or a division of whole numbers."""
     places = dict(MUTANTS)[change]
     noticed = {}
     for one in TILES:
@@ -290,7 +290,7 @@ def test_a_mutant_of_a_tile_is_noticed(
 
 
 def of_title(dom: str, title: str) -> str:
-    """The part of the page that draws a panel."""
+    """Returns the part of the page that draws a panel."""
     found = re.search(rf'data-title="{re.escape(html.escape(title, quote=False))}".*?(?=data-title=|$)', dom, re.DOTALL)
     assert found is not None, title
     return found.group()

@@ -1,9 +1,12 @@
 """Whoever looks for ten seconds reads the same word and the same reason of a run everywhere: terminal, mail, page 1, site row, comparison,
-trend and dashboard tile. Twelve runs of simulated servers hold them together: good, each way of bad, rehearsal, loaded machine, undecided.
+trend and dashboard tile; beside them, the same likely cause and next step on terminal, mail, webhook, page 1, site and in JSON.
+Twelve runs of simulated servers hold them together: good, each way of bad, rehearsal, loaded machine, undecided.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,17 +18,20 @@ import pytest
 from daq_bench.bench_model.documents.nights import Job
 from daq_bench.bench_model.documents.run import AskedFor
 from daq_bench.bench_model.evidence.admissibility import SIMULATED
-from daq_bench.bench_model.nights.night import read_night
-from daq_bench.bench_model.nights.outcome import Entry, document, outcome_of, summary
+from daq_bench.bench_model.nights.night import Night, read_night
+from daq_bench.bench_model.nights.outcome import STATUS, Entry, document, outcome_of, summary
 from daq_bench.bench_model.nights.run_history import history_of
 from daq_bench.bench_model.nights.trend import trend_of
+from daq_bench.bench_model.verdict.advice import Advice, advice_of
 from daq_bench.bench_model.verdict.conclusion import conclude, state
 from daq_bench.bench_report import nightly, site
 from daq_bench.bench_report.comparison.bundles import read_source
 from daq_bench.bench_report.qualification.render import document_of, load_for, to_html
 from daq_bench.bench_report.trend.command import paper_of
 from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.cli.bundles import judge
 from daq_bench.rig.cli.runs import closing_words, exit_status
+from daq_bench.rig.nightly.notify import over
 from daq_bench.rig.telemetry.history import run_point, verdict_points
 from daq_bench.samples.servers import OPEN, SCENARIO
 from daq_bench.simulation.physics.drawing import spec_of
@@ -36,19 +42,33 @@ from daq_bench.simulation.sample import finish_sample
 GOOD, SLOW, LESS_ASKED, SENSOR_STUCK = 3, 2, 8, 15  # seeds
 LESS = spec_of(LESS_ASKED)
 OTHERS = Hazard("other_load", 1, 20.0, 60.0, 0.4, 0)
+THROTTLED, PULLED, OPEN_RUN = "throttled", "drive pulled", "undecided"
+# How the next step begins, by the word.
+STEPS = {
+    "PASS": "Nothing is open",
+    "FAIL": "Do not accept the candidate as it is: ",
+    "ERROR": "Mend the bench, then repeat the run: `daq-bench qualify --candidate simulated",
+    "REHEARSAL": "Make SNB-06 ",
+}
+INVALID = {
+    "clock stepped": "Remove what makes the evidence invalid",
+    "another drive": "Bring back the machine and the drives",
+    OPEN_RUN: "To decide SNB-07 ",
+}
+CAUSES = {THROTTLED: "degC, its warning limit is 75 degC", PULLED: "Input/output error (errno 5). It lies on nvme0n1"}
 # What the server is, or what befalls it; the word that is right for it.
 RUNS = {
     "good": (spec_of(GOOD), "PASS"),
     "too slow": (spec_of(SLOW), "FAIL"),
     "bits flip": (spec_of(326), "FAIL"),
     "writes are lost": (spec_of(395), "FAIL"),
-    "throttled": (spec_of(60), "FAIL"),
-    "drive pulled": (spec_of(176), "FAIL"),
+    THROTTLED: (spec_of(60), "FAIL"),
+    PULLED: (spec_of(176), "FAIL"),
     "power cut": (spec_of(64), "ERROR"),
     "clock stepped": (spec_of(4), "INADMISSIBLE"),
     "another drive": (spec_of(148), "INADMISSIBLE"),
     "loaded machine": (replace(spec_of(SLOW), hazards=(OTHERS,), others_name="<b>x</b>"), "INADMISSIBLE"),
-    "undecided": (OPEN.spec(1, ""), "INADMISSIBLE"),
+    OPEN_RUN: (OPEN.spec(1, ""), "INADMISSIBLE"),
     "rehearsal that did not measure all": (
         replace(LESS, hazards=LESS.hazards + spec_of(SENSOR_STUCK).hazards),
         "REHEARSAL",
@@ -60,9 +80,11 @@ RUNS = {
 class Seen:
     """One run: `line` is its conclusion, `bundle` its sealed evidence, as of a server that was measured."""
 
+    name: str
     bundle: Bundle
     word: str
     reason: str
+    advice: Advice
 
     @property
     def line(self) -> str:
@@ -72,7 +94,7 @@ class Seen:
 @pytest.fixture(scope="module", params=RUNS)
 def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
     spec, word = RUNS[request.param]
-    run = simulate(spec, tmp_path_factory.mktemp("runs"), SCENARIO if request.param == "undecided" else "record")
+    run = simulate(spec, tmp_path_factory.mktemp("runs"), SCENARIO if request.param == OPEN_RUN else "record")
     assert run.bundle
     bundle = run.bundle
     (bundle.path.parent / "latest").unlink()
@@ -80,16 +102,24 @@ def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     scale = bundle.run.scenario.scale  # of a rehearsal: what its command line asked for
     bundle.save_run(simulated=False, scaled_down=unmarked, request=AskedFor(scale=scale if scale < 1 else None))
     finish_sample(bundle, rendered=False)
-    found = conclude(read_night(bundle.path, warm=False).verdict)
+    verdict = read_night(bundle.path, warm=False).verdict
+    found = conclude(verdict)
     assert found.word == word, found.line
-    yield Seen(bundle, found.word, found.reason)
+    yield Seen(request.param, bundle, found.word, found.reason, advice_of(bundle.path, bundle.run, verdict))
+
+
+def entry_of(seen: Seen, night: Night) -> Entry:
+    """The night's entry of the run."""
+    advice = {"likely_cause": seen.advice.cause, "next_step": seen.advice.step.line}
+    return Entry(Job(night.candidate), outcome_of(night), conclude(night.verdict).reason, night, **advice)
 
 
 def test_the_terminals_first_line(seen: Seen) -> None:
     verdict = read_night(seen.bundle.path, warm=False).verdict
     lines = closing_words(seen.bundle, verdict).split("\n")
-    assert lines[1] == seen.line
-    assert lines[3].removeprefix("Outcome: ").split(" ")[0] == seen.word
+    blank = lines.index("", 1)
+    assert lines[1:blank] == [seen.line, *seen.advice.lines] and len(seen.advice.lines) <= 2
+    assert lines[blank + 1].removeprefix("Outcome: ").split(" ")[0] == seen.word
     assert (exit_status(seen.bundle, verdict) == 0) is (seen.word in ("PASS", "REHEARSAL"))
 
 
@@ -100,17 +130,23 @@ def ungrouped(text: str) -> str:
 
 def test_the_mail_and_the_nights_page(seen: Seen) -> None:
     night = read_night(seen.bundle.path, warm=False)
-    entry = Entry(Job(night.candidate), outcome_of(night), conclude(night.verdict).reason, night)
+    entry = entry_of(seen, night)
     lines = summary([entry], "today", "nightly/1").split("\n")
     assert lines[0].startswith(f"{seen.word}: 1 run on 1 candidate (1 {seen.word})")
     at = next(n for n, line in enumerate(lines) if line.startswith("["))
     assert lines[at].endswith(f" {night.candidate}: {seen.word}")
     assert lines[at + 1].strip() == seen.reason
+    told = [line.strip() for line in lines[at + 2 :]]
+    if seen.word != "PASS":
+        assert told[: len(seen.advice.lines)] == list(seen.advice.lines)
     versions = {"daq-bench": "1"}
     made = document([entry], [entry.job], "finished", "1", ("2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"), versions)
     paper = nightly.paper_of(made)
     assert (paper.badge.word, paper.summary.rows[0][1].split(" ", 1)[1]) == (seen.word, seen.word)
-    assert seen.reason in ungrouped(paper.summary.rows[0][-1])
+    why = ungrouped(paper.summary.rows[0][-1]).split("\n")
+    assert seen.reason in why[0] and why[1:] == (list(seen.advice.lines) if seen.word != "PASS" else [])
+    text = over("n", made.runs, made.headline, made.exit_status, Path("nightly/1")).text
+    assert set(seen.advice.lines) <= set(text.split("\n")) or STATUS[entry.worst] == 0
 
 
 def test_page_one_begins_with_it(seen: Seen) -> None:
@@ -121,6 +157,13 @@ def test_page_one_begins_with_it(seen: Seen) -> None:
     assert page.running_right.split(" ", 1)[1] == seen.word
     stamp = re.search(r'class="word">.*?</span><br>(.*?)</p>.*?class="meaning">(.*?)</p>', html, re.DOTALL)
     assert stamp and stamp[1] == seen.word
+    box = re.search(r'<section class="next".*?</section>', html, re.DOTALL)
+    assert box
+    told = ungrouped(unescape(re.sub("<.*?>", "", box[0])))
+    cause = re.search(r"Likely cause: (.*)", told)
+    assert (cause[1] if cause else "") == seen.advice.cause
+    step = seen.advice.step
+    assert f"What to do next: {' '.join((step.text, ', '.join(step.code))).strip()}" in told
     sentence = ungrouped(unescape(re.sub("<.*?>", "", stamp[2])))
     assert sentence[1:].rstrip(".") == seen.reason[1:].rstrip(".")
     assert sentence[0].lower() == seen.reason[0].lower()
@@ -137,7 +180,8 @@ def test_the_row_of_the_site(seen: Seen, tmp_path: Path) -> None:
         return
     assert (row[1], row[2]) == (seen.word, seen.word)
     if seen.word != "PASS":
-        assert seen.reason in ungrouped(unescape(re.sub("<.*?>", "", row[3])))
+        told = ungrouped(unescape(re.sub("<.*?>", "", row[3])))
+        assert f"{seen.reason}{''.join(seen.advice.lines)}" in told
 
 
 def test_the_column_of_a_comparison_and_the_stamp_of_a_trend(seen: Seen) -> None:
@@ -148,6 +192,23 @@ def test_the_column_of_a_comparison_and_the_stamp_of_a_trend(seen: Seen) -> None
     if night.state == "finished":
         paper = paper_of(trend_of(history_of([night], [], night.candidate)))
         assert (paper.badge.word, paper.meaning) == (seen.word, f"The newest run, {night.id}, ended {seen.word}.")
+
+
+def test_the_cause_and_the_step_are_those_of_what_befell_the_run(seen: Seen) -> None:
+    """A cause is named where the telemetry shows one, and nowhere else; the step fits the outcome."""
+    cause, step = seen.advice.cause, seen.advice.step.line
+    assert CAUSES.get(seen.name, "") in cause
+    if seen.word not in ("FAIL", "ERROR"):
+        assert cause == ""
+    assert step.startswith(INVALID.get(seen.name) or STEPS[seen.word]), step
+    assert ("its storage failed" in step) is (seen.name == PULLED)
+
+
+def test_programs_read_the_same(seen: Seen, capsys: pytest.CaptureFixture[str]) -> None:
+    judge(argparse.Namespace(run=seen.bundle.path, json=True))
+    told = json.loads(capsys.readouterr().out)
+    assert told["conclusion"] == seen.line and told["next_step"] == seen.advice.step.line
+    assert told["likely_cause"] == (seen.advice.cause or None)
 
 
 def test_the_dashboards_tile(seen: Seen) -> None:

@@ -13,14 +13,15 @@ from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.documents.nights import Comparison, NightDocument, NightRun, Word
 from daq_bench.bench_model.nights.baseline import REGRESSED
 from daq_bench.bench_model.nights.night import read_night
-from daq_bench.bench_model.nights.outcome import ERROR, INADMISSIBLE, STATUS, outcome_of, shown, worse
+from daq_bench.bench_model.nights.outcome import ERROR, INADMISSIBLE, STATUS, first_read, outcome_of, shown, worse
+from daq_bench.bench_model.verdict.advice import lines_of
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.fields import parse_document, read_text
 from daq_bench.bench_report.base.units import NONE, SIDES, duration, grouped_in, quantity, significant
 from daq_bench.bench_report.document.beside import boxes_of
 from daq_bench.bench_report.document.outcome import GLYPHS, css_name
 from daq_bench.bench_report.document.section import Part, Section
-from daq_bench.bench_report.document.table import Table
+from daq_bench.bench_report.document.table import LINE, Table
 from daq_bench.bench_report.output.paper import Badge, Paper, to_html
 from daq_bench.bench_report.output.publishing import replace_all
 
@@ -78,12 +79,13 @@ def _confirmed(run: NightRun) -> NightRun:
 
 def _set_apart(run: NightRun, word: Word, why: str) -> NightRun:
     reason = "; ".join(part for part in (why, run.reason) if part)
-    return structs.replace(run, worst=worse(word, run.worst), reason=reason)
+    return structs.replace(run, worst=worse(word, run.worst), reason=reason, likely_cause="", next_step="")
 
 
 def paper_of(night: NightDocument) -> Paper:
     """The page of one night, from the content of its nightly.json."""
-    like = SHOWN.get(night.outcome, night.outcome)
+    word = first_read([night.outcome, *(run.worst for run in night.runs)])
+    like = SHOWN.get(word, word)
     worst = [f"{_who(run)}: {run.worst}: {_why(run)}" for run in night.runs if run.worst not in ("PASS", "rehearsal")]
     compared: list[Part] = [_compared(run) for run in night.runs if run.comparisons]
     sections = [
@@ -100,8 +102,8 @@ def paper_of(night: NightDocument) -> Paper:
             f"{night.started_utc} to {night.finished_utc or 'now'} ({night.state})",
         ),
         running=night.nightly,
-        badge=Badge(shown(night.outcome).upper(), GLYPHS[like], css_name(like), f"exit status {night.exit_status}"),
-        meaning=MEANINGS[night.outcome],
+        badge=Badge(shown(word).upper(), GLYPHS[like], css_name(like), f"exit status {night.exit_status}"),
+        meaning=MEANINGS[word],
         reasons=tuple(worst),
         boxes=boxes_of((run.run_id or "", ", ".join(run.marks)) for run in night.runs),
         summary=_runs(night),
@@ -123,10 +125,15 @@ def _why(run: NightRun) -> str:
     return grouped_in(" ".join(part for part in (run.reason, told) if part))
 
 
+def _with_advice(run: NightRun) -> str:
+    advice = lines_of(run.likely_cause, run.next_step) if run.worst != "PASS" else ()
+    return LINE.join(part for part in (_why(run), *advice) if part)
+
+
 def _runs(night: NightDocument) -> Table:
     rows = tuple(
         (_who(run), f"{GLYPHS[SHOWN.get(run.worst, run.worst)]} {shown(run.worst)}", _named(run),
-         duration(run.seconds), _why(run) or NONE)
+         duration(run.seconds), _with_advice(run) or NONE)
         for run in night.runs
     )  # fmt: skip
     bad = frozenset(n for n, run in enumerate(night.runs) if run.worst not in ("PASS", "rehearsal"))

@@ -29,9 +29,10 @@ from daq_bench.bench_model.documents.admission import Admission
 from daq_bench.bench_model.documents.nights import NightDocument
 from daq_bench.bench_model.documents.verdict import Judgement
 from daq_bench.bench_model.nights.bundle_facts import DRIVES, FIRMWARE
-from daq_bench.bench_model.nights.night import LeftOut, Night
-from daq_bench.bench_model.nights.outcome import INADMISSIBLE, outcome_of, shown, worse
+from daq_bench.bench_model.nights.night import LeftOut, Night, read_run
+from daq_bench.bench_model.nights.outcome import INADMISSIBLE, first_read, outcome_of, shown, worse
 from daq_bench.bench_model.nights.run_history import read_all
+from daq_bench.bench_model.verdict.advice import advice_of
 from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.fields import parse_document, read_text
@@ -53,7 +54,8 @@ ADDRESS_MAX = 80  # characters of a page's file name
 
 @dataclass(frozen=True)
 class RunLine:
-    """One run of the index. `links`: (words, address). `why`: what was not in order. `marks`: the door's words beside the outcome."""
+    """One run of the index. `links`: (words, address). `why`: what was not in order; `advice`: likely cause and next step of a run that
+    did not pass. `marks`: the door's words beside the outcome."""
 
     id: str
     candidate: str
@@ -66,6 +68,7 @@ class RunLine:
     why: str
     links: tuple[tuple[str, str], ...]
     marks: str
+    advice: tuple[str, ...] = ()
 
     @property
     def day(self) -> str:
@@ -201,6 +204,7 @@ class _Place:
 def _line(night: Night, door: Admission, page: str, place: _Place) -> RunLine:
     word = outcome_of(night)
     why = [] if word == "PASS" else [grouped_in(conclude(night.verdict).reason)]
+    advice = () if word == "PASS" else advice_of(night.path, read_run(night.path), night.verdict).lines
     links = tuple(
         (words, place.address(night.path / name)) for name, words in DOCUMENTS.items() if _is_there(night.path, name)
     )
@@ -208,7 +212,7 @@ def _line(night: Night, door: Admission, page: str, place: _Place) -> RunLine:
         id=night.id, candidate=night.candidate, page=page, scenario=night.scenario, target=night.target,
         scale=f"{night.scale:g}", started=f"{night.started.astimezone(UTC):%Y-%m-%d %H:%M}", word=shown(word),
         why="; ".join([*why, *door.marks]), links=links,
-        marks=", ".join(door.short),
+        marks=", ".join(door.short), advice=advice,
     )  # fmt: skip
 
 
@@ -293,10 +297,11 @@ def _nights(folder: Path, runs: Sequence[Night], place: _Place) -> Iterator[Nigh
             continue
         words = [known.get(run.run_id, INADMISSIBLE) for run in night.runs if run.run_id]
         outcome, headline = reduce(worse, words, night.outcome), night.headline
+        first = first_read([outcome, *words, *(run.worst for run in night.runs)])
         if outcome != night.outcome:
             headline = f"{headline} (its {SOURCE} says {shown(night.outcome)}; by its runs as they are now it is {shown(outcome)})"
         page = one.parent / NIGHT_PAGE
-        yield NightLine(one.parent.name, shown(outcome), headline, place.address(page) if page.is_file() else "")
+        yield NightLine(one.parent.name, shown(first), headline, place.address(page) if page.is_file() else "")
 
 
 def _write(file: Path, content: Mapping[str, Any]) -> None:

@@ -15,10 +15,11 @@ from msgspec import structs
 from daq_bench.bench_dashboards.preview import write_preview
 from daq_bench.bench_model.documents.nights import Job, NightDocument, NightRun
 from daq_bench.bench_model.documents.struct import as_document
-from daq_bench.bench_model.nights.night import read_night
+from daq_bench.bench_model.nights.night import read_night, read_run
 from daq_bench.bench_model.nights.outcome import outcome_of
 from daq_bench.bench_model.nights.run_history import history_of, read_all
 from daq_bench.bench_model.nights.trend import trend_of
+from daq_bench.bench_model.verdict.advice import advice_of
 from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_report import nightly, site
 from daq_bench.bench_report.comparison import analysis as comparison
@@ -147,11 +148,12 @@ def _night(roots: Sequence[Path], laboratory: Laboratory, out: Path) -> Path:
 
 def _of_night(root: Path) -> NightRun:
     night = read_night(root, warm=False)
-    word = outcome_of(night)
+    word, advice = outcome_of(night), advice_of(root, read_run(root), night.verdict)
     return NightRun(
         job=Job(night.candidate), target="", scenario=night.scenario, outcome=word, worst=word, reason=conclude(night.verdict).reason,
         run_id=night.id, run=str(root), verdict=night.outcome, declared_rehearsal=night.rehearsal,
         seconds=8000.0, baseline=None, comparisons=[],
+        likely_cause=advice.cause, next_step=advice.step.line,
     )  # fmt: skip
 
 

@@ -75,7 +75,7 @@ _FORMS = tuple(
             r"sd (?P<port>[0-9]+(:[0-9]+){3}): (\[\w+\] )?(rejecting I/O|Power-on or device reset|.*task abort)",
         ),
         ("disk_link", rf"sd [0-9:]+ \[{_DEVICE}\] .*(FAILED Result|Sense Key : (Hardware|Medium))"),
-        # controllers that begin anew, or end: no drive behind them answers meanwhile
+        # A controller is reset, or ends: no drive behind it answers meanwhile.
         (
             "disk_link",
             r"(?P<port>mpt[23]sas_cm[0-9]+): (sending diag reset|fault_state\()",

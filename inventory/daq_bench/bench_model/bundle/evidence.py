@@ -72,15 +72,13 @@ class Evidence:
         return Evidence(
             run=run,
             results={name: document for name in names if (document := find_document(bundle, name)) is not None},
-            scenario=_scenario(bundle, run),
+            scenario=stored_scenario(bundle, told.get("id") if isinstance(told := run.get("scenario"), dict) else None),
             **{name: find_document(bundle, file) for file, name in FILES.items()},
         )
 
 
-def _scenario(bundle: Path, run: Document) -> Document | None:
-    """The copy that run.json names. Its id comes out of the bundle: no path may hide in it."""
-    told = run.get("scenario")
-    identifier = told.get("id") if isinstance(told, dict) else None
+def stored_scenario(bundle: Path, identifier: object) -> Document | None:
+    """The copy of the scenario that run.json names. Its id comes out of the bundle: no path may hide in it."""
     if not isinstance(identifier, str) or not re.fullmatch(r"[a-z0-9][a-z0-9-]*", identifier):
         return None
     file = plain_file(bundle, f"profiles/scenarios/{identifier}.yml")

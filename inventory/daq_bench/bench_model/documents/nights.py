@@ -51,7 +51,8 @@ class Comparison(Closed, frozen=True):
 
 class NightRun(Closed, frozen=True):
     """`worst`: of the outcome and the comparison with the baseline. `run`: path of the bundle. `seconds`: from the start of the run's
-    process to its end. `baseline`: a run's id."""
+    process to its end. `baseline`: a run's id. `likely_cause`, `next_step`: as the run's own report has them; empty where nothing is known,
+    and in the document of an older bench."""
 
     job: Job
     target: str
@@ -69,6 +70,8 @@ class NightRun(Closed, frozen=True):
     marks: list[str] = msgspec.field(
         default_factory=list
     )  # what the door of check-bundle says beside the run; an older night has none
+    likely_cause: str = ""
+    next_step: str = ""
 
 
 class NightDocument(Closed, frozen=True):

@@ -16,6 +16,7 @@ from daq_bench.bench_model.documents.derived import Others, OthersOfWindow
 from daq_bench.bench_model.evidence.measured import found_at
 from daq_bench.bench_model.profiles.metrics import ResultMetric
 
+NOT_ALONE = "The machine was not alone"  # how the cause of an excused miss begins
 OTHERS_MAX = 0.10  # [P] of the CPUs, of the CPU time (stolen), or of what the load wrote: more, and a miss has another possible cause
 NOT_ALONE = "The machine was not alone"
 PACE = ("rate", "time", "operations")

@@ -6,8 +6,9 @@ The statuses are those of one run (ADR 2)."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,6 +16,8 @@ from daq_bench.bench_model.documents.nights import Comparison, Job, NightDocumen
 from daq_bench.bench_model.nights.baseline import regressed
 from daq_bench.bench_model.nights.night import FINISHED, Night
 from daq_bench.bench_model.verdict import conclusion
+from daq_bench.bench_model.verdict.advice import lines_of
+from daq_bench.bench_model.verdict.decision import MISSED
 
 INTERRUPTED: Final = "interrupted"
 ERROR: Final = "ERROR"
@@ -36,6 +39,9 @@ WORDS: dict[Word, tuple[Status, str]] = {  # the worst first: exit status, and s
     PASS: (0, "+"),
 }
 WORST_FIRST, STATUS = tuple(WORDS), {word: status for word, (status, _) in WORDS.items()}
+# What people read first. A server that lost data waits for somebody; a bench that broke says nothing about any server. Exit statuses and
+# nightly.json's `outcome` keep the order of WORDS.
+READ_FIRST: tuple[Word, ...] = (FAIL, REGRESSION, ERROR, INTERRUPTED, INADMISSIBLE, SKIPPED, REHEARSAL, PASS)
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,8 @@ class Entry:
     comparisons: tuple[Comparison, ...] = field(default=())
     seconds: float = 0.0
     marks: tuple[str, ...] = ()
+    likely_cause: str = ""
+    next_step: str = ""
 
     @property
     def worst(self) -> Word:
@@ -70,6 +78,11 @@ def outcome_of(night: Night) -> Word:
 def shown(word: Word) -> str:
     """The word as people read it: a rehearsal is called the same in every document, whatever nightly.json stores."""
     return conclusion.REHEARSAL if word == REHEARSAL else word
+
+
+def first_read(words: Iterable[Word]) -> Word:
+    """The word that heads a night for its readers; SKIPPED where nothing ran."""
+    return min(words, key=READ_FIRST.index, default=SKIPPED)
 
 
 def worse(one: Word, other: Word) -> Word:
@@ -96,10 +109,12 @@ def status_of(entries: Sequence[Entry]) -> Status:
 def headline(entries: Sequence[Entry]) -> str:
     """`FAIL: 3 runs on 2 candidates (1 FAIL, 1 PASS, 1 skipped)`: the mail's subject."""
     counted = Counter(entry.worst for entry in entries)
-    parts = ", ".join(f"{counted[word]} {shown(word)}" for word in WORST_FIRST if counted[word])
+    parts = ", ".join(f"{counted[word]} {shown(word)}" for word in READ_FIRST if counted[word])
+    stopped: list[Word] = [INTERRUPTED] if any(map(unfinished, entries)) else []
+    first = first_read([*counted, *stopped])
     candidates = len({entry.job.candidate for entry in entries})
     return (
-        f"{shown(worst_of(entries))}: {len(entries)} run{'s' * (len(entries) != 1)} on {candidates} "
+        f"{shown(first)}: {len(entries)} run{'s' * (len(entries) != 1)} on {candidates} "
         f"candidate{'s' * (candidates != 1)} ({parts or 'nothing was planned'})"
     )
 
@@ -115,16 +130,33 @@ def summary(entries: Sequence[Entry], when: str, folder: str) -> str:
 
 
 def _worst_first(entries: Sequence[Entry]) -> list[str]:
-    """Returns a line that says what is amiss with the worst run: many readers read no further."""
-    worst = min(entries, key=lambda entry: WORST_FIRST.index(entry.worst), default=None)
+    """Returns a line that says what is amiss with the run that is read first: many readers read no further."""
+    worst = min(entries, key=_rank, default=None)
     if worst is None or not STATUS[worst.worst]:
         return []
     said = [worst.reason] if worst.worst == worst.outcome else _details(worst)[-1:]
     return [f"{worst.job.name}: {text}" for text in said if text]
 
 
+def _rank(entry: Entry) -> tuple[int, float]:
+    """The place of a run for its readers: by its word, then by its worst miss. Lost data, and storage that failed, come first."""
+    rows = [one for one in entry.night.rows if one.severity == "mandatory"] if entry.night else []
+    missed = [conclusion.weight(one)[1] for one in rows if conclusion.state(one) == MISSED]
+    return READ_FIRST.index(entry.worst), min(missed, default=-math.inf if entry.night else math.inf)
+
+
+def _next(entry: Entry) -> str:
+    """The run's next step; one that only became worse has another than its report, which knows no other run."""
+    if entry.worst == REGRESSION and entry.night:
+        again = f"`daq-bench baseline runs/{entry.night.id}`"
+        return f"Find out what changed since {entry.baseline} (docs/trend.md). If the change was wanted, accept it: {again}"
+    return entry.next_step
+
+
 def _details(entry: Entry) -> list[str]:
     found = [entry.reason] if entry.reason else []
+    if entry.worst != PASS:
+        found += lines_of(entry.likely_cause, _next(entry))
     if entry.night:
         found.append(f"run {entry.night.id}" + (f" ({', '.join(entry.marks)})" if entry.marks else ""))
     if entry.baseline:
@@ -184,4 +216,6 @@ def _run(entry: Entry) -> NightRun:
         baseline=entry.baseline,
         comparisons=list(entry.comparisons),
         marks=list(entry.marks),
+        likely_cause=entry.likely_cause,
+        next_step=_next(entry),
     )

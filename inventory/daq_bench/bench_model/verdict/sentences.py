@@ -7,6 +7,7 @@ from daq_bench.bench_model.verdict.decision import UNDECIDED
 
 DIGITS = (4, 6, 9, 12, 17)  # significant ones; the last tell any two numbers apart
 WHILE = ", while "
+MOST_BRIEF = 120  # characters
 DECIDES = "would decide"  # how advice ends
 SIGNS = {"at_least": ">=", "at_most": "<=", "equal": "="}
 
@@ -23,6 +24,12 @@ def sentence(judgement: Judgement) -> str:
         return text
     why = judgement.reason.partition(", but: ")[0]  # what invalidates the run stands beside it, once
     return f"{text}, {why[0].lower()}{why[1:]}"
+
+
+def brief(judgement: Judgement) -> str:
+    """The requirement's text, cut where a line has no room for more; the full table has all of it."""
+    text = judgement.text.rstrip(".")
+    return text if len(text) <= MOST_BRIEF else f"{text[:MOST_BRIEF].rstrip()}\u2026"
 
 
 def brief_sentence(judgement: Judgement) -> str:

@@ -19,12 +19,13 @@ from daq_bench.bench_model.documents.dips import Dips
 from daq_bench.bench_model.documents.verdict import Judgement
 from daq_bench.bench_model.evidence.unpurged import PurgeFailure, sentence
 from daq_bench.bench_model.verdict.conclusion import state, weight
+from daq_bench.bench_model.verdict.sentences import brief
 from daq_bench.bench_report.base.marks import see_section, see_table
 from daq_bench.bench_report.base.units import duration
 from daq_bench.bench_report.document.table import Table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.tables.drives import got_worse
-from daq_bench.bench_report.tables.requirements import beside_bound, brief
+from daq_bench.bench_report.tables.requirements import beside_bound
 
 MOST = 3
 MOST_IN_TABLE = 40

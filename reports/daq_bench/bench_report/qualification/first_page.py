@@ -11,7 +11,7 @@ from daq_bench.bench_report.document.outcome import NOT_RECORDED
 from daq_bench.bench_report.document.section import Pair
 from daq_bench.bench_report.qualification import view
 from daq_bench.bench_report.qualification.findings import MOST, Remark, findings, limits
-from daq_bench.bench_report.qualification.next_step import next_step
+from daq_bench.bench_report.qualification.next_step import advice
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.tables.drives import drive_lines
 
@@ -20,11 +20,12 @@ MOST_DRIVE_LINES = 4
 
 def content(bundle: Bundle) -> dict[str, Any]:
     run = bundle.run
-    remarks = findings(bundle)
+    remarks, advised = findings(bundle), advice(bundle)
     incomplete = bundle.verdict is None or run.state != "finished"
     return {
         "run": run, "outcome": view.outcome_of(bundle), "started": utc(run.started),
-        "finished": utc(run.finished) if run.finished else None, "next": next_step(bundle), "remarks": remarks[:MOST],
+        "finished": utc(run.finished) if run.finished else None, "cause": advised.cause,
+        "next": advised.step, "remarks": remarks[:MOST],
         "more_findings": _more(remarks[MOST:]),
         "incomplete": [f"{lack} ({name})" for name, lack in bundle.missing] if incomplete else [],
         "limits": limits(bundle), "demand": view.demand_cells(bundle), "bought": bought(bundle),

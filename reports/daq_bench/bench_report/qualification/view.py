@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from daq_bench.bench_model.verdict.advice import command, limited
 from daq_bench.bench_model.verdict.conclusion import REHEARSAL, conclude
 from daq_bench.bench_model.verdict.judging import Again
 from daq_bench.bench_report.base.marks import see_table
@@ -90,15 +91,9 @@ def _meaning(bundle: Bundle, word: str) -> str:
         return TARGET_FAILED
     if word == REHEARSAL:
         return f"{', '.join(part for part in (REHEARSED, load_words(bundle)) if part)}."
-    if word == "PASS" and limited(bundle):
+    if word == "PASS" and limited(bundle.run, bundle.verdict):
         return f"It ran {load_words(bundle) or 'at less than the whole load'}: no conclusion about buying."
     return UNDECIDED_MEANING if word == "INADMISSIBLE" and _only_undecided(bundle) else MEANINGS[word]
-
-
-def limited(bundle: Bundle) -> bool:
-    """Says whether the run was scaled down, or declared beforehand as a rehearsal."""
-    run, verdict = bundle.run, bundle.verdict
-    return bool(run.scaled_down or (run.scenario.scale < 1) or (verdict and verdict.declared_rehearsal))
 
 
 def load_words(bundle: Bundle) -> str:
@@ -269,21 +264,11 @@ def _cell(label: str, bytes_per_s: float, note: str) -> DemandCell:
     return DemandCell(label, decimal, f"= {binary}", note.strip())
 
 
-def commands(bundle: Bundle, full: bool = False) -> list[str]:
-    """Returns the commands that repeat the run; `full`: at the whole load and for the scenario's own time."""
+def commands(bundle: Bundle) -> list[str]:
+    """Returns the commands that repeat the run."""
     run = bundle.run
-    words = [
-        "daq-bench qualify", _option("candidate", run.candidate.name), _option("scenario", run.scenario.id),
-        _option("requirement", run.requirement.id),
-    ]  # fmt: skip
-    if run.target.name:
-        words.append(_option("target", run.target.name))
-    scale = 1.0 if full else run.scenario.scale
-    words.append(f"--scale {scale:.17g}" if scale > 1 else f"--scale {scale:g}")
-    if run.demand and not full:
-        words.append(f"--duration {run.demand.duration_s:g}")
     checkout = [f"git checkout {run.git.commit}", "make setup"] if run.git and run.git.commit else []
-    return [*checkout, " ".join(words)]
+    return [*checkout, command(run)]
 
 
 def by_hand(bundle: Bundle) -> tuple[list[str], int]:
@@ -297,7 +282,3 @@ def by_hand(bundle: Bundle) -> tuple[list[str], int]:
     for name in scripts:
         kinds.setdefault(re.sub(r"\d+", "", name), name)
     return [f"sh {shlex.quote(f'runs/{bundle.run.run_id}/{name}')}" for name in sorted(kinds.values())], len(scripts)
-
-
-def _option(name: str, value: str) -> str:
-    return f"--{name} {shlex.quote(value)}"

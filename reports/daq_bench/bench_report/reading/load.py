@@ -20,6 +20,7 @@ from daq_bench.bench_model.bundle.telemetry_files import SPOOLS, SUMMARY_FILE
 from daq_bench.bench_model.documents.facts import Setting, Tuning
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.profiles.published import FOLDER, PublishedDevice, load_published
+from daq_bench.bench_model.verdict.advice import grounds_of
 from daq_bench.bench_model.verdict.judging import VERDICT, Again, judged_again
 from daq_bench.bench_model.workloads.block_scan import BlockScan
 from daq_bench.bench_model.workloads.snb_record import SnbRecord
@@ -94,6 +95,7 @@ def load(root: Path) -> Bundle:
         accounting=_accounting(root),
         missing=tuple((name, lack) for name, lack in _expected(run).items() if not (root / name).is_file()),
         provenance=provenance_of(root, run),
+        grounds=grounds_of(root, run),
         files=frozenset(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()),
     )
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from daq_bench.bench_model.documents.verdict import Judgement
 from daq_bench.bench_model.verdict.conclusion import conclude, state, weight
 from daq_bench.bench_model.verdict.decision import RANGE_OF_ALL
+from daq_bench.bench_model.verdict.sentences import brief
 from daq_bench.bench_report.base.marks import see_section, see_table
 from daq_bench.bench_report.base.units import (
     NONE,
@@ -42,7 +43,6 @@ COMPARISON = {"at_least": "at least", "at_most": "at most", "equal": "exactly"}
 
 SIZES = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "MiB": 2.0**20, "GiB": 2.0**30}
 MOST_ON_FIRST_PAGE = 12
-MOST_BRIEF = 120  # characters
 
 
 def requirement_table(bundle: Bundle) -> Table | None:
@@ -180,12 +180,6 @@ def _row(judged: Judgement, bundle: Bundle, shared: str, number: int | None) -> 
         (state(judged), _reason(judged, shared)),
     )
     return tuple(LINE.join(part for part in cell if part) for cell in cells)
-
-
-def brief(judged: Judgement) -> str:
-    """Returns the requirement's text, cut where the first page has no room for more; the full table has all of it."""
-    text = judged.text.rstrip(".")
-    return text if len(text) <= MOST_BRIEF else f"{text[:MOST_BRIEF].rstrip()}\u2026"
 
 
 def bound_words(judged: Judgement) -> str:

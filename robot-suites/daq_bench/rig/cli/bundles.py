@@ -14,6 +14,7 @@ from daq_bench.bench_model.documents.admission import Admissions
 from daq_bench.bench_model.documents.run import TelemetryOfRun
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.documents.telemetry import TelemetryAccount
+from daq_bench.bench_model.verdict.advice import advice_of
 from daq_bench.bench_model.verdict.judging import judge_bundle
 from daq_bench.rig.base.bundle import Bundle, to_json
 from daq_bench.rig.base.influx import INVENTORY_KEY, Influx, chosen
@@ -27,7 +28,7 @@ from daq_bench.rig.checking.reporting import report_again
 from daq_bench.rig.checking.signing import INVENTORY_KEYS, of_checker
 from daq_bench.rig.checking.tables import FORMATS, write_tables
 from daq_bench.rig.cli.arguments import Command, add_inventory, add_json, add_run, challenge, print_document, say, shown
-from daq_bench.rig.cli.runs import closing_words, exit_status
+from daq_bench.rig.cli.runs import closing_words, exit_status, summary_of
 from daq_bench.rig.telemetry.history import REPLAYED_ACCOUNT, forget_delivery, influx_of, replay_run
 from daq_bench.rig.telemetry.influx_server import LocalInflux
 
@@ -54,7 +55,7 @@ def _own_inventory(options: argparse.Namespace) -> Path:
 
 def _add_judge(command: argparse.ArgumentParser) -> None:
     add_run(command)
-    add_json(command, "the whole verdict")
+    add_json(command, "the whole verdict, with conclusion, likely_cause and next_step")
 
 
 def judge(options: argparse.Namespace) -> int:
@@ -62,7 +63,8 @@ def judge(options: argparse.Namespace) -> int:
     verdict = judge_bundle(options.run)
     bundle = Bundle.open(options.run)
     if options.json:
-        print(to_json(as_document(verdict)), end="")
+        advice = advice_of(options.run, bundle.run, verdict)
+        print(to_json({**as_document(verdict), **summary_of(verdict, advice)}), end="")
     else:
         print("\n".join(map(printable, closing_words(bundle, verdict).strip("\n").split("\n"))))
     return exit_status(bundle, verdict)
@@ -230,7 +232,7 @@ COMMANDS = {
         check,
     ),
     "admit": Command(
-        "say of each run what stands beside it where it is shown, and whether it may be ranked", _add_admit, admissions
+        "say whether each run may be ranked, and which marks documents show beside it", _add_admit, admissions
     ),
     "replay": Command("send the telemetry of a run that InfluxDB lacks", _add_replay, replay, needs_checkout=True),
     "tables": Command("write a run's numbers as CSV or Parquet tables", _add_tables, tables),

@@ -200,7 +200,7 @@ COMMANDS = {
     ),
     "unlock": Command("remove a stale lock from the candidate", add_profiles, unlock, needs_checkout=True),
     "clean": Command(
-        "make build/ ready to be deleted: keep what must outlive it; refuse while a candidate is still to be restored",
+        "prepare build/ for deletion: keep what must outlive it; refuse while a candidate is not restored yet",
         no_arguments,
         clean,
         needs_checkout=True,

@@ -124,5 +124,5 @@ COMMANDS = {
         needs_checkout=True,
     ),
     "gather": Command("copy sealed bundles into a store that several control nodes share", _add_gather, gather),
-    "baseline": Command("make a run what later nights are compared with", _add_baseline, baseline),
+    "baseline": Command("choose the run that later nights are compared with", _add_baseline, baseline),
 }

@@ -102,7 +102,7 @@ def missing_files(layout: Layout, inventory_file: Path | None = None) -> dict[st
 
 
 def _in_short(entries: Sequence[Valid]) -> Iterator[str]:
-    """Which candidates lose data, then how many profiles of each kind are right."""
+    """Yields the candidates that lose data, then how many profiles of each kind are right."""
     dangerous = [one for one in entries if one.danger]
     for one in dangerous[:SHOWN_MAX]:
         yield f"{one.name} {one.danger}"
@@ -119,7 +119,7 @@ def _in_short(entries: Sequence[Valid]) -> Iterator[str]:
 
 
 def _missing_in_short(missing: Mapping[str, Sequence[str]], chosen: str) -> Iterator[str]:
-    """All missing files of the chosen candidate, the first of any other."""
+    """Yields all missing files of the chosen candidate, and the first of any other."""
     for name, lines in missing.items():
         shown = lines if name == chosen else lines[:1]
         yield from shown

@@ -16,6 +16,7 @@ from daq_bench.bench_model.documents.nights import Job
 from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.nights.outcome import shown as called
 from daq_bench.bench_model.nights.outcome import status_of
+from daq_bench.bench_model.verdict.advice import Advice, advice_of, lines_of
 from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_model.verdict.verdict import INADMISSIBLE
 from daq_bench.rig.base import terminal
@@ -44,7 +45,7 @@ from daq_bench.rig.nightly.fleet import Fleet
 from daq_bench.rig.nightly.job import Where
 from daq_bench.rig.nightly.lanes import Stop
 from daq_bench.rig.nightly.meeting import Meeting
-from daq_bench.rig.nightly.plan import DEFAULT, request_of_job
+from daq_bench.rig.nightly.plan import request_of_job
 from daq_bench.rig.run.planning import plan_run
 from daq_bench.rig.run.qualify import Qualification
 from daq_bench.rig.run.resume import request_of
@@ -83,7 +84,7 @@ def _add_qualify(command: argparse.ArgumentParser) -> None:
         type=positive,
         default=3600.0,
         metavar="SECONDS",
-        help="for the others, once one is ready for its burst (3600)",
+        help="how long a run that is ready for its burst waits for the others (3600)",
     )
     command.add_argument("--keep-tuning", action="store_true", help="leave the candidate tuned at the end")
     add_yes(command)
@@ -148,6 +149,8 @@ def _several(options: argparse.Namespace, console: Console) -> int:
     entries = Fleet(jobs, where, logs, console, at_once, Stop(), meeting).execute("the command")
     for entry in entries:
         say(options, f"{entry.job.name}: {called(entry.worst)}{f': {entry.reason}' if entry.reason else ''}")
+        for line in lines_of(entry.likely_cause, entry.next_step):
+            say(options, f"  {line}")
         if entry.night:
             say(options, f"  {shown(entry.night.path)}")
     print_document(
@@ -157,6 +160,8 @@ def _several(options: argparse.Namespace, console: Console) -> int:
                 "candidate": entry.job.name,
                 "outcome": entry.worst,
                 "reason": entry.reason,
+                "likely_cause": entry.likely_cause or None,
+                "next_step": entry.next_step or None,
                 "run": str(entry.night.path) if entry.night else None,
             }
             for entry in entries
@@ -176,13 +181,14 @@ def _run(options: argparse.Namespace, request: Request, console: Console) -> dic
     if telemetry:
         for run in replay_earlier(Layout().agent, request.runs or Layout().runs, _with_rights(influx_of(telemetry))):
             say(options, f"InfluxDB now also holds the telemetry of {run}")
+    advice = advice_of(bundle.path, bundle.run, verdict)
     return {
         "run": shown(bundle.path),
         "candidate": bundle.run.candidate.name,
         "target": request.target,
         "outcome": verdict.outcome,
         "declared_rehearsal": verdict.declared_rehearsal,
-        "conclusion": conclude(verdict).line,
+        **summary_of(verdict, advice),
         "reasons": list(verdict.reasons),
         "exit_status": exit_status(bundle, verdict),
     }
@@ -206,6 +212,15 @@ def resume(options: argparse.Namespace) -> int:
     return status
 
 
+def summary_of(verdict: Verdict, advice: Advice) -> dict[str, Any]:
+    """What a person reads first, for programs. `likely_cause` is null where nothing is known beyond the conclusion."""
+    return {
+        "conclusion": conclude(verdict).line,
+        "likely_cause": advice.cause or None,
+        "next_step": advice.step.line,
+    }
+
+
 def exit_status(bundle: Bundle, verdict: Verdict) -> int:
     """A declared rehearsal missed no mandatory requirement and did what was asked of it, so it is no failure of the command."""
     if bundle.run.state == "interrupted":
@@ -214,13 +229,13 @@ def exit_status(bundle: Bundle, verdict: Verdict) -> int:
 
 
 def closing_words(bundle: Bundle, verdict: Verdict) -> str:
-    """Outcome, reasons and paths, as `daq-bench qualify` prints them last."""
+    """Conclusion, likely cause, next step, outcome, reasons and paths, as `daq-bench qualify` prints them last."""
     found = conclude(verdict)
+    # How an interrupted run goes on stands below, with the path that its reader can type.
+    advised = advice_of(bundle.path, bundle.run, verdict).lines if bundle.run.state != "interrupted" else ()
     reasons = dict.fromkeys([*found.missed, *verdict.reasons]) if found.missed else verdict.reasons
     stored = f" ({verdict.outcome} in verdict.json)" if found.word != verdict.outcome else ""
-    lines = ["", found.line, "", f"Outcome: {found.word}{stored}", *(f"  - {reason}" for reason in reasons)]
-    if verdict.declared_rehearsal and bundle.run.candidate.name == DEFAULT.candidate:
-        lines.append("The bench works here. Next: `daq-bench discover` looks at your server (docs/own-hardware.md)")
+    lines = ["", found.line, *advised, "", f"Outcome: {found.word}{stored}", *(f"  - {reason}" for reason in reasons)]
     names = ("report.pdf", "report.html", "verdict.json", "robot/log.html")
     lines += ["", *(f"{name:<15} {shown(bundle.path / name)}" for name in names if (bundle.path / name).exists())]
     if bundle.run.state == "interrupted":

@@ -23,6 +23,7 @@ from daq_bench.bench_model.documents.nights import Job, Word
 from daq_bench.bench_model.nights.night import FINISHED, read_night, read_run
 from daq_bench.bench_model.nights.outcome import ERROR, INTERRUPTED, SKIPPED, STATUS, Entry, outcome_of
 from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.verdict.advice import advice_of
 from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.shell import UNTIL_PARENT_DIES
@@ -217,12 +218,15 @@ def _entry(job: Job, path: Path, ended: Ended, of: int, trust: Trust) -> Entry:
     if door.refusal and night.state == FINISHED:
         return Entry(job, ERROR, f"{path.name} {door.refusal}", seconds=seconds)
     outcome, reason = outcome_of(night), conclude(night.verdict).reason
+    advice = advice_of(path, read_run(path), night.verdict)
+    cause, step = advice.cause, advice.step.line
     if outcome == INTERRUPTED and ended.stopped:
         outcome, reason = (
             _stopped(ended),
             f"{ended.stopped}; the run put the machine back and sealed its bundle as interrupted",
         )
-    return Entry(job, outcome, reason, night, seconds=seconds, marks=door.marks)
+        cause = step = ""  # the night says how it goes on
+    return Entry(job, outcome, reason, night, seconds=seconds, marks=door.marks, likely_cause=cause, next_step=step)
 
 
 def _stopped(ended: Ended) -> Word:

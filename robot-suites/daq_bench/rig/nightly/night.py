@@ -164,7 +164,7 @@ class Nightly:
             earlier = self._earlier(night)
             baseline = self._baselines.of(night, [one for one in earlier if one.id not in self._red])
         except BenchError as error:
-            return replace(entry, outcome=worse(entry.outcome, ERROR), reason=str(error))
+            return replace(entry, outcome=worse(entry.outcome, ERROR), reason=str(error), likely_cause="", next_step="")
         if baseline is None:
             return replace(entry, reason=f"{entry.reason}; no baseline yet".removeprefix("; "))
         others = [one for one in earlier if one.task == night.task]
@@ -308,6 +308,7 @@ def _entry_of(stored: NightRun) -> Entry:
             outcome = worse(outcome, outcome_of(night))
         except (OSError, ValueError, KeyError, TypeError, BenchError) as error:
             outcome, reason, night = worse(outcome, ERROR), f"{stored.run_id} does not count: {in_words(error)}", None
+    same = outcome == stored.outcome  # else the stored advice is on another outcome
     return Entry(
         stored.job,
         outcome,
@@ -317,6 +318,8 @@ def _entry_of(stored: NightRun) -> Entry:
         tuple(stored.comparisons),
         stored.seconds,
         tuple(stored.marks),
+        stored.likely_cause if same else "",
+        stored.next_step if same else "",
     )
 
 

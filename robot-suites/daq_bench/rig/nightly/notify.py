@@ -23,8 +23,9 @@ import msgspec
 from daq_bench.bench_model.base.errors import in_words
 from daq_bench.bench_model.documents.nights import Job, NightRun, Word
 from daq_bench.bench_model.documents.struct import Closed
-from daq_bench.bench_model.nights.outcome import STATUS, WORST_FIRST, shown
+from daq_bench.bench_model.nights.outcome import READ_FIRST, STATUS, WORST_FIRST, shown
 from daq_bench.bench_model.profiles.yaml_source import YamlSource
+from daq_bench.bench_model.verdict.advice import lines_of
 from daq_bench.rig.base.bundle import now_utc
 from daq_bench.rig.base.terminal import printable_lines
 
@@ -201,7 +202,7 @@ def begun(night: str, jobs: Sequence[str]) -> Message:
 
 def changed(night: str, run: NightRun, before: Word) -> Message:
     text = f"{run.job.name}: {shown(before)} became {shown(run.worst)}"
-    text += f". {run.reason}" if run.reason else ""
+    text = "\n".join([f"{text}. {run.reason}" if run.reason else text, *_advice(run)])
     return msgspec.structs.replace(
         _message("outcome_changed", night, text), candidate=run.job.candidate, scenario=run.scenario, target=run.target,
         before=before, now=run.worst, run_id=run.run_id,
@@ -210,10 +211,24 @@ def changed(night: str, run: NightRun, before: Word) -> Message:
 
 def over(night: str, runs: Sequence[NightRun], headline: str, status: int, where: Path) -> Message:
     """`where`: the night's folder on the control node."""
-    amiss = [f"{run.job.name}: {run.worst}. {run.reason}" for run in runs if STATUS[run.worst]]
-    text = "\n".join([f"The night is over. {headline}", f"Documents: {where}", *amiss])
-    rows = [{"run": run.job.name, "outcome": run.worst, "reason": run.reason} for run in runs]
+    amiss = sorted((run for run in runs if STATUS[run.worst]), key=lambda run: READ_FIRST.index(run.worst))
+    told = [line for run in amiss for line in (f"{run.job.name}: {run.worst}. {run.reason}", *_advice(run))]
+    text = "\n".join([f"The night is over. {headline}", f"Documents: {where}", *told])
+    rows = [
+        {
+            "run": run.job.name,
+            "outcome": run.worst,
+            "reason": run.reason,
+            "likely_cause": run.likely_cause,
+            "next_step": run.next_step,
+        }
+        for run in runs
+    ]
     return msgspec.structs.replace(_message("night_over", night, text), exit_status=status, runs=rows)
+
+
+def _advice(run: NightRun) -> tuple[str, ...]:
+    return lines_of(run.likely_cause, run.next_step) if STATUS[run.worst] else ()
 
 
 def missing(text: str) -> Message:

@@ -12,6 +12,7 @@ from daq_bench.bench_model.documents.struct import Kind
 from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.evidence.target_failures import RECORD, TARGET_FAILURE, failures_of
 from daq_bench.bench_model.profiles.published import PublishedDevice
+from daq_bench.bench_model.verdict.advice import Grounds
 from daq_bench.bench_model.verdict.judging import Again
 from daq_bench.bench_model.workloads.block_scan import BlockScan
 from daq_bench.bench_model.workloads.snb_record import Repetition
@@ -48,6 +49,7 @@ class Bundle:
     missing: tuple[tuple[str, str], ...]  # (file, what the report therefore lacks)
     files: frozenset[str]
     provenance: Provenance = field(default_factory=Provenance)
+    grounds: Grounds = field(default_factory=Grounds)
 
     @property
     def target_failures(self) -> tuple[str, ...]:
