@@ -8,18 +8,20 @@ from typing import Any, cast
 import numpy as np
 from daq_bench.audit.good.case import RATE, STARTED_UTC, Case
 from daq_bench.audit.good.record import ENGINE, latency
+from msgspec import convert
 
 from daq_bench.bench_model.behaviour import dip_documents
 from daq_bench.bench_model.behaviour.dip_documents import Scenery
 from daq_bench.bench_model.behaviour.load_windows import Window
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
-from daq_bench.bench_model.documents.struct import read
+from daq_bench.bench_model.documents.struct import Document, as_document, read
 from daq_bench.bench_model.documents.tools.synthetic import Write
 from daq_bench.bench_model.workloads.endurance import projection as endurance_projection
 from daq_bench.bench_model.workloads.saturation import analysis as saturation_model
+from daq_bench.bench_model.workloads.saturation.passes import asked_bytes
 from daq_bench.bench_model.workloads.steady_state.rounds import WINDOW_ROUNDS, steady_window
 from daq_bench.bench_model.workloads.thermal import soak as thermal_soak
+from daq_bench.bench_model.workloads.thermal.document import Thermal
 from daq_bench.rig.candidate.load_target import LoadTarget
 from daq_bench.rig.workloads import saturation as saturation_workload
 from daq_bench.rig.workloads.endurance.step import fill_step, mix_step
@@ -241,7 +243,7 @@ def thermal(case: Case) -> dict[str, Document]:
     scenery = _scenery(case, [*loads, *points])
     return {
         "results/thermal.json": found,
-        "results/thermal_soak.json": thermal_soak.document(found, scenery),
+        "results/thermal_soak.json": as_document(thermal_soak.document(convert(found, Thermal), scenery)),
         "results/dips.json": dip_documents.dips_document(scenery),
         "results/throttling.json": dip_documents.throttling_document(scenery),
     }
@@ -293,7 +295,7 @@ def saturation(case: Case) -> dict[str, Document]:
     plan = case.plan("saturation")
     own = plan.parameters
     capacity = own.get("span_size", case.capacity_bytes)
-    asked = saturation_workload.asked_bytes(own, capacity)
+    asked = asked_bytes(own, capacity)
     rows, ledger = list[Document](), list[Document]()
     for number in range(1, plan.repetitions + 1):
         entry = _entry(number - 1, "pass", asked, asked * (number - 1))
