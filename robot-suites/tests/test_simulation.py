@@ -14,12 +14,13 @@ from msgspec import convert
 from daq_bench.bench_model.bundle.telemetry_tracks import Tracks
 from daq_bench.bench_model.verdict.judging import judge_bundle
 from daq_bench.bench_model.workloads.snb_record import SnbRecord
+from daq_bench.bench_model.workloads.thermal.document import Rule
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.checking.sealing import altered_evidence, seal_evidence
 from daq_bench.rig.workloads.registry import WORKLOADS
 from daq_bench.rig.workloads.thermal import workload
-from daq_bench.rig.workloads.thermal.watch import Rule, decide
+from daq_bench.rig.workloads.thermal.watch import decide
 from daq_bench.simulation.physics.drawing import Spec, kinds_of, spec_of
 from daq_bench.simulation.physics.hazards import KINDS, Hazard
 from daq_bench.simulation.run import REFUSED, Run, simulate

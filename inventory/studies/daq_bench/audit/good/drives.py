@@ -31,7 +31,7 @@ from daq_bench.rig.workloads.shared.wear_account import reserved_bytes
 from daq_bench.rig.workloads.steady_state import workload as steady
 from daq_bench.rig.workloads.steady_state.tests import Point, Test, tests_of
 from daq_bench.rig.workloads.thermal import workload as thermal_workload
-from daq_bench.rig.workloads.thermal.watch import Rule
+from daq_bench.rig.workloads.thermal.watch import rule_of
 
 LOGICAL_BYTES = 512
 DRIVE, BEGIN_S = "nvme0n1", 1_800_000_000.0
@@ -212,9 +212,9 @@ def _experiment(
 def thermal(case: Case) -> dict[str, Document]:
     """A soak and a fan sweep at one temperature, well below the drive's own limit."""
     own, demand = case.plan("thermal").parameters, thermal_workload.demand_of(case.scenario)
-    soak, level = own["soak"], own["equilibrium"]
+    soak = own["soak"]
     sweep: Document = own.get("fan_sweep") or {}
-    rule = Rule(level["window_s"], level["slope_max_k_per_min"], soak["min_s"], soak["max_s"], float(soak["hold_s"]))
+    rule = rule_of(own, soak["min_s"], soak["max_s"])
     loads = [_load(case, "soak", BEGIN_S, soak["min_s"])]
     points: list[Document] = []
     for percent in sweep.get("duties_percent", []):
@@ -232,7 +232,7 @@ def thermal(case: Case) -> dict[str, Document]:
             "rate_limit_bytes_per_s": own.get("rate_size"),
             "condition": "overwrite of a file that was written once before",
         },
-        "rule": rule.as_document(),
+        "rule": as_document(rule),
         "record": {"demand_bytes_per_s": demand.offered_bytes_per_s, "duration_s": demand.duration_s},
         "sustained": [{key: one[key] for key in ("name", "start_utc_s", "end_utc_s")} for one in (*loads, *points)],
         "soak": loads[0],

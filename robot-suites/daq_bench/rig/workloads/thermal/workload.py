@@ -17,7 +17,7 @@ from daq_bench.bench_model.bundle.telemetry_files import POINTS_FILE, SPOOLS
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
-from daq_bench.bench_model.workloads.thermal.document import Thermal
+from daq_bench.bench_model.workloads.thermal.document import Rule, Thermal
 from daq_bench.bench_model.workloads.thermal.soak import PROBE, SOAK
 from daq_bench.rig.candidate.bmc import FanDuty
 from daq_bench.rig.candidate.context import RunContext
@@ -29,7 +29,7 @@ from daq_bench.rig.workloads.shared.fio_job import JobFiles
 from daq_bench.rig.workloads.shared.plan import Ground, Step
 from daq_bench.rig.workloads.thermal.hazard_schedule import HazardSchedule
 from daq_bench.rig.workloads.thermal.load import FILE, Load, Plan
-from daq_bench.rig.workloads.thermal.watch import DANGER_K, Rule, Watch, decide
+from daq_bench.rig.workloads.thermal.watch import DANGER_K, Watch, decide
 
 NAME = "thermal"
 POLL_S = 1.0
@@ -182,7 +182,7 @@ class Soak:
                 "rate_limit_bytes_per_s": cap,
                 "condition": "overwrite of a file that was written once before",
             },
-            "rule": rule.as_document(),
+            "rule": as_document(rule),
             "record": {
                 "demand_bytes_per_s": self._plan.demand.offered_bytes_per_s,
                 "duration_s": self._plan.demand.duration_s,
