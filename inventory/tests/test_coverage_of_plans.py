@@ -11,8 +11,7 @@ import pytest
 from daq_bench.audit.good import results_of
 from daq_bench.audit.good.case import case_of, evidence_of
 
-from daq_bench.bench_model.bundle.evidence import Document
-from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.documents.struct import Document, as_document
 from daq_bench.bench_model.evidence.coverage import gaps
 from daq_bench.bench_model.verdict.verdict import judge
 

@@ -10,7 +10,7 @@ import pytest
 from daq_bench.audit.good import results_of
 from daq_bench.audit.good.case import case_of, evidence_of
 
-from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.verdict.verdict import FAIL, INADMISSIBLE, PASS, judge
 from daq_bench.bench_model.workloads.preconditioning import Room, bytes_due, full_share, shortfall, span_of
 

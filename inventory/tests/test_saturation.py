@@ -16,7 +16,7 @@ from daq_bench.audit.good import results_of
 from daq_bench.audit.good.case import case_of, evidence_of
 from numpy.typing import NDArray
 
-from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.evidence.coverage import nothing_counts
 from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE

@@ -9,31 +9,67 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import convert
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
 from series_factory import approach, white, with_dip
 from tracks_factory import BEGIN_S, DRIVE, drive, scenery, track
 
 from daq_bench.bench_model.behaviour import smart_facts
+from daq_bench.bench_model.behaviour.dip_documents import Scenery
 from daq_bench.bench_model.behaviour.equilibrium import WIDTH_MAX_K, asymptote, level_at, settled
 from daq_bench.bench_model.behaviour.service_curve import Loss, constant_rate_loss, worst_record
+from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.workloads.plan import Plan
 from daq_bench.bench_model.workloads.thermal import soak as thermal_soak
+from daq_bench.bench_model.workloads.thermal.document import Thermal
 from daq_bench.bench_model.workloads.thermal.model import left_for_record
 
 COUNT = 600
 INVENTORY = Path(__file__).resolve().parents[1]
 
 
+LOAD = {
+    "block_bytes": 4096,
+    "io_depth": 1,
+    "file_bytes": 4096,
+    "rate_limit_bytes_per_s": None,
+    "condition": "overwrite",
+}
+
+
+def concluded(thermal: dict[str, Any], scene: Scenery) -> dict[str, Any]:
+    return as_document(thermal_soak.document(convert(thermal, Thermal), scene))
+
+
 def thermal(**changes: Any) -> dict[str, Any]:
     return {
-        "soak": {"stopped_by": "time limit"},
-        "rule": {"window_s": 300, "slope_max_k_per_min": 0.2},
+        "schema_version": 1,
+        "tool": "fio",
+        "tool_version": "fio-3.33",
+        "soak": {
+            "name": "soak",
+            "stopped_by": "time limit",
+            "start_utc_s": BEGIN_S,
+            "end_utc_s": BEGIN_S + COUNT,
+            "bytes_written": 1,
+            "throughput_bytes_per_s": 1.0,
+        },
+        "rule": {
+            "window_s": 300,
+            "slope_max_k_per_min": 0.2,
+            "min_s": 1,
+            "max_s": 1,
+            "hold_s": 1,
+            "text": "the line is level",
+        },
+        "sustained": [],
+        "hazards": [],
         "record": {"demand_bytes_per_s": 4.5e9, "duration_s": 100},
-        "load": {"rate_limit_bytes_per_s": None},
+        "load": LOAD,
         "cool_down": {"start_utc_s": BEGIN_S + COUNT, "end_utc_s": BEGIN_S + COUNT + 60},
-        "fan_sweep": {"points": []},
+        "fan_sweep": {"status": "not asked", "reason": None, "points": []},
         **changes,
     }
 
@@ -101,7 +137,7 @@ def test_a_line_that_is_level_enough_is_equilibrium() -> None:
 
 
 def test_a_quiet_soak_has_equilibrium_headroom_and_no_onset() -> None:
-    found = thermal_soak.document(thermal(), scenery())
+    found = concluded(thermal(), scenery())
     assert (found["throttled"], found["onsets_in_record"], found["record"]["lost_bytes"]) == (False, 0, 0.0)
     assert (found["equilibrium_degC"], found["headroom_degC"]) == (None, 20.0)
     assert found["reasons"].keys() == {"thermal.equilibrium_temperature"}
@@ -112,7 +148,7 @@ def test_a_quiet_soak_has_equilibrium_headroom_and_no_onset() -> None:
 def test_throttling_gives_onset_depth_and_the_records_loss(start: int, within: int) -> None:
     rates = with_dip(white(np.random.default_rng(3), COUNT), start, COUNT - start, 0.5)
     hot = drive(COUNT, (float(start), float(COUNT)), temperature=True, warning=True)
-    found = thermal_soak.document(thermal(), scenery(rates, hot))
+    found = concluded(thermal(), scenery(rates, hot))
     assert found["throttled"]
     assert found["onsets_in_record"] == within
     assert found["onset"]["depth_fraction"] == pytest.approx(0.5, abs=0.03)
@@ -123,7 +159,7 @@ def test_throttling_gives_onset_depth_and_the_records_loss(start: int, within: i
 
 def test_a_soak_shorter_than_the_record_has_no_value_and_says_so() -> None:
     short = scenery(white(np.random.default_rng(4), 60))
-    found = thermal_soak.document(thermal(), short)
+    found = concluded(thermal(), short)
     assert found["onsets_in_record"] is None
     assert "says nothing of a record of 100 s" in found["reasons"]["thermal.onsets_in_record"]
     assert found["record"]["lost_bytes"] is None
@@ -131,7 +167,7 @@ def test_a_soak_shorter_than_the_record_has_no_value_and_says_so() -> None:
 
 
 def test_a_load_that_was_held_back_does_not_show_what_the_target_can_take() -> None:
-    found = thermal_soak.document(thermal(load={"rate_limit_bytes_per_s": 10**9}), scenery())
+    found = concluded(thermal(load={**LOAD, "rate_limit_bytes_per_s": 10**9}), scenery())
     assert found["record"]["lost_bytes"] is None
     assert "held below the record's demand" in found["reasons"]["thermal.record_buffer_needed"]
 
@@ -140,7 +176,7 @@ def test_a_missing_sensor_leaves_its_metrics_without_a_value() -> None:
     """Null with its reason: the verdict makes it INADMISSIBLE, never PASS."""
     scene = scenery()
     scene.tracks.found = {key: one for key, one in scene.tracks.found.items() if key[0] not in ("temperature", "smart")}
-    found = thermal_soak.document(thermal(), scene)
+    found = concluded(thermal(), scene)
     assert (found["headroom_degC"], found["equilibrium_degC"], found["throttled"]) == (None, None, None)
     assert found["reasons"]["thermal.temperature_headroom"] == f"no temperature of {DRIVE}"
     assert found["onsets_in_record"] is None
@@ -153,7 +189,7 @@ def test_a_sas_drive_has_its_temperatures_from_its_health_log() -> None:
     for name in ("temperature_degc", "warning_degc", "critical_degc"):
         quick = found.pop(("temperature", DRIVE, name))
         found["smart_temperature", DRIVE, name] = replace(quick, times_s=quick.times_s[::10], values=quick.values[::10])
-    made = thermal_soak.document(thermal(), scene)
+    made = concluded(thermal(), scene)
     assert (made["headroom_degC"], made["throttled"], made["onsets_in_record"]) == (20.0, False, 0)
     assert made["drives"][DRIVE]["critical_degC"] == 85.0
     assert made["recovery"] is not None
@@ -219,7 +255,7 @@ def test_a_long_soak_states_its_asymptote_with_the_interval_that_th_05_is_judged
         white(np.random.default_rng(1), 7200),
         {("temperature", DRIVE, "temperature_degc"): replace(whole, times_s=whole.times_s + BEGIN_S), **LIMITS},
     )
-    found = thermal_soak.document(thermal(), scene)
+    found = concluded(thermal(), scene)
     low, high = found["equilibrium_interval_degC"]
     assert low <= found["equilibrium_degC"] <= high
     assert low <= top <= high
@@ -233,7 +269,7 @@ TMT1 = ("smart", DRIVE, "thermal_management_1_transitions")
 
 @pytest.mark.parametrize(("at_s", "within"), [(50, 1), (95, 1), (300, 0)])
 def test_what_the_drive_counted_under_an_even_rate_is_an_onset(at_s: float, within: int) -> None:
-    found = thermal_soak.document(thermal(), scenery(None, {TMT1: track(lambda time: 7 + (time >= at_s), COUNT, 10.0)}))
+    found = concluded(thermal(), scenery(None, {TMT1: track(lambda time: 7 + (time >= at_s), COUNT, 10.0)}))
     assert (found["throttled"], found["onset"], found["onsets_in_record"]) == (True, None, within)
     assert found["drives_word"][0]["kind"] == "counter"
 
@@ -242,7 +278,7 @@ def test_what_was_counted_at_an_unknown_time_leaves_the_record_undecided() -> No
     scene = replace(
         scenery(), facts={DRIVE: smart_facts.Health(grown=(("warning_temperature_time_min", 1.0, "1 more minute"),))}
     )
-    found = thermal_soak.document(thermal(), scene)
+    found = concluded(thermal(), scene)
     assert found["onsets_in_record"] is None
     assert "at a time that nobody knows" in found["reasons"]["thermal.onsets_in_record"]
 
@@ -250,10 +286,10 @@ def test_what_was_counted_at_an_unknown_time_leaves_the_record_undecided() -> No
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_temperature_that_is_no_number_has_no_headroom(value: float) -> None:
     hot = {("temperature", DRIVE, "temperature_degc"): track(lambda time: value if time == 300 else 50, COUNT)}
-    found = thermal_soak.document(thermal(), scenery(None, hot))
+    found = concluded(thermal(), scenery(None, hot))
     assert (found["headroom_degC"], found["equilibrium_degC"]) == (None, None)
     limit = {("temperature", DRIVE, "warning_degc"): track(lambda time: value if time == 300 else 75, COUNT)}
-    assert thermal_soak.document(thermal(), scenery(None, limit))["headroom_degC"] is None
+    assert concluded(thermal(), scenery(None, limit))["headroom_degC"] is None
 
 
 NEED = 4.5e9

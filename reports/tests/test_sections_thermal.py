@@ -16,7 +16,9 @@ from msgspec import structs
 
 from daq_bench.bench_model.behaviour.dip_documents import Scenery, dips_document, throttling_document
 from daq_bench.bench_model.documents.dips import Dips
+from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.workloads.thermal import soak as thermal_soak
+from daq_bench.bench_model.workloads.thermal.document import Thermal
 from daq_bench.bench_report.figures.dips import _see
 from daq_bench.bench_report.qualification.render import to_html
 from daq_bench.bench_report.reading.load import load
@@ -38,15 +40,22 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def thermal(scenery: Scenery, sweep: dict[str, Any]) -> dict[str, Any]:
+    load = scenery.windows[0]
+    times = {"start_utc_s": load.start_s, "end_utc_s": load.end_s}
     return {
-        "soak": {"stopped_by": "throttling"},
-        "rule": {"window_s": 30, "slope_max_k_per_min": 0.2, "text": "the line is level"},
+        "schema_version": 1, "tool": "fio", "tool_version": "fio-3.33", "sustained": [],
+        "soak": {"name": "soak", "stopped_by": "throttling", **times, "bytes_written": 1, "throughput_bytes_per_s": 1.0},
+        "rule": {
+            "window_s": 30, "slope_max_k_per_min": 0.2, "min_s": 1, "max_s": 1, "hold_s": 1, "text": "the line is level"
+        },
         "record": {"demand_bytes_per_s": 4.5e9, "duration_s": 100},
-        "load": {"rate_limit_bytes_per_s": None},
-        "cool_down": {"start_utc_s": scenery.windows[0].end_s, "end_utc_s": scenery.windows[0].end_s + 60},
+        "load": {
+            "block_bytes": 4096, "io_depth": 1, "file_bytes": 4096, "rate_limit_bytes_per_s": None, "condition": "overwrite"
+        },
+        "cool_down": {"start_utc_s": load.end_s, "end_utc_s": load.end_s + 60},
         "hazards": ["throttle VCXP0001 after 32 s"],
         "fan_sweep": sweep,
-    }
+    }  # fmt: skip
 
 
 def documents(scenery: Scenery, sweep: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -55,7 +64,7 @@ def documents(scenery: Scenery, sweep: dict[str, Any] | None = None) -> dict[str
         "results/dips.json": dips_document(scenery),
         "results/throttling.json": throttling_document(scenery),
         "results/thermal.json": soaked,
-        "results/thermal_soak.json": thermal_soak.document(soaked, scenery),
+        "results/thermal_soak.json": as_document(thermal_soak.document(msgspec.convert(soaked, Thermal), scenery)),
     }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from robot.api import SkipExecution
 
+from daq_bench.bench_model.documents.struct import Struct
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.checking.extraction import failed_target, measured
 from daq_bench.rig.run.facilities import live_facilities
@@ -37,7 +38,7 @@ class WorkloadKeywords:
     def get_keyword_names(self) -> list[str]:
         return list(self._keywords)
 
-    def run_the_workload(self) -> dict[str, Any]:
+    def run_the_workload(self) -> Struct:
         """Loads the candidate as the scenario says, writes the workload's result into the bundle and returns it. A target that has failed
         in this run is loaded no more: the test is skipped."""
         if failure := failed_target(self._context.bundle):
@@ -55,8 +56,8 @@ class WorkloadKeywords:
             return found
         raise AttributeError(name)
 
-    def _keyword(self, check: Check) -> Callable[[dict[str, Any]], None]:
-        def keyword(result: dict[str, Any]) -> None:
+    def _keyword(self, check: Check) -> Callable[[Struct], None]:
+        def keyword(result: Struct) -> None:
             check(self._context, result)
 
         keyword.__name__, keyword.__doc__ = check.__name__, inspect.getdoc(check)

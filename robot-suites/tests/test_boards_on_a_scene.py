@@ -192,12 +192,17 @@ def test_the_interval_is_grafanas(grafana: Grafana) -> None:
             assert Range(0, range_ms).interval(300) == f"{int(theirs[:-1]) * units[theirs[-1]]}s", theirs
 
 
-def without_time(panel: Json) -> Json:
-    """Returns a mutant of the query that takes the last value, however old it is."""
+def asking(panel: Json, alter: Callable[[str], str]) -> Json:
+    """Returns a mutant: a panel whose queries are altered."""
     changed = copy.deepcopy(panel)
     for one in changed["targets"]:
-        one["query"] = one["query"].replace("$timeFilter", "time > 0")
+        one["query"] = alter(one["query"])
     return changed
+
+
+def without_time(panel: Json) -> Json:
+    """Whatever was written last, however old it is."""
+    return asking(panel, lambda query: query.replace("$timeFilter", "time > 0"))
 
 
 def of_another_reducer(panel: Json) -> Json:
@@ -207,11 +212,8 @@ def of_another_reducer(panel: Json) -> Json:
 
 
 def of_another_function(panel: Json) -> Json:
-    changed = copy.deepcopy(panel)
     swapped = {"max(": "min(", "min(": "max(", "last(": "first("}
-    for one in changed["targets"]:
-        one["query"] = re.sub(r"(max|min|last)\(", lambda found: swapped[found.group()], one["query"])
-    return changed
+    return asking(panel, lambda query: re.sub(r"(max|min|last)\(", lambda found: swapped[found.group()], query))
 
 
 def of_another_unit(panel: Json) -> Json:
@@ -221,10 +223,7 @@ def of_another_unit(panel: Json) -> Json:
 
 
 def of_whole_numbers(panel: Json) -> Json:
-    changed = copy.deepcopy(panel)
-    for one in changed["targets"]:
-        one["query"] = one["query"].replace(" * 1.0", "")
-    return changed
+    return asking(panel, lambda query: query.replace(" * 1.0", ""))
 
 
 def without_thresholds(panel: Json) -> Json:

@@ -327,7 +327,8 @@ def test_nand_writes_of_a_sata_drive_are_in_the_unit_of_their_name() -> None:
         return {"ata_smart_attributes": {"table": [{"name": name, "raw": {"value": 7}}]}}
 
     assert drive_wear.ata_nand_bytes(table("NAND_Writes_1GiB")) == (7 * 2**30, 2**30)
-    assert drive_wear.ata_nand_bytes(table("Total_LBAs_Written")) is None
+    for another in ("Total_LBAs_Written", "Host_Writes_GiB", "NAND_Reads_1GiB", "NAND_Writes"):
+        assert drive_wear.ata_nand_bytes(table(another)) is None
     found = drive_wear.nand_writes("sda", table("NAND_Writes_32MiB"), None)
     assert found == {"nand_bytes": 7 * 32 * 2**20, "nand_step_bytes": 32 * 2**20, "nand_source": "ATA attribute"}
     assert set(drive_wear.nand_writes("sda", {}, None).values()) == {None}

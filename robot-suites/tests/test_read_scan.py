@@ -14,9 +14,10 @@ import small_runs
 from daq_bench.audit import __main__ as program
 from daq_bench.audit.good.case import case_of, evidence_of
 from daq_bench.audit.good.scans import read_scan as good_evidence
+from msgspec import convert
 
 from daq_bench.bench_model.base.errors import RefusedError
-from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.evidence.coverage import gaps
 from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.profiles.scenarios import load_scenario
@@ -72,7 +73,7 @@ def test_both_tools_really_read(bundle: Path) -> None:
     masked = [gap.text for gap in gaps(run, {f"results/{NAME}.json": scan}) if "does not count" not in gap.text]
     assert masked == []  # a busy machine may be too slow for a point, which then says why
     for check in WORKLOAD.checks[:1]:
-        check(small_runs.RunContext(small_runs.Bundle.open(bundle), small_runs.LocalMachine()), scan)
+        check(small_runs.RunContext(small_runs.Bundle.open(bundle), small_runs.LocalMachine()), convert(scan, ReadScan))
 
 
 def test_the_result_is_extracted_again_as_it_is_stored(bundle: Path, tmp_path: Path) -> None:

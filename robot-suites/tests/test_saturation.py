@@ -18,6 +18,7 @@ from daq_bench.bench_model.profiles.candidates import Candidate, Target, load_ca
 from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
 from daq_bench.bench_model.profiles.yaml_source import check_document
 from daq_bench.bench_model.workloads.saturation import analysis as model
+from daq_bench.bench_model.workloads.saturation.passes import asked_bytes
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.shell import Completed
 from daq_bench.rig.candidate.host import Survey
@@ -25,7 +26,7 @@ from daq_bench.rig.candidate.host import Target as FoundTarget
 from daq_bench.rig.candidate.load_target import FileTarget, RawDevice
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.workloads import saturation
-from daq_bench.rig.workloads.saturation import SaturationPlan, asked_bytes, options, run_saturation
+from daq_bench.rig.workloads.saturation import SaturationPlan, options, run_saturation
 from daq_bench.rig.workloads.shared.site import Site
 from daq_bench.rig.workloads.shared.wear_account import Worn
 from daq_bench.rig.workloads.shared.wear_ledger import WearLedger

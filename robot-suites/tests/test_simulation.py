@@ -9,12 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import convert
 
 from daq_bench.bench_model.bundle.telemetry_tracks import Tracks
 from daq_bench.bench_model.verdict.judging import judge_bundle
+from daq_bench.bench_model.workloads.snb_record import SnbRecord
+from daq_bench.bench_model.workloads.thermal.document import Rule
+from daq_bench.rig.candidate.context import RunContext
+from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.checking.sealing import altered_evidence, seal_evidence
+from daq_bench.rig.workloads.registry import WORKLOADS
 from daq_bench.rig.workloads.thermal import workload
-from daq_bench.rig.workloads.thermal.watch import Rule, decide
+from daq_bench.rig.workloads.thermal.watch import decide
 from daq_bench.simulation.physics.drawing import Spec, kinds_of, spec_of
 from daq_bench.simulation.physics.hazards import KINDS, Hazard
 from daq_bench.simulation.run import REFUSED, Run, simulate
@@ -39,6 +45,20 @@ def test_a_good_server_would_pass(tmp_path: Path) -> None:
     run = run_of(tmp_path)
     assert run.spec.pace == "ample"
     assert (run.outcome, truth_of(run.server).outcomes) == ("PASS", {"PASS"})
+
+
+def test_a_superchunk_that_nobody_counted_fails_the_suite(tmp_path: Path) -> None:
+    """Also where the record's own trailer says another number than its writer."""
+    bundle = run_of(tmp_path).bundle
+    assert bundle
+    context, record = RunContext(bundle, LocalMachine()), bundle.read("results/snb_record.json")
+    checks = WORKLOADS["snb_record"].checks
+    for check in checks:
+        check(context, convert(record, SnbRecord))
+    record["repetitions"][1]["minidaq"]["superchunks"]["stored"] -= 1
+    for check, text in zip(checks, (r"stored \+ lost = ", "the record's trailer says "), strict=True):
+        with pytest.raises(AssertionError, match=f"repetition 2: .*{text}"):
+            check(context, convert(record, SnbRecord))
 
 
 def test_the_stored_verdict_of_a_simulated_run_never_passes(tmp_path: Path) -> None:

@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from ruamel.yaml import YAML
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.bench_model.workloads.thermal.document import Rule
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.hazard_spans import HazardLog
 from daq_bench.rig.base.settings import Layout
@@ -27,7 +29,7 @@ from daq_bench.rig.candidate.load_target import FileTarget
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.workloads.thermal.hazard_schedule import HazardSchedule
 from daq_bench.rig.workloads.thermal.load import Load, Plan
-from daq_bench.rig.workloads.thermal.watch import Rule, Watch, decide
+from daq_bench.rig.workloads.thermal.watch import Watch, decide
 from daq_bench.rig.workloads.thermal.workload import WORKLOAD as THERMAL
 from daq_bench.rig.workloads.thermal.workload import demand_of
 from daq_bench.virtual_candidate.bmc.simulator import Bmc
@@ -38,7 +40,7 @@ from series_factory import white, with_dip
 from tracks_factory import BEGIN_S, DRIVE, drive, scenery, track
 
 LAYOUT = Layout()
-RULE = Rule(window_s=60, slope_max_k_per_min=0.2, min_s=100, max_s=500, hold_s=60)
+RULE = Rule(window_s=60, slope_max_k_per_min=0.2, min_s=100, max_s=500, hold_s=60, text="the line is level")
 COUNT = 600
 
 
@@ -71,7 +73,7 @@ def test_a_soak_ends_by_equilibrium_or_by_its_limit_and_not_before_its_least_tim
 
 def test_a_soak_ends_by_equilibrium_when_the_asymptote_is_known() -> None:
     """Level for an hour and a half; 25 minutes would hide a slow approach."""
-    long = replace(RULE, max_s=7200)
+    long = structs.replace(RULE, max_s=7200)
     level = {("temperature", DRIVE, "temperature_degc"): track(lambda _: 50, 5600)}
     tracks, run = telemetry(white(np.random.default_rng(1), 5600), {**drive(5600), **level})
     assert decide(tracks, run, long, BEGIN_S, BEGIN_S + 1500) is None
@@ -81,7 +83,7 @@ def test_a_soak_ends_by_equilibrium_when_the_asymptote_is_known() -> None:
 @pytest.mark.parametrize(("silent_s", "reason"), [(20, "equilibrium"), (40, None)])
 def test_a_sas_drive_settles_by_the_readings_of_its_health_log(silent_s: int, reason: str | None) -> None:
     """The kernel reads none; the log's next one may be 10 s away, and comes late."""
-    long, heard_s = replace(RULE, max_s=7200), 5500 - silent_s
+    long, heard_s = structs.replace(RULE, max_s=7200), 5500 - silent_s
     level = {("smart_temperature", DRIVE, "temperature_degc"): track(lambda _: 50, heard_s + 1, 10.0)}
     tracks, run = telemetry(white(np.random.default_rng(1), 5600), level)
     assert decide(tracks, run, long, BEGIN_S, BEGIN_S + 5500) == reason

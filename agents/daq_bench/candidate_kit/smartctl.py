@@ -115,20 +115,21 @@ def written(document: Mapping[str, Any]) -> tuple[str, int, int] | None:
         else:
             sector = whole_number(document.get("logical_block_size"), "logical_block_size")
             found = ("ata", whole_number(statistics(document).get(WRITTEN_STATISTIC), "sectors", sector), sector)
-            if not all(agree(found[1], stated) for stated in _host_writes(document)):
+            host = (whole_number(value, name, unit) for name, value, unit in named_writes(document, nand=False))
+            if not all(agree(found[1], stated) for stated in host):
                 return None
     except ValueError:
         return None
     return found if found[1] else None
 
 
-def _host_writes(document: Mapping[str, Any]) -> list[int]:
-    """Bytes by each attribute that is named after the host's writes and their unit. Raises ValueError for what is no count."""
+def named_writes(document: Mapping[str, Any], nand: bool) -> list[tuple[str, object, int]]:
+    """(name, raw value, unit in bytes) of each attribute that is named after what was written and its unit: onto the NAND, or by a host."""
     found = ((ATA_DATA.fullmatch(str(row.get("name"))), row) for row in rows(table(document, ATA_ATTRIBUTES), "table"))
     return [
-        whole_number(table(row, "raw").get("value"), "raw.value", int(data["number"] or 1) * UNITS[data["unit"]])
+        (data.group(), table(row, "raw").get("value"), int(data["number"] or 1) * UNITS[data["unit"]])
         for data, row in found
-        if data and data["way"] == "Writes" and data["what"] not in NAND_NAMES
+        if data and data["way"] == "Writes" and (data["what"] in NAND_NAMES) is nand
     ]
 
 

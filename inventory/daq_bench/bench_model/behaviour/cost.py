@@ -8,12 +8,12 @@ from operator import itemgetter
 from pathlib import Path
 
 from daq_bench.bench_model.behaviour import record_power
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import find_document, read_structs
 from daq_bench.bench_model.bundle.line_protocol import Point
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.documents.derived import Cost, Phase
 from daq_bench.bench_model.documents.events import Event
+from daq_bench.bench_model.documents.struct import Document
 
 MEASUREMENTS = {"block_device", record_power.MEASUREMENT}
 FIELDS = ("written_bytes", record_power.FIELD, record_power.UNREAD)

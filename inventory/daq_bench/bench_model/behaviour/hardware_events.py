@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.behaviour import load_windows
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import find_document
 from daq_bench.bench_model.bundle.line_protocol import Point
 from daq_bench.bench_model.bundle.telemetry_files import SPOOLS, SUMMARY_FILE, edition_of, points_of_bundle
 from daq_bench.bench_model.bundle.telemetry_tracks import of_bundle as tracks_of_bundle
 from daq_bench.bench_model.documents.derived import HardwareEvent, HardwareEvents, Source
+from daq_bench.bench_model.documents.struct import Document
 
 NAME = "results/hardware_events.json"
 EVENTS_MAX = 200  # of a document; the counts in the summary are whole

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.line_protocol import Point
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.candidate_kit import plausible
 from daq_bench.candidate_kit.inlet_names import MARGIN, is_named_inlet, is_of_a_part, without_mainboard

@@ -12,9 +12,9 @@ from typing import Any
 
 from daq_bench.bench_model.base.units import convert
 from daq_bench.bench_model.behaviour.smart_facts import pairs_of
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import plain_file
 from daq_bench.bench_model.bundle.telemetry_files import LATEST, edition_of
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.yaml_source import read_shared_yaml
 from daq_bench.candidate_kit import plausible, smartctl

@@ -12,10 +12,10 @@ from daq_bench.bench_model.base.calling import a_run
 from daq_bench.bench_model.base.errors import BenchError, ProfileError
 from daq_bench.bench_model.bundle.files import find_document, plain_file, require_sound
 from daq_bench.bench_model.bundle.telemetry_files import BMC, OWN, SUMMARY_FILE
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.yaml_source import read_shared_yaml
 
-Document = dict[str, Any]
 FILES = {  # of the bundle, and the attribute of Evidence that holds it
     "results/identity.json": "identity",
     "facts/tuning.json": "tuning",

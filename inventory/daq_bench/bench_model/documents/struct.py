@@ -43,8 +43,15 @@ Decoded = TypeVar("Decoded")
 
 def as_document(struct: Struct) -> Document:
     """The struct as it stands in JSON: lists for tuples, null for None."""
-    found: Document = _plain(msgspec.to_builtins(struct))
+    found: Document = _plain(msgspec.to_builtins(struct, enc_hook=_number))
     return found
+
+
+def _number(value: object) -> float:
+    """A float of a kind of its own, such as NumPy's, as json writes it."""
+    if isinstance(value, float):
+        return float(value)
+    raise TypeError(f"{value!r} stands in no JSON document")
 
 
 def checked(struct: Struct) -> Document:

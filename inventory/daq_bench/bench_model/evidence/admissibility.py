@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.telemetry_files import BMC, OWN, SUMMARY_FILE
 from daq_bench.bench_model.documents.facts import Identity, Setting, Tuning
 from daq_bench.bench_model.documents.run import Run
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.documents.telemetry import TelemetrySummary
 from daq_bench.bench_model.documents.verdict import Finding
 from daq_bench.bench_model.evidence.changed_firmware import AFTER, BEFORE, firmware_findings

@@ -6,9 +6,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import plain_file, read_json
 from daq_bench.bench_model.bundle.telemetry_files import OWN, POINTS_FILE, SPOOLS, SUMMARY_FILE
+from daq_bench.bench_model.documents.struct import Document
 
 FINISHED = "finished"
 

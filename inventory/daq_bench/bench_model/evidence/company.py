@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from daq_bench.bench_model.base.units import dimension
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.documents.derived import Others, OthersOfWindow
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.evidence.measured import found_at
 from daq_bench.bench_model.profiles.metrics import ResultMetric
 

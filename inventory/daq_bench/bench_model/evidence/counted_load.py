@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.evidence.demanded_load import in_bytes
 from daq_bench.bench_model.workloads.model import Asked, Count
 from daq_bench.bench_model.workloads.table import MODELS

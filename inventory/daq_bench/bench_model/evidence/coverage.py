@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE, failure_of, sentence
 from daq_bench.bench_model.workloads.plan import (
     EMPTY,

@@ -17,8 +17,8 @@ from typing import Any
 from daq_bench.bench_model.base.differing import same
 from daq_bench.bench_model.base.load import Demand
 from daq_bench.bench_model.base.units import binary_label, decimal_label, parse_size
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.documents.run import DemandOfRun, Run
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.profiles.composed import read_requirements
 from daq_bench.bench_model.profiles.requirements import RequirementProfile
 from daq_bench.bench_model.profiles.scenarios import Scenario

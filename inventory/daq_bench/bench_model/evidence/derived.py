@@ -16,9 +16,8 @@ from daq_bench.bench_model.behaviour import (
     surroundings,
     wear_of_run,
 )
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import read_json, require_sound
-from daq_bench.bench_model.documents.struct import Struct, as_document
+from daq_bench.bench_model.documents.struct import Document, Struct, as_document
 from daq_bench.bench_model.evidence import sensor_coverage, telemetry_account
 from daq_bench.bench_model.evidence.soundness import fault_of
 from daq_bench.bench_model.workloads.model import Maker

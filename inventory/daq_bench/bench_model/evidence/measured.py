@@ -11,7 +11,7 @@ from jmespath.exceptions import JMESPathError
 
 from daq_bench.bench_model.base.numbers import is_number
 from daq_bench.bench_model.base.units import convert
-from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.profiles.metrics import ResultMetric
 from daq_bench.bench_model.profiles.requirements import Requirement
 from daq_bench.bench_model.statistics.repetitions import CONFIDENCE

@@ -9,11 +9,11 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import find_document
 from daq_bench.bench_model.bundle.line_protocol import Point
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.bundle.telemetry_tracks import DRIVES_OWN, THERMOMETERS, WHOLE_DRIVE
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.documents.telemetry import SensorCoverage
 from daq_bench.bench_model.evidence import unmoved_sensors
 from daq_bench.bench_model.evidence.admissibility import TELEMETRY_GAP_PERIODS_MAX

@@ -13,11 +13,11 @@ from msgspec import convert
 
 from daq_bench.bench_model.base.errors import BenchError, ProfileError
 from daq_bench.bench_model.behaviour.others import NAME as OTHERS
-from daq_bench.bench_model.bundle.evidence import FILES, Document, Evidence
+from daq_bench.bench_model.bundle.evidence import FILES, Evidence
 from daq_bench.bench_model.documents.derived import Others
 from daq_bench.bench_model.documents.facts import Clock, Firmware, Identity, Tuning
 from daq_bench.bench_model.documents.run import Run
-from daq_bench.bench_model.documents.struct import not_finite, read
+from daq_bench.bench_model.documents.struct import Document, not_finite, read
 from daq_bench.bench_model.documents.telemetry import SensorCoverage, TelemetryAccount, TelemetrySummary
 from daq_bench.bench_model.evidence.schemas import TYPES
 from daq_bench.bench_model.profiles.yaml_source import SCHEMAS, check_document

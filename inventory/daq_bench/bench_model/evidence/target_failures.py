@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, convert
 
-from daq_bench.bench_model.bundle.evidence import Document
-from daq_bench.bench_model.documents.struct import Closed
+from daq_bench.bench_model.documents.struct import Closed, Document
 from daq_bench.bench_model.documents.tools.daqwriter import OF_DRIVE, OF_RAW_DRIVE, OfRawDrive
 from daq_bench.bench_model.workloads.snb_record import target_failures
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from msgspec import convert
 from ruamel.yaml import YAML
 
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import find_struct, open_file, plain_file, read_text
 from daq_bench.bench_model.bundle.spool_content import Content, read_content
 from daq_bench.bench_model.bundle.telemetry_files import POINTS_FILE
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.documents.telemetry import (
     AccountOfCollector,
     ClockStep,

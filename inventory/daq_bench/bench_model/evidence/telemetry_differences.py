@@ -12,8 +12,8 @@ from typing import Final
 
 from msgspec import convert
 
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.spool_content import Content
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.documents.telemetry import AccountRow, Difference, InfluxCounts, Name, Step
 
 # Steps of a point's way, each with what may be lost on it.

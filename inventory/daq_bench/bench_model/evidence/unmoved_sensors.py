@@ -24,9 +24,9 @@ import numpy as np
 
 from daq_bench.bench_model.behaviour.throttling import EVENTS
 from daq_bench.bench_model.bundle import telemetry_tracks
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
+from daq_bench.bench_model.documents.struct import Document
 
 # [P] Writing adds some 1 W (NAND behind PCIe 5) to 4 W (3D XPoint) for each GB/s.
 W_PER_GB_PER_S_MIN = 1.0

@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, convert
 
-from daq_bench.bench_model.bundle.evidence import Document
-from daq_bench.bench_model.documents.struct import Closed
+from daq_bench.bench_model.documents.struct import Closed, Document
 
 PURGE_FAILURE = "results/purge_failure.json"
 REMEDIES = {

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import combinations
-from typing import Any
 
 from daq_bench.bench_model.base.units import of_temperature
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.tender.contenders import (
     COST,
     POWER,
@@ -23,7 +23,6 @@ from daq_bench.bench_model.tender.contenders import (
 from daq_bench.bench_model.tender.contrasts import FIRST, METHODS, RATIO, SECOND, Contrast, Judged, judge_family
 from daq_bench.bench_model.tender.ranking import Range, dominance, places, unbeaten
 
-Document = dict[str, Any]
 TEMPERATURE_MARGIN_K = 1.0  # [P] what drives' sensors resolve
 BARRED = "barred"
 

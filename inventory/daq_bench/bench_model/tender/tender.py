@@ -15,6 +15,7 @@ from typing import Any
 
 import scipy
 
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.statistics.bootstrap import rounded
 from daq_bench.bench_model.tender.buyer_files import Weights
 from daq_bench.bench_model.tender.contenders import (
@@ -55,7 +56,6 @@ from daq_bench.bench_model.tender.weighing import (
     weight_shares,
 )
 
-Document = dict[str, Any]
 LABELS = {COST: "price", POWER: "W per GB/s", DENSITY: "GB/s per rack unit", ENDURANCE: "data that may be written"}
 LARGER_IS_BETTER = {COST: False, POWER: False, DENSITY: True, ENDURANCE: True}
 EXACT = (COST, ENDURANCE)

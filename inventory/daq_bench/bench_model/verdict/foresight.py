@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.documents.run import Run
-from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.documents.struct import Document, as_document
 from daq_bench.bench_model.evidence.demanded_load import unstated
 from daq_bench.bench_model.evidence.measured import Measured
 from daq_bench.bench_model.profiles.metrics import ResultMetric

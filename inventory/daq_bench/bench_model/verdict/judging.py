@@ -17,11 +17,11 @@ from typing import Any
 from daq_bench.bench_model.base.differing import ABSENT, shown
 from daq_bench.bench_model.base.differing import differences as places
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.bundle.evidence import Document, Evidence
+from daq_bench.bench_model.bundle.evidence import Evidence
 from daq_bench.bench_model.bundle.files import plain_file, read_bytes, read_json
 from daq_bench.bench_model.bundle.provenance import MANIFEST, altered_documents
 from daq_bench.bench_model.documents.admission import named
-from daq_bench.bench_model.documents.struct import as_document, not_finite
+from daq_bench.bench_model.documents.struct import Document, as_document, not_finite
 from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.profiles.metrics import ResultMetric, load_metrics
 from daq_bench.bench_model.profiles.requirements import RequirementProfile, load_requirements

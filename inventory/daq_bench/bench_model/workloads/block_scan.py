@@ -8,9 +8,8 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from daq_bench.bench_model.base.units import binary_label
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.documents.results import WritePoint
-from daq_bench.bench_model.documents.struct import Amount, Closed, Ordinal, Positive
+from daq_bench.bench_model.documents.struct import Amount, Closed, Document, Ordinal, Positive
 from daq_bench.bench_model.documents.struct import Count as Whole
 from daq_bench.bench_model.statistics.plateau import find_plateau, is_large
 from daq_bench.bench_model.workloads.model import RUNTIME_MIN, Count, Model, stated

@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 import scipy
 
-from daq_bench.bench_model.bundle.evidence import Document
-from daq_bench.bench_model.documents.struct import Closed, Ordinal, Positive, as_document
+from daq_bench.bench_model.documents.struct import Closed, Document, Ordinal, Positive, as_document
 from daq_bench.bench_model.documents.struct import Count as Whole
 from daq_bench.bench_model.workloads.model import Count, Model
 from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows

@@ -15,8 +15,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from daq_bench.bench_model.base.load import Demand
-from daq_bench.bench_model.bundle.evidence import Document
-from daq_bench.bench_model.documents.struct import Amount, Block, Closed, Ordinal, Positive
+from daq_bench.bench_model.documents.struct import Amount, Block, Closed, Document, Ordinal, Positive
 from daq_bench.bench_model.documents.struct import Count as Whole
 from daq_bench.bench_model.documents.tools.daqwriter import Latency
 from daq_bench.bench_model.statistics import hdr

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from daq_bench.bench_model.base.units import binary_label
-from daq_bench.bench_model.bundle.evidence import Document
-from daq_bench.bench_model.documents.struct import Amount, Block, Closed, Ordinal, Positive
+from daq_bench.bench_model.documents.struct import Amount, Block, Closed, Document, Ordinal, Positive
 from daq_bench.bench_model.documents.struct import Count as Whole
 from daq_bench.bench_model.documents.tools.minidaq import MinidaqSearch
 from daq_bench.bench_model.statistics.plateau import PLATEAU_SHARE, find_plateau

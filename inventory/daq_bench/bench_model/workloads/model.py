@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from daq_bench.bench_model.bundle.evidence import Document
-from daq_bench.bench_model.documents.struct import Struct
+from daq_bench.bench_model.documents.struct import Document, Struct
 from daq_bench.bench_model.workloads.plan import Coverage, Held, Plan
 
 COUNTED_MIN = 0.99  # [P] share of what was asked for, as of the source's superchunks

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from daq_bench.bench_model.base.units import decimal_label
-from daq_bench.bench_model.bundle.evidence import Document
-from daq_bench.bench_model.documents.struct import moment
+from daq_bench.bench_model.documents.struct import Document, moment
 from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, follows, rows
 
 PASSES = 2  # of the standard

@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.units import binary_label
-from daq_bench.bench_model.bundle.evidence import Document
-from daq_bench.bench_model.documents.struct import Struct, as_document, read
+from daq_bench.bench_model.documents.struct import Document, Struct, as_document, read
 from daq_bench.bench_model.workloads.model import RUNTIME_MIN, Count, Model, stated
 from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, counting, follows, rows
 from daq_bench.bench_model.workloads.scan import Tool, why_masked

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.documents.results import Conditioning
-from daq_bench.bench_model.documents.struct import Struct
+from daq_bench.bench_model.documents.struct import Document, Struct
 from daq_bench.bench_model.documents.tools.daqwriter import Verify, is_of_drive
 from daq_bench.bench_model.documents.tools.minidaq import Minidaq
 from daq_bench.bench_model.workloads import preconditioning

@@ -8,9 +8,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, structs
 
 from daq_bench.bench_model.base.units import KIB, MIB, binary_label
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.documents.results import WritePoint
-from daq_bench.bench_model.documents.struct import Amount, Closed, Ordinal, Positive, as_document
+from daq_bench.bench_model.documents.struct import Amount, Closed, Document, Ordinal, Positive, as_document
 from daq_bench.bench_model.statistics.plateau import PLATEAU_SHARE, find_plateau
 from daq_bench.bench_model.workloads.model import Count, Model, once, stated
 from daq_bench.bench_model.workloads.plan import (

@@ -25,9 +25,9 @@ from daq_bench.audit.mutants import Mutant
 
 from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.marked_page import renew
-from daq_bench.bench_model.bundle.evidence import Document, Evidence
+from daq_bench.bench_model.bundle.evidence import Evidence
 from daq_bench.bench_model.documents.run import Run
-from daq_bench.bench_model.documents.struct import read
+from daq_bench.bench_model.documents.struct import Document, read
 from daq_bench.bench_model.evidence import soundness
 from daq_bench.bench_model.evidence.derived import MAKERS
 from daq_bench.bench_model.profiles.scenarios import load_scenario

@@ -17,9 +17,10 @@ from typing import Any
 import msgspec
 from msgspec.inspect import LiteralType
 
-from daq_bench.bench_model.bundle.evidence import FILES, Document, Evidence
+from daq_bench.bench_model.bundle.evidence import FILES, Evidence
 from daq_bench.bench_model.documents.derived import DriveTemperature
 from daq_bench.bench_model.documents.results import Reasoned
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.evidence.measured import found_at, found_in, with_holes
 from daq_bench.bench_model.evidence.schemas import TYPES
 from daq_bench.bench_model.profiles.metrics import ResultMetric

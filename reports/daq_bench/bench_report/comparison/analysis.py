@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.tender import tender
 from daq_bench.bench_model.tender.buyer_files import Prices, Weights, load_prices, load_weights
 from daq_bench.bench_model.tender.contenders import Contender, Question
@@ -21,7 +21,6 @@ from daq_bench.bench_report.comparison.definitions import check_same, difference
 from daq_bench.bench_report.comparison.unranked import unranked_configurations, unranked_runs
 from daq_bench.bench_report.reading.door import Trust
 
-Document = dict[str, Any]
 LEAST, MOST = 2, 8
 CANDIDATES, CONFIGURATIONS = "candidates", "configurations"
 

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from daq_bench.bench_model.base.errors import ProfileError
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import plain_file
 from daq_bench.bench_model.bundle.provenance import MANIFEST, digest_of
 from daq_bench.bench_model.documents.admission import Admission
 from daq_bench.bench_model.documents.run import Run
-from daq_bench.bench_model.documents.struct import Kind
+from daq_bench.bench_model.documents.struct import Document, Kind
 from daq_bench.bench_model.documents.verdict import Judgement, Verdict
 from daq_bench.bench_model.evidence.measured import measure
 from daq_bench.bench_model.profiles.candidates import Candidate, load_candidate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from daq_bench.bench_model.behaviour.record_power import power_readings
-from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.evidence.measured import measure
 from daq_bench.bench_model.profiles.requirements import Requirement
 from daq_bench.bench_model.tender.buyer_files import Prices, Weights

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_report.base.units import GB, THIN, in_gb_per_s, significant
 from daq_bench.bench_report.comparison import words
 from daq_bench.bench_report.comparison.curves import BLOCKS, LATENCY, LOAD, TAIL, WRITTEN
@@ -15,7 +15,6 @@ from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.figures.sizes import size_axis
 from daq_bench.bench_report.workloads.latency_under_load.figures import nines, set_latency_axis
 
-Document = dict[str, Any]
 HEIGHT_MM = 66.0
 ROOM = 1.12
 SAME = 0.01  # of a value: nearer lines cannot be told apart on paper

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil, floor, log10
 from statistics import median
-from typing import Any
 
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.tender.tender import clean
 from daq_bench.bench_model.workloads.block_scan import BlockScan
 from daq_bench.bench_model.workloads.latency_under_load import LatencyUnderLoad
@@ -19,7 +19,6 @@ from daq_bench.bench_report.comparison.bundles import Source
 from daq_bench.bench_report.comparison.contenders import grouped
 from daq_bench.bench_report.figures.written import summed, written_of
 
-Document = dict[str, Any]
 Series = list[tuple[float, float]]  # x and y of one pass over the axis
 LEAST = 2  # candidates
 STRETCHES = 60  # of what was written

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
-from daq_bench.bench_model.documents.struct import read
+from daq_bench.bench_model.documents.struct import Document, read
 from daq_bench.bench_model.workloads.raid_vs_3dxp.document import RaidComparison
 from daq_bench.bench_report.base.marks import see_section
 from daq_bench.bench_report.base.units import NONE, SIDES, SPELLED, THIN, percent, quantity, significant
@@ -28,7 +27,6 @@ from daq_bench.bench_report.document.section import Bullets, Lacking, Part, Sect
 from daq_bench.bench_report.output.paper import Paper
 from daq_bench.bench_report.workloads.raid_vs_3dxp.section import performance, rates_figure
 
-Document = dict[str, Any]
 FIGURES_MAX = 4
 SEEN = (6, 1 - 0.05 ** (1 / 6))  # runs, and the share of bad ones that they miss with a chance of 5 %
 NAMED_MAX = 2  # runs that the warning on the first page names; the section has all

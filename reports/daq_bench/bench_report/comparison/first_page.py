@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from statistics import fmean
-from typing import Any
 
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.tender.contenders import Series, estimate
 from daq_bench.bench_report.base.marks import see_section
 from daq_bench.bench_report.base.units import NONE, SIDES, SPELLED, THIN, quantity, significant
@@ -23,7 +23,6 @@ from daq_bench.bench_report.comparison.tables import SIGNS, money
 from daq_bench.bench_report.document.canvas import Figure
 from daq_bench.bench_report.document.table import Table
 
-Document = dict[str, Any]
 COLUMNS_MAX, ROWS_MAX = 6, 12  # candidates and requirements on the first page
 TEXT_MAX, NAME_MAX, NAMED_MAX = 62, 16, 4
 PLOT_MM = 58.0

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.tender.ownership import ENERGY, OWNERSHIP
 from daq_bench.bench_report.base.units import NONE, significant
 from daq_bench.bench_report.comparison.tables import by_letter, money
 from daq_bench.bench_report.comparison.words import letters
 from daq_bench.bench_report.document.section import Part
 from daq_bench.bench_report.document.table import Table
-
-Document = dict[str, Any]
 
 
 def ownership_table(found: Document) -> Iterator[Part]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_report.base.marks import see_section
 from daq_bench.bench_report.base.units import MINUS, NONE, THIN, count, percent, quantity, significant
 from daq_bench.bench_report.comparison.words import SHORT, TIED, change_text, currency_of, letters, more_text
 from daq_bench.bench_report.document.section import Lacking, Part
 from daq_bench.bench_report.document.table import Table
 
-Document = dict[str, Any]
 TWO_MODES = "values fall into two groups, as of runs that are each good or bad: find out why, then measure again"
 VOUCHED = "signed by a key that you trust, by your profiles, extracted again"
 ROWS_MAX = 120

@@ -5,8 +5,8 @@ Promise: a run stands here because its evidence does not count, and each row say
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.tender.buyer_files import Weights
 from daq_bench.bench_model.tender.contenders import Question
 from daq_bench.bench_model.verdict import conclusion
@@ -17,7 +17,6 @@ from daq_bench.bench_report.comparison.configurations import configurations
 from daq_bench.bench_report.document.section import Part
 from daq_bench.bench_report.document.table import LINE, Table
 
-Document = dict[str, Any]
 COLUMNS_MAX = 5
 REHEARSAL, NOT_EVIDENCE, NOT_VOUCHED = (
     f"{conclusion.REHEARSAL}, UNRANKED",

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_report.base.marks import see_section
 from daq_bench.bench_report.base.units import THIN, percent, quantity, significant
 from daq_bench.bench_report.output.paper import Badge
 
-Document = dict[str, Any]
 LETTERS = "ABCDEFGH"
 NAME_MAX = 30
 RIVALS_SHOWN = 3

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import scipy
 
 from daq_bench.bench_model.base.nearest import nearest
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.lot.drive_spread import CLUSTER_P, clusters, limiting, spread
 from daq_bench.bench_model.lot.sampling import (
     CONFIDENCE,
@@ -34,7 +34,6 @@ from daq_bench.bench_report.lot.drives import FAILED, FIRMWARE, PASSED, UNTESTED
 from daq_bench.bench_report.lot.told import Told, tell
 from daq_bench.bench_report.reading.door import Trust
 
-Document = dict[str, Any]
 MET, REFUTED, OPEN = "met", "refuted", "open"
 OC_POINTS = (1, 2, 5, 10, 20)  # percentages of the lot that fail
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
-from typing import Any
 
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_report.base.units import NONE, SPELLED, THIN, count, percent, quantity, significant
 from daq_bench.bench_report.comparison.tables import ROWS_MAX, made_of, near, p_text
 from daq_bench.bench_report.document.beside import boxes_of
@@ -17,7 +17,6 @@ from daq_bench.bench_report.lot import words
 from daq_bench.bench_report.lot.figures import DriveRow, Line, lot_figure
 from daq_bench.bench_report.output.paper import Badge, Paper
 
-Document = dict[str, Any]
 SERIALS_MAX, CHANGES_MAX = 12, 20
 DRIVES_DRAWN_MAX = 120  # half of them the lowest, half the highest
 NOT_RECORDED = (

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_report.base.units import SIDES, THIN, percent, quantity
 
-Document = dict[str, Any]
 SURE = 0.05
 CHANGES_MAX = 6
 

@@ -10,12 +10,15 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+
+from msgspec import convert
 
 from daq_bench.bench_model.base.differing import differences, shown
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle.files import read_json
 from daq_bench.bench_model.bundle.provenance import digest_in
+from daq_bench.bench_model.documents.struct import Document, Struct
+from daq_bench.bench_model.evidence.schemas import TYPES
 from daq_bench.bench_model.evidence.soundness import fault_of
 from daq_bench.bench_model.evidence.target_failures import RECORD, TARGET_FAILURE, failures_of
 from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE, failure_of, sentence
@@ -23,7 +26,7 @@ from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.journal import PLAIN, SUFFIX, Answers, DivergedError, Line, Replay, read_journal, recorded
 from daq_bench.rig.workloads.registry import workloads_of
-from daq_bench.rig.workloads.shared.base import Document, Report, Workload
+from daq_bench.rig.workloads.shared.base import Report, Workload
 from daq_bench.rig.workloads.shared.target_failure import failure_behind
 
 MOST_NAMED = 5  # differences of one file
@@ -31,7 +34,7 @@ RAW = "results/raw"
 REMEDY = "If nothing was altered, another version of the bench made this bundle: check it with that one (run.json: git)"
 
 
-def measured(context: RunContext, workload: Workload) -> dict[str, Any] | None:
+def measured(context: RunContext, workload: Workload) -> Struct | None:
     """Runs a workload with a journal, writes its result and notes its events; None where the target failed, or its purge did, which
     is written in the result's place. Raises BenchError."""
 
@@ -45,9 +48,10 @@ def measured(context: RunContext, workload: Workload) -> dict[str, Any] | None:
         context.bundle.write(file, document)
     if file != workload.result:
         return None
-    for text, data in workload.notes(document):
+    result = convert(document, TYPES[file])
+    for text, data in workload.notes(result):
         context.bundle.event("busy", workload.name, text, **data)
-    return document
+    return result
 
 
 def failed_target(bundle: Bundle) -> str:

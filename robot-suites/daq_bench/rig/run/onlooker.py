@@ -14,12 +14,12 @@ import msgspec
 
 from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.behaviour.drive_temperature import DRIVES_OWN, KERNELS, from_points
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import SPOOL_BYTES_MAX, open_file, parse_json, read_bytes
 from daq_bench.bench_model.bundle.line_protocol import Point, parse_line
 from daq_bench.bench_model.bundle.provenance import MANIFEST, REPORTS_MANIFEST
 from daq_bench.bench_model.bundle.telemetry_files import OWN, POINTS_FILE
 from daq_bench.bench_model.documents.run import Run
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.evidence.measured import Measured, measure
 from daq_bench.bench_model.profiles.requirements import Requirement
 from daq_bench.bench_model.statistics.repetitions import judged_value

@@ -83,22 +83,22 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
     return run_tools(Site.of(context), context.scenario.workloads["block_scan"], report)
 
 
-def every_block_size_should_have_been_measured(context: RunContext, scan: dict[str, Any]) -> None:
+def every_block_size_should_have_been_measured(context: RunContext, scan: BlockScan) -> None:
     """Fails when a point of the scan is missing; a masked point is there, with its reason."""
     asked = context.scenario.workloads["block_scan"]["block_sizes"]
-    for one in (scan, *scan["others"]):
-        measured = [point["block_bytes"] for point in one["points"]]
+    for one in scan.scans:
+        measured = [point.block_bytes for point in one.points]
         if measured != asked:
-            raise AssertionError(f"asked for block sizes {asked} B, measured {measured} B with {one['tool']}")
+            raise AssertionError(f"asked for block sizes {asked} B, measured {measured} B with {one.tool}")
 
 
-def every_large_block_size_should_have_been_repeated(context: RunContext, scan: dict[str, Any]) -> None:
+def every_large_block_size_should_have_been_repeated(context: RunContext, scan: BlockScan) -> None:
     """Fails when a repetition of a large block size is missing; one that does not count is there, with its reason."""
     asked = turns(context.scenario.workloads["block_scan"])
-    for one in (scan, *scan["others"]):
-        found = [(again["repetition"], again["block_bytes"]) for again in one["large_blocks"]["repetitions"]]
+    for one in scan.scans:
+        found = [(again.repetition, again.block_bytes) for again in one.large_blocks.repetitions]
         if asked and found != asked:
-            raise AssertionError(f"asked for the repetitions {asked} (number, B), measured {found} with {one['tool']}")
+            raise AssertionError(f"asked for the repetitions {asked} (number, B), measured {found} with {one.tool}")
 
 
 WORKLOAD = Workload(

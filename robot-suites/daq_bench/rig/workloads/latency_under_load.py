@@ -17,6 +17,7 @@ from daq_bench.bench_model.statistics import hdr
 from daq_bench.bench_model.workloads.latency_under_load import (
     NAME,
     PERCENTILE_RULE,
+    LatencyUnderLoad,
     Load,
     percentiles,
     summary,
@@ -26,13 +27,11 @@ from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.workloads.shared.base import Report, Workload, at_least_half
 from daq_bench.rig.workloads.shared.plan import Ground, Need, Step, rings
-from daq_bench.rig.workloads.shared.scan import ascending
+from daq_bench.rig.workloads.shared.scan import Parameters, ascending
 from daq_bench.rig.workloads.shared.site import Site, minidaq_options
 
 RECORD = "latency-under-load.daq"
 NS_PER_US = 1000.0
-
-Parameters = dict[str, Any]
 
 
 def demand_of(own: Parameters, scale: float, factor: float) -> Demand:
@@ -67,19 +66,19 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
     return run_ladder(Site.of(context), scenario.workloads[NAME], scenario.scale, scenario.seed, report)
 
 
-def every_superchunk_should_be_accounted_for(context: RunContext, found: dict[str, Any]) -> None:
+def every_superchunk_should_be_accounted_for(context: RunContext, found: LatencyUnderLoad) -> None:
     """Fails unless offered = stored + lost at every load: a superchunk that nobody counted is the bench's fault."""
-    for one in found["points"]:
-        if one["admissible"] and one["offered"] != one["stored"] + one["lost"]:
+    for one in found.points:
+        if one.admissible and one.offered != one.stored + one.lost:
             raise AssertionError(
-                f"load factor {one['load_factor']:g}: offered {one['offered']} superchunks, but stored + lost = "
-                f"{one['stored'] + one['lost']}"
+                f"load factor {one.load_factor:g}: offered {one.offered} superchunks, but stored + lost = "
+                f"{one.stored + one.lost}"
             )
 
 
-def at_least_half_of_the_loads_should_have_been_offered(context: RunContext, found: dict[str, Any]) -> None:
+def at_least_half_of_the_loads_should_have_been_offered(context: RunContext, found: LatencyUnderLoad) -> None:
     """Fails when the source could not offer most of the loads, so that no curve can be drawn."""
-    at_least_half("loads", found["points"])
+    at_least_half("loads", found.points)
 
 
 WORKLOAD = Workload(

@@ -20,6 +20,7 @@ from daq_bench.bench_model.documents.tools.synthetic import Write
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.bench_model.workloads.minidaq_scan import (
+    MinidaqScan,
     Run,
     Search,
     inhibits_of,
@@ -115,17 +116,17 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
     return run_minidaq_scan(Site.of(context), load, scenario.repetitions, scenario.seed, report, each_s)
 
 
-def every_request_size_should_have_been_measured(context: RunContext, scan: dict[str, Any]) -> None:
+def every_request_size_should_have_been_measured(context: RunContext, scan: MinidaqScan) -> None:
     """Fails when a point of a repetition is missing; a masked point is there, with its reason."""
     asked = turns(context.scenario.workloads["minidaq_scan"], context.scenario.repetitions)
-    measured = [(point["repetition"], point["asked_request_bytes"]) for point in scan["points"]]
+    measured = [(point.repetition, point.asked_request_bytes) for point in scan.points]
     if measured != asked:
         raise AssertionError(f"asked for (repetition, request size in B) {asked}, measured {measured}")
 
 
-def at_least_half_of_the_points_should_be_admissible(context: RunContext, scan: dict[str, Any]) -> None:
+def at_least_half_of_the_points_should_be_admissible(context: RunContext, scan: MinidaqScan) -> None:
     """Fails when so many points are masked that no curve can be drawn."""
-    at_least_half("points", scan["points"])
+    at_least_half("points", scan.points)
 
 
 WORKLOAD = Workload(

@@ -11,7 +11,18 @@ from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.documents.tools.synthetic import Read
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
-from daq_bench.bench_model.workloads.read_scan import Key, Latency, Point, Scan, chosen, grid, name_of, point_of, result
+from daq_bench.bench_model.workloads.read_scan import (
+    Key,
+    Latency,
+    Point,
+    ReadScan,
+    Scan,
+    chosen,
+    grid,
+    name_of,
+    point_of,
+    result,
+)
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.workloads.shared import fio, scan
@@ -108,13 +119,13 @@ def _with_daqwriter(at: At, key: Key) -> Measured:
     return bytes_read, runtime_s, scan.samples_of(intervals), latency, device_bytes
 
 
-def every_point_should_have_been_measured(context: RunContext, scan: dict[str, Any]) -> None:
+def every_point_should_have_been_measured(context: RunContext, scan: ReadScan) -> None:
     """Fails when a point of a tool's grid is missing; a masked point is there, with its reason."""
-    for one in scan["scans"]:
-        found = {tuple(point[key] for key in ("pattern", "block_bytes", "io_depth", "jobs")) for point in one["points"]}
+    for one in scan.scans:
+        found = {point.key for point in one.points}
         missing = [name_of(key) for key in grid(context.scenario.workloads["read_scan"]) if key not in found]
         if missing:
-            raise AssertionError(f"{one['tool']} did not measure {'; '.join(missing)}")
+            raise AssertionError(f"{one.tool} did not measure {'; '.join(missing)}")
 
 
 WORKLOAD = Workload(

@@ -23,6 +23,7 @@ from daq_bench.bench_model.workloads.preconditioning import FRESH
 from daq_bench.bench_model.workloads.saturation import passes as saturation_passes
 from daq_bench.bench_model.workloads.saturation.analysis import FILE as RESULT
 from daq_bench.bench_model.workloads.saturation.document import Saturation
+from daq_bench.bench_model.workloads.saturation.passes import asked_bytes
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.load_target import LoadTarget, RawDevice
@@ -69,13 +70,6 @@ class SaturationPlan:
     @property
     def raw_drive(self) -> bool:
         return isinstance(self.target, RawDevice)
-
-
-def asked_bytes(parameters: dict[str, Any], capacity_bytes: int) -> int:
-    """Bytes that one pass writes of a drive of `capacity_bytes`, or of so much free room: whole blocks."""
-    block: int = parameters["block_size"]
-    asked = parameters.get("span_size", int(capacity_bytes * parameters.get("free_share", 1)))
-    return int(asked) // block * block
 
 
 def plan(scenario: Scenario, ground: Ground) -> list[Step]:
@@ -184,20 +178,20 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
         return run_saturation(context.machine, plan, ledger, report, keep)
 
 
-def every_sample_should_be_accounted_for(context: RunContext, saturation: dict[str, Any]) -> None:
+def every_sample_should_be_accounted_for(context: RunContext, saturation: Saturation) -> None:
     """Fails when the samples of a pass do not add up to what it wrote, or contradict one another."""
-    for one in saturation["repetitions"]:
-        wrong = list(saturation_passes.contradictions(one))
+    for one in saturation.repetitions:
+        wrong = list(saturation_passes.contradictions(as_document(one)))
         if wrong:
-            raise AssertionError(f"pass {one['number']}: {'; '.join(wrong)}")
+            raise AssertionError(f"pass {one.number}: {'; '.join(wrong)}")
 
 
-def every_pass_should_be_charged_to_the_write_budget(context: RunContext, saturation: dict[str, Any]) -> None:
+def every_pass_should_be_charged_to_the_write_budget(context: RunContext, saturation: Saturation) -> None:
     """Fails when a pass is reserved and not settled, or the account charges less than what was written."""
-    entries = [entry for entry in saturation["ledger"] if entry["run"] == context.bundle.id]
-    unsettled = [entry["number"] for entry in saturation["ledger"] if entry["charged_bytes"] is None]
-    written = sum(one["written_bytes"] for one in saturation["repetitions"])
-    charged = sum(entry["charged_bytes"] or 0 for entry in entries)
+    entries = [entry for entry in saturation.ledger if entry.run == context.bundle.id]
+    unsettled = [entry.number for entry in saturation.ledger if entry.charged_bytes is None]
+    written = sum(one.written_bytes for one in saturation.repetitions)
+    charged = sum(entry.charged_bytes or 0 for entry in entries)
     if unsettled or charged < written:
         raise AssertionError(f"{written} B were written, {charged} B charged; not settled: {unsettled}")
 

@@ -27,6 +27,7 @@ from daq_bench.bench_model.workloads.preconditioning import (
     shortfall,
     span_of,
 )
+from daq_bench.bench_model.workloads.snb_record import SnbRecord
 from daq_bench.rig.base.shell import Completed
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
@@ -154,31 +155,29 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
     )
 
 
-def _busy(record: dict[str, Any]) -> Iterator[Note]:
-    for number, repetition in enumerate(record["repetitions"], start=1):
-        for episode in repetition["minidaq"]["busy"]["episodes"]:
-            text = (
-                f"Dataflow is BUSY for {episode['duration_s']:.4g} s from {episode['start_s']:.4g} s of record {number}"
-            )
-            yield text, {"repetition": number, **episode}
+def _busy(record: SnbRecord) -> Iterator[Note]:
+    for number, repetition in enumerate(record.repetitions, start=1):
+        for episode in repetition.minidaq.busy.episodes:
+            text = f"Dataflow is BUSY for {episode.duration_s:.4g} s from {episode.start_s:.4g} s of record {number}"
+            yield text, {"repetition": number, **as_document(episode)}
 
 
-def every_superchunk_should_be_accounted_for(context: RunContext, record: dict[str, Any]) -> None:
+def every_superchunk_should_be_accounted_for(context: RunContext, record: SnbRecord) -> None:
     """Fails unless offered = stored + lost in every repetition: a superchunk that nobody counted is the bench's fault."""
-    for number, repetition in enumerate(record["repetitions"], start=1):
-        counts = repetition["minidaq"]["superchunks"]
-        if repetition["minidaq"]["status"] == "complete" and counts["offered"] != counts["stored"] + counts["lost"]:
+    for number, repetition in enumerate(record.repetitions, start=1):
+        counts = repetition.minidaq.superchunks
+        if repetition.minidaq.status == "complete" and counts.offered != counts.stored + counts.lost:
             raise AssertionError(
-                f"repetition {number}: offered {counts['offered']}, but stored + lost = {counts['stored'] + counts['lost']}"
+                f"repetition {number}: offered {counts.offered}, but stored + lost = {counts.stored + counts.lost}"
             )
 
 
-def read_back_should_cover_the_whole_record(context: RunContext, record: dict[str, Any]) -> None:
+def read_back_should_cover_the_whole_record(context: RunContext, record: SnbRecord) -> None:
     """Fails when the read-back expected another number of superchunks than the writer says it stored."""
-    for number, repetition in enumerate(record["repetitions"], start=1):
-        stored = repetition["minidaq"]["superchunks"]["stored"]
-        expected = repetition["verify"]["superchunks"]["expected"]
-        if repetition["verify"]["complete_trailer"] and stored != expected:
+    for number, repetition in enumerate(record.repetitions, start=1):
+        stored = repetition.minidaq.superchunks.stored
+        expected = repetition.verify.superchunks.expected
+        if repetition.verify.complete_trailer and stored != expected:
             raise AssertionError(
                 f"repetition {number}: stored {stored} superchunks, but the record's trailer says {expected}"
             )

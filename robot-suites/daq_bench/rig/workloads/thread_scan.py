@@ -12,7 +12,7 @@ from msgspec import structs
 from daq_bench.bench_model.base.units import binary_label, decimal_label
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
-from daq_bench.bench_model.workloads.thread_scan import ThreadPoint, result, scan_of
+from daq_bench.bench_model.workloads.thread_scan import ThreadPoint, ThreadScan, result, scan_of
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.workloads.shared import scan
@@ -73,13 +73,13 @@ def run_thread_scan(site: Site, own: Parameters, report: Report) -> dict[str, An
     return result(own, SAMPLE_S, [scan_of(one.tool, one.version, one.condition, one.points) for one in found])
 
 
-def every_number_of_threads_should_have_been_measured(context: RunContext, scan: dict[str, Any]) -> None:
+def every_number_of_threads_should_have_been_measured(context: RunContext, scan: ThreadScan) -> None:
     """Fails when a point of a tool's grid is missing; a masked point is there, with its reason."""
     asked = set(_grid(context.scenario.workloads["thread_scan"]))
-    for one in scan["scans"]:
-        missing = asked - {(point["block_bytes"], point["threads"]) for point in one["points"]}
+    for one in scan.scans:
+        missing = asked - {(point.block_bytes, point.threads) for point in one.points}
         if missing:
-            raise AssertionError(f"{one['tool']} did not measure (block size in B, threads): {sorted(missing)}")
+            raise AssertionError(f"{one.tool} did not measure (block size in B, threads): {sorted(missing)}")
 
 
 WORKLOAD = Workload(

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
-from typing import Any
 
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.simulation.physics.server import Server
 
-Document = dict[str, Any]
 Emit = Callable[[str], None]  # takes one line of line protocol
 
 VERSION = "daqwriter 0.1.0\n"

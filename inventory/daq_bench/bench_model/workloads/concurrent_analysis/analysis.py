@@ -10,8 +10,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import find_document
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.statistics.paired import CONFIDENCE, Pair, compare
 from daq_bench.bench_model.statistics.repetitions import median_interval
 from daq_bench.bench_model.workloads.concurrent_analysis.points import coldness, pulls, rates, wrong

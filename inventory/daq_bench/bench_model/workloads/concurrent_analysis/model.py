@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.workloads.concurrent_analysis import analysis
 from daq_bench.bench_model.workloads.concurrent_analysis.document import ConcurrentAnalysis, ConcurrentAnalysisRates
 from daq_bench.bench_model.workloads.concurrent_analysis.points import worker_counts

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import Document
 
 MOVED_MIN = 3  # [P] pairs that rounding to 32 bits may carry over the edge of a bin,
 MOVED_SHARE = 1e-4  # or this share of all, whichever is more

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.workloads.endurance import projection
 from daq_bench.bench_model.workloads.endurance.document import TOLD, Endurance, EnduranceProjection
 from daq_bench.bench_model.workloads.model import Beside, Count, Model, stated

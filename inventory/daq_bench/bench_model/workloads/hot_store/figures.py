@@ -9,13 +9,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.statistics import hdr
 from daq_bench.bench_model.statistics.bootstrap import mean_interval
 from daq_bench.bench_model.statistics.repetitions import CONFIDENCE
 
-Document = dict[str, Any]
 Interval = tuple[float, float]
 
 ENGINES = ("lmdb", "redis", "redis-cluster")

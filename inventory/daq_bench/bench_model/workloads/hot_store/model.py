@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.workloads.hot_store import figures as store
 from daq_bench.bench_model.workloads.hot_store import runs as measured
 from daq_bench.bench_model.workloads.hot_store.document import HotStore, HotStoreRuns

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import find_document, read_json
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.workloads.hot_store import figures as model
 
 RUNS = "results/hot_store_runs.json"

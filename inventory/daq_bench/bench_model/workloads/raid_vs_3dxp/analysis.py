@@ -13,9 +13,8 @@ from typing import Any
 
 from daq_bench.bench_model.base.units import GB
 from daq_bench.bench_model.behaviour.record_power import Reading, power_readings
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import find_document, read_json_lines
-from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.documents.struct import Document, as_document
 from daq_bench.bench_model.profiles.candidates import Candidate, load_candidate
 from daq_bench.bench_model.profiles.published import FOLDER, PublishedDevice, load_published, of_metric
 from daq_bench.bench_model.statistics.paired import CONFIDENCE, Pair, compare

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.workloads.model import Beside, Count, Model, stated
 from daq_bench.bench_model.workloads.plan import (
     DEVICE_SHARE_MIN,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.workloads import preconditioning
 from daq_bench.bench_model.workloads.model import Asked, Beside, Count, Model, stated
 from daq_bench.bench_model.workloads.plan import (
@@ -36,7 +36,8 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
         if not any(passes.contradictions(one)):
             yield from (f"{what}: {text}" for text in passes.holes(one))
         yield from preconditioning.on_target(one["conditioning"], one["capacity_bytes"])
-        yield from follows(f"{what}: what was asked for", one["asked_bytes"], _asked_of_pass(plan.parameters, one))
+        asked = passes.asked_bytes(plan.parameters, one["capacity_bytes"])
+        yield from follows(f"{what}: what was asked for", one["asked_bytes"], asked)
         if one["written_bytes"] < one["asked_bytes"]:
             yield f"{what} wrote {one['written_bytes']} B of {one['asked_bytes']} B"
         if why := passes.not_fresh(one):
@@ -59,13 +60,6 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
         yield from follows(f"{what}: the drives' count", one["device_bytes_written"], by_the_drives(entry))
         serials = sorted(entry["before"]["written_bytes"])
         yield from follows(f"{what}: its drives", sorted(document["experiment"]["serials"]), serials)
-
-
-def _asked_of_pass(parameters: Document, one: Document) -> int:
-    """Whole blocks of the span, of the share of the room, or of the capacity."""
-    block = parameters["block_size"]
-    asked = parameters.get("span_size", int(one["capacity_bytes"] * float(parameters.get("free_share", 1))))
-    return int(asked) // int(block) * int(block)
 
 
 def _analysis(plan: Plan, document: Document, found: Document) -> Iterator[Problem]:

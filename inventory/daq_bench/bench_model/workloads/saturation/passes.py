@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daq_bench.bench_model.base.numbers import is_number
+from daq_bench.bench_model.documents.struct import Document
 
 SAMPLES_MAX = 2000  # [P] a longer series is averaged down: each is then a two-thousandth of the pass
 GAP_SAMPLES_MAX = 5  # [P] intervals without a sample, as of telemetry
@@ -45,6 +46,13 @@ class Trace:
         part = np.divide(places - self.bytes[low], width, out=np.ones_like(places), where=width > 0)
         found = self.times[low] + np.clip(part, 0.0, 1.0) * (self.times[high] - self.times[low])
         return np.asarray(found, dtype=np.float64)
+
+
+def asked_bytes(parameters: Document, capacity_bytes: int) -> int:
+    """Bytes that one pass writes of a drive of `capacity_bytes`, or of so much free room: whole blocks."""
+    block: int = parameters["block_size"]
+    asked = parameters.get("span_size", int(capacity_bytes * float(parameters.get("free_share", 1))))
+    return int(asked) // block * block
 
 
 def unusable(one: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daq_bench.bench_model.base.units import KIB
-from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.workloads.model import Count, Model, once, stated
 from daq_bench.bench_model.workloads.plan import (
     INVALIDATES,

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import find_document
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.statistics.paired import BELOW, CONFIDENCE, Pair, PairedEstimate, compare
 from daq_bench.bench_model.statistics.repetitions import median_interval
 

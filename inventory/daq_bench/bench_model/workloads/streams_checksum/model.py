@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from daq_bench.bench_model.bundle.evidence import Document
-from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.documents.struct import Document, as_document
 from daq_bench.bench_model.workloads.model import Asked, Beside, Count, Model, stated
 from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows, tool
 from daq_bench.bench_model.workloads.streams_checksum import analysis

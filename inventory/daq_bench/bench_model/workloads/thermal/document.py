@@ -57,6 +57,12 @@ class Load(Closed, frozen=True, kw_only=True):
     throughput_bytes_per_s: Amount
 
 
+class FanLoad(Load, frozen=True, kw_only=True):
+    """The load at a commanded fan speed."""
+
+    duty_percent: int
+
+
 class CoolDown(Closed, frozen=True):
     start_utc_s: float
     end_utc_s: float
@@ -65,7 +71,7 @@ class CoolDown(Closed, frozen=True):
 class FanSweep(Closed, frozen=True):
     status: Literal["not asked", "unsupported", "stopped", "done"]
     reason: str | None
-    points: list[Load]
+    points: list[FanLoad]
 
 
 class Thermal(Closed, frozen=True):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from daq_bench.bench_model.behaviour.service_curve import worst_record
-from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.workloads.model import RUNTIME_MIN, Asked, Beside, Count, Model, once, stated
 from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, follows, rows
 from daq_bench.bench_model.workloads.thermal.document import Thermal, ThermalSoak

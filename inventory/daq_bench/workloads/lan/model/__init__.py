@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import UNSET, to_builtins
 
-from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.statistics.paired import Pair, compare
 from daq_bench.bench_model.workloads.model import Beside, Count, Model, stated
 from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows, typed

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from daq_bench.bench_model.bundle import telemetry_tracks
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import find_document, read_text
 from daq_bench.bench_model.bundle.telemetry_tracks import Tracks
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.statistics.paired import ABOVE, CONFIDENCE, Pair, PairedEstimate, compare
 from daq_bench.workloads.lan.model.transfers import Raw, transfer
 from daq_bench.workloads.lan.plan import (

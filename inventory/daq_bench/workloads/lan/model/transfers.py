@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from daq_bench.bench_model.base.errors import BenchError, in_words
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.files import strict
 from daq_bench.bench_model.bundle.telemetry_tracks import Tracks
-from daq_bench.bench_model.documents.struct import read
+from daq_bench.bench_model.documents.struct import Document, read
 from daq_bench.bench_model.documents.tools.netprobe import NetprobeBuild, NetprobeLatency, Probe
 from daq_bench.workloads.lan.model import iperf3, perftest
 from daq_bench.workloads.lan.plan import GBIT, LATENCIES, PROBE_LATENCY, RDMA_BANDWIDTHS, READ_LATENCY

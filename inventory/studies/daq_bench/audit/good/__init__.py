@@ -10,7 +10,7 @@ from collections.abc import Callable
 from daq_bench.audit.good import applications, drives, interference, nodes, record, scans, sets
 from daq_bench.audit.good.case import Case
 
-from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import Document
 
 MAKERS: dict[str, Callable[[Case], dict[str, Document]]] = {
     "snb_record": record.documents,

@@ -7,8 +7,7 @@ from typing import Any
 
 from daq_bench.audit.good.case import Case
 
-from daq_bench.bench_model.bundle.evidence import Document
-from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.documents.struct import Document, as_document
 from daq_bench.bench_model.workloads.concurrent_analysis import analysis
 from daq_bench.bench_model.workloads.concurrent_analysis.points import worker_counts
 from daq_bench.bench_model.workloads.streams_checksum import analysis as streams

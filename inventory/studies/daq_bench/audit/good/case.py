@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from daq_bench.bench_model.bundle.evidence import Document, Evidence
-from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.bundle.evidence import Evidence
+from daq_bench.bench_model.documents.struct import Document, as_document
 from daq_bench.bench_model.documents.telemetry import AccountOfCollector, AccountRow, InfluxState, TelemetryAccount
 from daq_bench.bench_model.profiles.candidates import RAW_DEVICE
 from daq_bench.bench_model.profiles.metrics import ResultMetric, load_metrics

@@ -8,18 +8,20 @@ from typing import Any, cast
 import numpy as np
 from daq_bench.audit.good.case import RATE, STARTED_UTC, Case
 from daq_bench.audit.good.record import ENGINE, latency
+from msgspec import convert
 
 from daq_bench.bench_model.behaviour import dip_documents
 from daq_bench.bench_model.behaviour.dip_documents import Scenery
 from daq_bench.bench_model.behaviour.load_windows import Window
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
-from daq_bench.bench_model.documents.struct import read
+from daq_bench.bench_model.documents.struct import Document, as_document, read
 from daq_bench.bench_model.documents.tools.synthetic import Write
 from daq_bench.bench_model.workloads.endurance import projection as endurance_projection
 from daq_bench.bench_model.workloads.saturation import analysis as saturation_model
+from daq_bench.bench_model.workloads.saturation.passes import asked_bytes
 from daq_bench.bench_model.workloads.steady_state.rounds import WINDOW_ROUNDS, steady_window
 from daq_bench.bench_model.workloads.thermal import soak as thermal_soak
+from daq_bench.bench_model.workloads.thermal.document import Thermal
 from daq_bench.rig.candidate.load_target import LoadTarget
 from daq_bench.rig.workloads import saturation as saturation_workload
 from daq_bench.rig.workloads.endurance.step import fill_step, mix_step
@@ -29,7 +31,7 @@ from daq_bench.rig.workloads.shared.wear_account import reserved_bytes
 from daq_bench.rig.workloads.steady_state import workload as steady
 from daq_bench.rig.workloads.steady_state.tests import Point, Test, tests_of
 from daq_bench.rig.workloads.thermal import workload as thermal_workload
-from daq_bench.rig.workloads.thermal.watch import Rule
+from daq_bench.rig.workloads.thermal.watch import rule_of
 
 LOGICAL_BYTES = 512
 DRIVE, BEGIN_S = "nvme0n1", 1_800_000_000.0
@@ -210,9 +212,9 @@ def _experiment(
 def thermal(case: Case) -> dict[str, Document]:
     """A soak and a fan sweep at one temperature, well below the drive's own limit."""
     own, demand = case.plan("thermal").parameters, thermal_workload.demand_of(case.scenario)
-    soak, level = own["soak"], own["equilibrium"]
+    soak = own["soak"]
     sweep: Document = own.get("fan_sweep") or {}
-    rule = Rule(level["window_s"], level["slope_max_k_per_min"], soak["min_s"], soak["max_s"], float(soak["hold_s"]))
+    rule = rule_of(own, soak["min_s"], soak["max_s"])
     loads = [_load(case, "soak", BEGIN_S, soak["min_s"])]
     points: list[Document] = []
     for percent in sweep.get("duties_percent", []):
@@ -230,7 +232,7 @@ def thermal(case: Case) -> dict[str, Document]:
             "rate_limit_bytes_per_s": own.get("rate_size"),
             "condition": "overwrite of a file that was written once before",
         },
-        "rule": rule.as_document(),
+        "rule": as_document(rule),
         "record": {"demand_bytes_per_s": demand.offered_bytes_per_s, "duration_s": demand.duration_s},
         "sustained": [{key: one[key] for key in ("name", "start_utc_s", "end_utc_s")} for one in (*loads, *points)],
         "soak": loads[0],
@@ -241,7 +243,7 @@ def thermal(case: Case) -> dict[str, Document]:
     scenery = _scenery(case, [*loads, *points])
     return {
         "results/thermal.json": found,
-        "results/thermal_soak.json": thermal_soak.document(found, scenery),
+        "results/thermal_soak.json": as_document(thermal_soak.document(convert(found, Thermal), scenery)),
         "results/dips.json": dip_documents.dips_document(scenery),
         "results/throttling.json": dip_documents.throttling_document(scenery),
     }
@@ -293,7 +295,7 @@ def saturation(case: Case) -> dict[str, Document]:
     plan = case.plan("saturation")
     own = plan.parameters
     capacity = own.get("span_size", case.capacity_bytes)
-    asked = saturation_workload.asked_bytes(own, capacity)
+    asked = asked_bytes(own, capacity)
     rows, ledger = list[Document](), list[Document]()
     for number in range(1, plan.repetitions + 1):
         entry = _entry(number - 1, "pass", asked, asked * (number - 1))

@@ -6,8 +6,7 @@ from typing import Any
 
 from daq_bench.audit.good.case import Case
 
-from daq_bench.bench_model.bundle.evidence import Document
-from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.documents.struct import Document, as_document
 from daq_bench.bench_model.workloads.interference import disturbers_of, ratio, slowdown_of
 from daq_bench.rig.workloads.interference.workload import LEAD_S, SAMPLE_S, demand_of
 

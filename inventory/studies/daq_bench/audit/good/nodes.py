@@ -11,9 +11,8 @@ from typing import Any, cast
 
 from daq_bench.audit.good.case import Case
 
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.bundle.telemetry_tracks import Tracks
-from daq_bench.bench_model.documents.struct import as_document, checked
+from daq_bench.bench_model.documents.struct import Document, as_document, checked
 from daq_bench.bench_model.documents.tools.daqwriter import Latency
 from daq_bench.bench_model.documents.tools.netprobe import Cpu, FragmentSource, NetprobeBuild, NetprobeLatency
 from daq_bench.bench_model.statistics.bootstrap import SAMPLES_MIN, mean_interval

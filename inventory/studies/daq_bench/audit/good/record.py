@@ -9,8 +9,7 @@ from typing import Any
 from daq_bench.audit.good.case import RATE, STARTED_UTC, Case
 
 from daq_bench.bench_model.base.load import Demand
-from daq_bench.bench_model.bundle.evidence import Document
-from daq_bench.bench_model.documents.struct import moment
+from daq_bench.bench_model.documents.struct import Document, moment
 from daq_bench.bench_model.workloads.preconditioning import FRESH, PRECONDITIONED, WRITTEN_SHARE, Room, span_of
 from daq_bench.rig.workloads.snb_record import conditions_of, repetition_document
 

@@ -10,9 +10,8 @@ from daq_bench.audit.good.record import minidaq as minidaq_record
 from msgspec import structs
 
 from daq_bench.bench_model.base.load import Demand
-from daq_bench.bench_model.bundle.evidence import Document
 from daq_bench.bench_model.documents.results import WriteLatency, WritePoint
-from daq_bench.bench_model.documents.struct import as_document, read
+from daq_bench.bench_model.documents.struct import Document, as_document, read
 from daq_bench.bench_model.documents.tools.minidaq import Minidaq, MinidaqSearch, Trial, Trigger
 from daq_bench.bench_model.workloads import read_scan as reads
 from daq_bench.bench_model.workloads import thread_scan as threads

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from daq_bench.audit.good.case import INVENTORY, RATE, Case
 
-from daq_bench.bench_model.bundle.evidence import Document
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.profiles.candidates import Candidate, Target, load_candidate
 from daq_bench.bench_model.workloads.raid_vs_3dxp import analysis as raid_comparison
 from daq_bench.rig.workloads.raid_vs_3dxp import workload as raid_vs_3dxp

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -29,7 +28,7 @@ from daq_bench.candidate_kit.smartctl import (
     NVME_HEALTH,
     UNCORRECTABLE_STATISTIC,
     document_of,
-    rows,
+    named_writes,
     stated,
     statistics,
     table,
@@ -43,8 +42,6 @@ TRIES = 2
 TOOL_S_MAX = 120  # ends a hang: a drive answers late while it is written to
 SECTOR_BYTES = disk_counters.SECTOR_BYTES
 NVME_DATA_UNIT_BYTES = 512_000  # NVMe base specification: thousands of 512 B, rounded up
-ATA_NAND = re.compile(r"(?:NAND|Flash|Total_NAND)_Writes_(32MiB|1GiB|GiB)")
-ATA_UNITS = {"32MiB": 32 * 2**20, "1GiB": 2**30, "GiB": 2**30}
 HEALTH = (
     "percentage_used",
     "available_spare",
@@ -108,12 +105,9 @@ def intel_nand_bytes(page: bytes, host_bytes: int) -> int | None:
 
 def ata_nand_bytes(document: dict[str, Any]) -> tuple[int, int] | None:
     """(bytes, step) of the attribute whose name, given by smartctl's drive database, states the unit."""
-    for row in rows(table(document, "ata_smart_attributes"), "table"):
-        match = ATA_NAND.fullmatch(str(row.get("name")))
-        if match:
-            unit = ATA_UNITS[match[1]]
-            written = count(table(row, "raw").get("value"), str(row["name"]))
-            return None if written is None else (written * unit, unit)
+    for name, value, unit in named_writes(document, nand=True):
+        written = count(value, name)
+        return None if written is None else (written * unit, unit)
     return None
 
 

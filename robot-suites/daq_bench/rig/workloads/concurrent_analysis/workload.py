@@ -120,32 +120,30 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
 
 
 def every_number_of_workers_should_have_been_measured_in_every_repetition(
-    context: RunContext, found: dict[str, Any]
+    context: RunContext, found: ConcurrentAnalysis
 ) -> None:
     """Fails when a point is missing on a target; a masked point is there, with its reason."""
-    turns, layout = range(1, context.scenario.repetitions + 1), found["layouts"][0]
-    measured = {
-        (one["storage"], one["analysis"], one["layout"], one["workers"], one["repetition"]) for one in found["points"]
-    }
+    turns, layout = range(1, context.scenario.repetitions + 1), found.layouts[0]
+    measured = {(one.storage, one.analysis, one.layout, one.workers, one.repetition) for one in found.points}
     wanted = {
-        (storage["name"], kind, layout, workers, turn)
-        for storage in found["storages"]
-        if storage["kind"] == "target"
+        (storage.name, kind, layout, workers, turn)
+        for storage in found.storages
+        if storage.kind == "target"
         for kind in KINDS
-        for workers in found["worker_counts"]
+        for workers in found.worker_counts
         for turn in turns
     }
     if missing := sorted(wanted - measured):
         raise AssertionError(f"not measured: {missing}")
 
 
-def every_job_should_have_read_its_share(context: RunContext, found: dict[str, Any]) -> None:
+def every_job_should_have_read_its_share(context: RunContext, found: ConcurrentAnalysis) -> None:
     """Fails when the files of a set were not all read in a point, or one of them twice."""
-    files = {(one["storage"], one["analysis"], one["layout"]): one["files"] for one in found["sets"]}
-    for one in found["points"]:
-        key = (one["storage"], one["analysis"], one["layout"])
-        if sum(record["files"] for record in one["records"]) != files[key]:
-            raise AssertionError(f"{key} with {one['workers']} workers: not every file was read once")
+    files = {(one.storage, one.analysis, one.layout): one.files for one in found.sets}
+    for one in found.points:
+        key = (one.storage, one.analysis, one.layout)
+        if sum(record.files for record in one.records) != files[key]:
+            raise AssertionError(f"{key} with {one.workers} workers: not every file was read once")
 
 
 WORKLOAD = Workload(

@@ -130,21 +130,21 @@ def _plan_of(context: RunContext, worn: Worn) -> Plan:
     )
 
 
-def the_budget_should_be_used_up_to_less_than_a_step(context: RunContext, endurance: dict[str, Any]) -> None:
+def the_budget_should_be_used_up_to_less_than_a_step(context: RunContext, endurance: Endurance) -> None:
     """Fails when the experiment ended for any other reason than its budget."""
-    if not endurance["ended"]:
+    if not endurance.ended:
         raise AssertionError("the experiment did not end by its budget")
 
 
-def every_reserved_byte_should_be_accounted_for(context: RunContext, endurance: dict[str, Any]) -> None:
+def every_reserved_byte_should_be_accounted_for(context: RunContext, endurance: Endurance) -> None:
     """Fails when a step is reserved and not settled, or the sum of the account is another than it says."""
-    entries = endurance["ledger"]
-    unsettled = [entry["number"] for entry in entries if entry["charged_bytes"] is None]
+    entries = endurance.ledger
+    unsettled = [entry.number for entry in entries if entry.charged_bytes is None]
     if unsettled:
         raise AssertionError(f"steps {unsettled} are reserved and not settled")
-    charged = sum(entry["charged_bytes"] for entry in entries)
-    if charged != endurance["spent_bytes"]:
-        raise AssertionError(f"the steps were charged {charged} B, the account says {endurance['spent_bytes']} B")
+    charged = sum(entry.charged_bytes or 0 for entry in entries)
+    if charged != endurance.spent_bytes:
+        raise AssertionError(f"the steps were charged {charged} B, the account says {endurance.spent_bytes} B")
 
 
 WORKLOAD = Workload(

@@ -16,6 +16,7 @@ from daq_bench.bench_model.documents.struct import Kind
 from daq_bench.bench_model.documents.tools.hotstore import HotstoreBench, HotstoreSemantics, HotstoreVerify
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
+from daq_bench.bench_model.workloads.hot_store.document import HotStoreRuns
 from daq_bench.bench_model.workloads.hot_store.figures import (
     BACKLOG_PARTS,
     CONSUMER,
@@ -107,30 +108,30 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
     return Campaign(HotSite.of(context), scenario.workloads[NAME], scenario.repetitions, scenario.seed, report).run()
 
 
-def every_value_size_should_have_been_measured(context: RunContext, store: dict[str, Any]) -> None:
+def every_value_size_should_have_been_measured(context: RunContext, store: HotStoreRuns) -> None:
     """Fails when a point of a repetition is missing."""
     asked = turns(context.scenario.workloads[NAME], context.scenario.repetitions)
-    measured = [(point["repetition"], point["value_bytes"]) for point in store["points"]]
+    measured = [(point.repetition, point.value_bytes) for point in store.points]
     if measured != asked:
         raise AssertionError(f"asked for (repetition, value size in B) {asked}, measured {measured}")
 
 
-def every_row_of_the_matrix_should_be_there_for_every_engine(context: RunContext, store: dict[str, Any]) -> None:
+def every_row_of_the_matrix_should_be_there_for_every_engine(context: RunContext, store: HotStoreRuns) -> None:
     """Fails when `hotstore semantics` was not asked on an engine, gave other rows there, or nothing was killed on it."""
-    killed = {row["engine"] for row in store["losses"]}
+    killed = {row.engine for row in store.losses}
     raw = raw_of(context.raw)
-    rows = {tuple(row["id"] for row in raw(store["semantics"][engine])["rows"]) for engine in ENGINES}
+    rows = {tuple(row["id"] for row in raw(store.semantics[engine])["rows"]) for engine in ENGINES}
     if killed != set(ENGINES) or len(rows) != 1:
         raise AssertionError(
             f"killed on {sorted(killed)}; {len(rows)} different lists of rows on {len(ENGINES)} engines"
         )
 
 
-def every_deployment_should_have_been_measured(context: RunContext, store: dict[str, Any]) -> None:
+def every_deployment_should_have_been_measured(context: RunContext, store: HotStoreRuns) -> None:
     """Fails when a deployment or a number of nodes is missing."""
     asked = context.scenario.workloads[NAME]["scale_out"]
     wanted = {(kind, nodes) for kind in asked["deployments"] for nodes in asked["nodes"]}
-    found = {(point["deployment"], point["nodes"]) for point in store["scale_out"]["points"]}
+    found = {(point.deployment, point.nodes) for point in store.scale_out.points}
     if wanted != found:
         raise AssertionError(f"not measured: {sorted(wanted - found)}")
 

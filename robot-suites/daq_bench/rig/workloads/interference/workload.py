@@ -19,6 +19,7 @@ from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.bench_model.workloads.interference import (
     ALL,
     BURST,
+    Interference,
     disturbers_of,
     losses_of,
     overlap_problem,
@@ -132,38 +133,38 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
     return run_interference(context.machine, plan, report, keep)
 
 
-def _losses(document: dict[str, Any]) -> Iterator[Note]:
-    for row in document["burst"]:
-        if row["busy_count"] or row["lost_superchunks"]:
+def _losses(document: Interference) -> Iterator[Note]:
+    for row in document.burst:
+        if row.busy_count or row.lost_superchunks:
             yield (
-                f"the burst beside {row['disturber']}: {row['lost_superchunks']} superchunks lost, BUSY {row['busy_count']} times",
-                row,
+                f"the burst beside {row.disturber}: {row.lost_superchunks} superchunks lost, BUSY {row.busy_count} times",
+                as_document(row),
             )
 
 
-def every_pair_should_have_been_run(context: RunContext, interference: dict[str, Any]) -> None:
+def every_pair_should_have_been_run(context: RunContext, interference: Interference) -> None:
     """Fails when a cell of the matrix, or one of its pairs, is missing."""
     rounds = context.scenario.repetitions
     short = [
-        f"{cell['victim']} beside {cell['disturber']}"
-        for cell in interference["cells"]
-        if [pair["round"] for pair in cell["pairs"]] != list(range(1, rounds + 1))
+        f"{cell.victim} beside {cell.disturber}"
+        for cell in interference.cells
+        if [pair.round for pair in cell.pairs] != list(range(1, rounds + 1))
     ]
-    if short or not interference["cells"]:
+    if short or not interference.cells:
         raise AssertionError(f"pairs are missing: {', '.join(short) or 'all of them'}")
 
 
-def at_least_half_of_the_cells_should_count(context: RunContext, interference: dict[str, Any]) -> None:
+def at_least_half_of_the_cells_should_count(context: RunContext, interference: Interference) -> None:
     """Fails when most disturbers did not overlap their victims, so that there is no matrix."""
-    masked = [cell["reason"] for cell in interference["cells"] if cell["slowdown"] is None]
-    if 2 * len(masked) > len(interference["cells"]):
+    masked = [cell.reason for cell in interference.cells if cell.slowdown is None]
+    if 2 * len(masked) > len(interference.cells):
         raise AssertionError(f"most cells are masked: {masked}")
 
 
-def the_bursts_superchunks_should_be_accounted_for(context: RunContext, interference: dict[str, Any]) -> None:
+def the_bursts_superchunks_should_be_accounted_for(context: RunContext, interference: Interference) -> None:
     """Fails when the burst was asked for as a victim and left no account."""
     asked = BURST in context.scenario.workloads["interference"]["victims"]
-    if asked and not interference["burst"]:
+    if asked and not interference.burst:
         raise AssertionError("the burst was run and there is no account of its superchunks")
 
 

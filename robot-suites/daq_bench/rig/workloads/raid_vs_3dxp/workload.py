@@ -18,6 +18,7 @@ from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.profiles.candidates import Target
 from daq_bench.bench_model.profiles.compared_targets import Compared, compared
 from daq_bench.bench_model.profiles.scenarios import Scenario
+from daq_bench.bench_model.workloads.raid_vs_3dxp.document import RaidVs3Dxp
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.facilities import OpenTarget
 from daq_bench.rig.candidate.hazard_control import HazardControl
@@ -95,29 +96,23 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
     return run_comparison(plan, comparison, ObservedTargets(context), hazards, report)
 
 
-def every_target_should_have_been_visited_in_every_round(context: RunContext, found: dict[str, Any]) -> None:
+def every_target_should_have_been_visited_in_every_round(context: RunContext, found: RaidVs3Dxp) -> None:
     """Fails when a pair of a round is incomplete; a masked visit is there, with its reason."""
     asked = context.scenario.workloads[NAME]
     for name in asked["sets"]:
-        turns = [
-            one["round"]
-            for one in found["rounds"]
-            if {name, found["reference"]} <= {visit["target"] for visit in one["visits"]}
-        ]
+        turns = [one.round for one in found.rounds if {name, found.reference} <= {visit.target for visit in one.visits}]
         if turns != list(range(1, asked["rounds"] + 1)):
             raise AssertionError(f"{name} was compared in rounds {turns} of {asked['rounds']}")
 
 
-def the_order_should_have_alternated(context: RunContext, found: dict[str, Any]) -> None:
+def the_order_should_have_alternated(context: RunContext, found: RaidVs3Dxp) -> None:
     """Fails when the reference was not first in one round of a group and last in the next."""
-    for one in found["rounds"]:
-        positions = {visit["target"]: visit["position"] for visit in one["visits"]}
-        first = positions[found["reference"]] == 0
-        last = positions[found["reference"]] == len(positions) - 1
-        if not (first if one["round"] % 2 else last):
-            raise AssertionError(
-                f"group {one['group']}, round {one['round']}: the reference was neither first nor last"
-            )
+    for one in found.rounds:
+        positions = {visit.target: visit.position for visit in one.visits}
+        first = positions[found.reference] == 0
+        last = positions[found.reference] == len(positions) - 1
+        if not (first if one.round % 2 else last):
+            raise AssertionError(f"group {one.group}, round {one.round}: the reference was neither first nor last")
 
 
 WORKLOAD = Workload(

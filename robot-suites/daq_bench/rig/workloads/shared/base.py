@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from daq_bench.bench_model.base.units import GB
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.rig.candidate.context import RunContext
@@ -16,11 +17,10 @@ from daq_bench.rig.workloads.shared.plan import ANYWHERE, Ground, Need, Planned,
 
 RESERVE_BYTES = 1 * GB  # left free on the target's file system: a machine with a full disk is no fit test bed
 Report = Callable[[str, int, int, float], None]  # (text, step, steps, expected seconds)
-Document = dict[str, Any]
 Run = Callable[[RunContext, Report], Document]
-Check = Callable[[RunContext, Document], None]  # raises AssertionError
+Check = Callable[[RunContext, Any], None]  # raises AssertionError; it takes the result as its type
 Reach = Callable[[str], Machine]  # links to a machine by its name in the inventory
-Note = tuple[str, dict[str, Any]]  # an event's text and its data
+Note = tuple[str, Document]  # an event's text and its data
 
 
 def _accept(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
@@ -39,13 +39,18 @@ def _no_limits(scenario: Scenario) -> list[str]:
     return []
 
 
-def _no_notes(result: Document) -> Iterable[Note]:
+def _no_notes(result: object) -> Iterable[Note]:
     return ()
 
 
-def at_least_half(what: str, rows: Sequence[Document]) -> None:
+class Row(Protocol):
+    @property
+    def reason(self) -> str | None: ...
+
+
+def at_least_half(what: str, rows: Sequence[Row]) -> None:
     """Raises AssertionError when most rows do not count, so that no curve can be drawn from them."""
-    reasons = [row["reason"] for row in rows if row["reason"]]
+    reasons = [row.reason for row in rows if row.reason]
     if 2 * len(reasons) > len(rows):
         raise AssertionError(f"most {what} do not count: {', '.join(sorted(set(reasons)))}")
 
@@ -80,7 +85,7 @@ class Workload:
     raw: bool = False
     program: str = ""  # of the build, besides daqwriter, by its file's name
     checks: tuple[Check, ...] = ()
-    notes: Callable[[Document], Iterable[Note]] = _no_notes
+    notes: Callable[[Any], Iterable[Note]] = _no_notes
     stem: str = ""  # of the result's file where it is not the name
 
     def need(self, scenario: Scenario, ground: Ground = ANYWHERE) -> Need:

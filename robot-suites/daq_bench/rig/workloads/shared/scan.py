@@ -14,10 +14,13 @@ from daq_bench.bench_model.base.errors import RefusedError
 from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.bench_model.documents.tools.synthetic import Read, Write
 from daq_bench.bench_model.profiles.scenarios import Scenario
+from daq_bench.bench_model.workloads.block_scan import BlockScan
+from daq_bench.bench_model.workloads.read_scan import ReadScan
 from daq_bench.bench_model.workloads.scan import Tool
+from daq_bench.bench_model.workloads.thread_scan import ThreadScan
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.workloads.shared import fio
-from daq_bench.rig.workloads.shared.base import Document, Report, at_least_half
+from daq_bench.rig.workloads.shared.base import Report, at_least_half
 from daq_bench.rig.workloads.shared.fio_job import Value
 from daq_bench.rig.workloads.shared.plan import START_S, UNIT_BYTES_PER_S, WRITE_BYTES_PER_S_MIN, Ground, Step
 from daq_bench.rig.workloads.shared.site import Site, unless_failed
@@ -193,13 +196,9 @@ def check_sizes(scenario: Scenario, workload: str, threads: int = 1) -> None:
         )
 
 
-def at_least_half_of_the_points_should_be_admissible(context: RunContext, scan: Document) -> None:
+def at_least_half_of_the_points_should_be_admissible(
+    context: RunContext, scan: BlockScan | ReadScan | ThreadScan
+) -> None:
     """Fails when the device or a tool let most points down, so that no curves can be drawn."""
-    for one in scans_in(scan):
-        at_least_half(f"points of {one['tool']}", one["points"])
-
-
-def scans_in(document: Document) -> list[Document]:
-    """Each tool's scan: those of a list, or the document's own and the others."""
-    found: list[Document] = document["scans"] if "scans" in document else [document, *document["others"]]
-    return found
+    for one in scan.scans:
+        at_least_half(f"points of {one.tool}", one.points)

@@ -18,6 +18,7 @@ from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.bench_model.workloads.model import RUNTIME_MIN
 from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN
 from daq_bench.bench_model.workloads.preconditioning import PRECONDITIONED
+from daq_bench.bench_model.workloads.steady_state.document import SteadyState
 from daq_bench.bench_model.workloads.steady_state.document import Window as SteadyWindow
 from daq_bench.bench_model.workloads.steady_state.rounds import RULE, WINDOW_ROUNDS, Window, steady_window, why_not
 from daq_bench.bench_model.workloads.steady_state.summary import figures_of, summary_of
@@ -106,29 +107,31 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
     return run_steady_state(context.machine, plan, report)
 
 
-def every_test_should_have_been_preconditioned(context: RunContext, result: dict[str, Any]) -> None:
+def every_test_should_have_been_preconditioned(context: RunContext, result: SteadyState) -> None:
     """Fails when less was written before a test than twice its span, up to whole 128 KiB blocks."""
-    for test in result["tests"]:
-        done = test["conditioning"]["preconditioning"]
-        wanted = done["passes"] * (result["span_bytes"] // done["block_bytes"] * done["block_bytes"])
-        if done["bytes_written"] < wanted:
-            raise AssertionError(f"{test['name']}: {done['bytes_written']} B of {wanted} B were written before it")
+    for test in result.tests:
+        done = test.conditioning.preconditioning
+        if done is None:
+            raise AssertionError(f"{test.name}: nothing was written before it")
+        wanted = done.passes * (result.span_bytes // done.block_bytes * done.block_bytes)
+        if done.bytes_written < wanted:
+            raise AssertionError(f"{test.name}: {done.bytes_written} B of {wanted} B were written before it")
 
 
-def every_round_should_have_all_of_its_points(context: RunContext, result: dict[str, Any]) -> None:
+def every_round_should_have_all_of_its_points(context: RunContext, result: SteadyState) -> None:
     """Fails when rounds of a test differ in what they measured; a masked point is there, with its reason."""
-    for test in result["tests"]:
-        measured = {tuple(point["name"] for point in one["points"]) for one in test["rounds"]}
+    for test in result.tests:
+        measured = {tuple(point.name for point in one.points) for one in test.rounds}
         if len(measured) != 1:
-            raise AssertionError(f"{test['name']}: its rounds measured different points: {sorted(measured)}")
+            raise AssertionError(f"{test.name}: its rounds measured different points: {sorted(measured)}")
 
 
-def tests_that_are_not_steady_should_say_why(context: RunContext, result: dict[str, Any]) -> None:
+def tests_that_are_not_steady_should_say_why(context: RunContext, result: SteadyState) -> None:
     """Fails when the result claims another steadiness than its rounds have."""
-    for test in result["tests"]:
-        found = steady_window([one["value"] for one in test["rounds"]])
-        if (found is not None) != test["steady"] or bool(test["reason"]) == test["steady"]:
-            raise AssertionError(f"{test['name']}: its {WINDOW_ROUNDS}-round windows say otherwise than its result")
+    for test in result.tests:
+        found = steady_window([one.value for one in test.rounds])
+        if (found is not None) != test.steady or bool(test.reason) == test.steady:
+            raise AssertionError(f"{test.name}: its {WINDOW_ROUNDS}-round windows say otherwise than its result")
 
 
 WORKLOAD = Workload(

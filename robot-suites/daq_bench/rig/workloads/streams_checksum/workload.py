@@ -16,7 +16,7 @@ from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.documents.tools.checksum import Checksum, VariantSpeed
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
-from daq_bench.bench_model.workloads.streams_checksum.document import Planned, Setup, Variant
+from daq_bench.bench_model.workloads.streams_checksum.document import Planned, Setup, StreamsChecksum, Variant
 from daq_bench.bench_model.workloads.streams_checksum.runs import paced, unpaced
 from daq_bench.bench_model.workloads.streams_checksum.setups import (
     ALL,
@@ -136,29 +136,29 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
     return run_streams_checksum(Site.of(context), plan, report)
 
 
-def every_pair_should_have_been_run_in_alternating_order(context: RunContext, document: dict[str, Any]) -> None:
+def every_pair_should_have_been_run_in_alternating_order(context: RunContext, document: StreamsChecksum) -> None:
     """Fails when a comparison lacks a round, or when the original did not come first in every other one."""
     wanted = [(number, number % 2 == 1) for number in range(1, context.scenario.repetitions + 1)]
     short = [
-        one["label"]
-        for one in document["comparisons"]
-        if [(pair["round"], pair["reference_first"]) for pair in one["pairs"]] != wanted
+        one.label
+        for one in document.comparisons
+        if [(pair.round, pair.reference_first) for pair in one.pairs] != wanted
     ]
-    if short or not document["comparisons"]:
+    if short or not document.comparisons:
         raise AssertionError(f"pairs are missing or in the wrong order: {', '.join(short) or 'all of them'}")
 
 
-def at_least_half_of_the_runs_should_count(context: RunContext, document: dict[str, Any]) -> None:
+def at_least_half_of_the_runs_should_count(context: RunContext, document: StreamsChecksum) -> None:
     """Fails when most runs are masked, so that nothing could be compared."""
-    pairs = [pair for one in document["comparisons"] for pair in one["pairs"]]
-    at_least_half("runs", [pair[key] for pair in pairs for key in ("reference", "measured")])
+    pairs = [pair for one in document.comparisons for pair in one.pairs]
+    at_least_half("runs", [one for pair in pairs for one in (pair.reference, pair.measured)])
 
 
-def every_run_that_left_files_should_have_been_read_back(context: RunContext, document: dict[str, Any]) -> None:
+def every_run_that_left_files_should_have_been_read_back(context: RunContext, document: StreamsChecksum) -> None:
     """Fails when nobody looked at the files of a variant or of a paced run. The verdict judges the findings."""
-    names = [one["name"] for one in document["verification"]]
-    missing = [one["name"] for one in document["demand"] if one["name"] not in names]
-    empty = [one["name"] for one in document["verification"] if not one["files"]]
+    names = [one.name for one in document.verification]
+    missing = [one.name for one in document.demand if one.name not in names]
+    empty = [one.name for one in document.verification if not one.files]
     if missing or empty or not names:
         raise AssertionError(f"not read back: {missing}; nothing to read back: {empty}")
 

@@ -10,12 +10,13 @@ from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.load import Demand
+from daq_bench.bench_model.workloads.thermal.document import Rule
 from daq_bench.rig.base.shell import Completed
 from daq_bench.rig.candidate.load_target import LoadTarget
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.shared import fio
 from daq_bench.rig.workloads.shared.fio_job import JobFiles, Value
-from daq_bench.rig.workloads.thermal.watch import Rule
+from daq_bench.rig.workloads.thermal.watch import rule_of
 
 FILE = "thermal.bin"
 WINDOW_MS = 1000  # of fio's log of bandwidth
@@ -38,9 +39,7 @@ class Plan:
         return [drive["name"] for drive in self.run["target"]["drives"]]
 
     def rule(self, min_s: float, max_s: float) -> Rule:
-        level = self.parameters["equilibrium"]
-        hold = float(self.parameters["soak"]["hold_s"])
-        return Rule(level["window_s"], level["slope_max_k_per_min"], min_s, max_s, hold)
+        return rule_of(self.parameters, min_s, max_s)
 
 
 class Load:

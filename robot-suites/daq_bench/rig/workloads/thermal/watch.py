@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from daq_bench.bench_model.behaviour import dips, equilibrium, throttling
 from daq_bench.bench_model.behaviour.load_windows import STEP_S, target_counter
 from daq_bench.bench_model.bundle import telemetry_tracks
 from daq_bench.bench_model.bundle.line_protocol import AlikeLines, Point
 from daq_bench.bench_model.bundle.telemetry_tracks import DRIVES_OWN, Track, Tracks
+from daq_bench.bench_model.documents.struct import Document
+from daq_bench.bench_model.workloads.thermal.document import Rule
 
 TELEMETRY_LATE_S_MAX = 15.0  # of the mirrored spool; a sensor that is silent for longer says nothing of equilibrium
 DANGER_K = 2.0  # [P] below its own critical temperature a drive that we made hot is relieved
@@ -25,18 +25,11 @@ FIELDS = {
 }
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A rule that ends a load."""
-
-    window_s: float
-    slope_max_k_per_min: float
-    min_s: float
-    max_s: float
-    hold_s: float
-
-    def as_document(self) -> dict[str, Any]:
-        return {**vars(self), "text": equilibrium.rule(self.window_s, self.slope_max_k_per_min)}
+def rule_of(parameters: Document, min_s: float, max_s: float) -> Rule:
+    """The rule that ends a load of the soak's parameters: after `min_s` at the earliest, `max_s` at the latest."""
+    window_s, slope = (parameters["equilibrium"][name] for name in ("window_s", "slope_max_k_per_min"))
+    hold_s = float(parameters["soak"]["hold_s"])
+    return Rule(window_s, slope, min_s, max_s, hold_s, equilibrium.rule(window_s, slope))
 
 
 class Watch:
@@ -70,9 +63,7 @@ class Watch:
         return len(whole)
 
 
-def decide(
-    tracks: Tracks, run: dict[str, Any], rule: Rule, start_s: float, now_s: float, by_us: bool = False
-) -> str | None:
+def decide(tracks: Tracks, run: Document, rule: Rule, start_s: float, now_s: float, by_us: bool = False) -> str | None:
     """Why a load that began at `start_s` should end now; None: it goes on. Times on the candidate's clock.
 
     `by_us`: the fans are at a speed that we chose, so that heat is our doing and danger a reason to end at once."""
@@ -107,7 +98,7 @@ def _settled(track: Track, rule: Rule, start_s: float, last_s: float, drives: in
     return equilibrium.asymptote(track, start_s, last_s, confidence).interval is not None
 
 
-def _onset_s(tracks: Tracks, run: dict[str, Any], drives: Sequence[str], start_s: float, now_s: float) -> float | None:
+def _onset_s(tracks: Tracks, run: Document, drives: Sequence[str], start_s: float, now_s: float) -> float | None:
     """Says when throttling began by the rate, or by the drives' own word."""
     told = [one.since_utc_s for one in throttling.signals_between(tracks, drives, start_s, now_s)]
     onsets = [max(0.0, since - start_s) for since in told if since is not None]

@@ -17,6 +17,7 @@ from daq_bench.bench_model.bundle.telemetry_files import POINTS_FILE, SPOOLS
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
+from daq_bench.bench_model.workloads.thermal.document import Rule, Thermal
 from daq_bench.bench_model.workloads.thermal.soak import PROBE, SOAK
 from daq_bench.rig.candidate.bmc import FanDuty
 from daq_bench.rig.candidate.context import RunContext
@@ -28,7 +29,7 @@ from daq_bench.rig.workloads.shared.fio_job import JobFiles
 from daq_bench.rig.workloads.shared.plan import Ground, Step
 from daq_bench.rig.workloads.thermal.hazard_schedule import HazardSchedule
 from daq_bench.rig.workloads.thermal.load import FILE, Load, Plan
-from daq_bench.rig.workloads.thermal.watch import DANGER_K, Rule, Watch, decide
+from daq_bench.rig.workloads.thermal.watch import DANGER_K, Watch, decide
 
 NAME = "thermal"
 POLL_S = 1.0
@@ -107,22 +108,22 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
         hazards.release()
 
 
-def soak_should_have_lasted(context: RunContext, thermal: dict[str, Any]) -> None:
+def soak_should_have_lasted(context: RunContext, thermal: Thermal) -> None:
     """Fails when the load ended before its least time, although nothing had stopped it."""
-    soak, least = thermal["soak"], thermal["rule"]["min_s"]
-    lasted = soak["end_utc_s"] - soak["start_utc_s"]
+    soak, least = thermal.soak, thermal.rule.min_s
+    lasted = soak.end_utc_s - soak.start_utc_s
     if lasted < 0.9 * least:
         raise AssertionError(f"the soak wrote for {lasted:.0f} s only, its least time is {least:g} s")
 
 
-def fan_sweep_should_be_accounted_for(context: RunContext, thermal: dict[str, Any]) -> None:
+def fan_sweep_should_be_accounted_for(context: RunContext, thermal: Thermal) -> None:
     """Fails when a sweep was asked for and neither measured nor given a reason."""
-    sweep = thermal["fan_sweep"]
+    sweep = thermal.fan_sweep
     asked = context.scenario.workloads[NAME].get("fan_sweep", {"duties_percent": []})
-    if sweep["status"] == "done" and len(sweep["points"]) != len(asked["duties_percent"]):
-        raise AssertionError(f"asked for fan duties {asked['duties_percent']}, measured {len(sweep['points'])} of them")
-    if sweep["status"] in ("unsupported", "stopped") and not sweep["reason"]:
-        raise AssertionError(f"the fan sweep is {sweep['status']} without a reason")
+    if sweep.status == "done" and len(sweep.points) != len(asked["duties_percent"]):
+        raise AssertionError(f"asked for fan duties {asked['duties_percent']}, measured {len(sweep.points)} of them")
+    if sweep.status in ("unsupported", "stopped") and not sweep.reason:
+        raise AssertionError(f"the fan sweep is {sweep.status} without a reason")
 
 
 WORKLOAD = Workload(
@@ -181,7 +182,7 @@ class Soak:
                 "rate_limit_bytes_per_s": cap,
                 "condition": "overwrite of a file that was written once before",
             },
-            "rule": rule.as_document(),
+            "rule": as_document(rule),
             "record": {
                 "demand_bytes_per_s": self._plan.demand.offered_bytes_per_s,
                 "duration_s": self._plan.demand.duration_s,
