@@ -140,6 +140,8 @@ CONFLICT = 'unexpected error writing points to database: partial write: field ty
         (400, "<html><body>Bad Request</body></html>", Retryable, "a proxy or web server"),
         (413, "<!DOCTYPE html><title>too large</title>", Retryable, "a proxy or web server"),
         (400, '{"error":"unable to parse: organ,tag=1 x=1: bad timestamp"}', Rejected, "unable to parse"),
+        # InfluxDB repeats the line, and the line has the words of a wrong set-up
+        (400, """{"error":"unable to parse 'cpu,host=daq.lab.org busy=': missing field value"}""", Rejected, "unable"),
     ],
 )
 def test_what_the_words_of_an_answer_mean(status: int, body: str, kind: type[Exception], said: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from datetime import timedelta
@@ -204,3 +205,21 @@ def test_drives_are_known_by_serial_and_not_by_the_kernels_name(tmp_path: Path) 
 def test_the_inlet_is_found_among_the_bmcs_sensors(tmp_path: Path) -> None:
     assert read_night(write_night(tmp_path, NightPlan(1, inlet=23.5))).temperatures == {INLET: 23.5}
     assert read_night(write_night(tmp_path, NightPlan(2))).temperatures == {}
+
+
+def test_a_folder_whose_name_is_no_utf8_is_left_out_by_name(tmp_path: Path) -> None:
+    """No document can hold the name; the run beside it counts."""
+    sound = write_night(tmp_path, NightPlan(1))
+    write_night(tmp_path, NightPlan(2), os.fsdecode(b"night\xe9"))
+    nights, broken = read_all([tmp_path])
+    assert [night.path for night in nights] == [sound]
+    assert [(one.name, "no UTF-8" in one.reason) for one in broken] == [("night\\udce9", True)]
+
+
+def test_who_finds_no_run_is_told_what_was_left_out(tmp_path: Path) -> None:
+    bundle = write_night(tmp_path, NightPlan(1))
+    (bundle / "run.json").unlink()
+    (bundle / "run.json").symlink_to("run.json")
+    nights, broken = read_all([bundle])
+    with pytest.raises(BenchError, match=rf"Candidates found: none\. 1 left out, the first: {bundle.name}: is damaged"):
+        history_of(nights, broken, "server-a")

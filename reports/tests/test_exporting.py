@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -76,6 +77,16 @@ def test_the_newest_run_of_each_stands_there_with_its_values(lab: Path) -> None:
     assert value(found, "runs_left_out") == 0
 
 
+def test_node_exporter_may_read_it_whatever_the_umask_is(lab: Path) -> None:
+    """root's umask is 077 where a site is strict, and node_exporter is another user."""
+    before = os.umask(0o077)
+    try:
+        exported(lab)
+    finally:
+        os.umask(before)
+    assert (lab / "daq.prom").stat().st_mode & 0o777 == 0o644
+
+
 def test_no_label_grows_with_the_runs(lab: Path) -> None:
     before = set(exported(lab))
     for number in range(3, 8):
@@ -120,6 +131,7 @@ def test_the_page_and_the_rules_name_metrics_that_are_exported(lab: Path) -> Non
         ("cpu busy=1 1772503201000000000\nbmc fan=1 1772503200000000000\n", 1772503201.0),  # out of order
         ("cpu busy=1 1772503200000000000\ncpu busy=1 17725032", 1772503200.0),  # a line that a kill cut off
         (f"{'x' * 70000} 9\ncpu busy=1 1772503200000000000\n", 1772503200.0),
+        (f"cpu busy=1 1772503200000000000\ncpu busy=1 {'9' * 5000}\n", 1772503200.0),  # no stamp that a clock gives
         ("", None),
         ("no line of telemetry\n", None),
     ],

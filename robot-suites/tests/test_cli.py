@@ -15,6 +15,7 @@ from daq_bench.audit.good.small_run import some_run
 from msgspec.structs import replace
 
 from daq_bench.bench_model.base.calling import BY_MAKE, variable
+from daq_bench.bench_model.base.command_line import NO_READER
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.verdict import Outcome, Verdict
 from daq_bench.rig.base.bundle import Bundle
@@ -500,3 +501,63 @@ def test_validate_finds_what_would_only_show_at_night_or_while_a_target_is_built
     with pytest.raises(BenchError) as refused:
         list(lines)
     assert said in str(refused.value)
+
+
+COMMAND = [sys.executable, "-m", "daq_bench.rig"]
+
+
+@pytest.mark.parametrize("words", [["list", "metrics"], ["completion", "bash"]])
+def test_a_reader_that_has_gone_is_no_error(words: list[str]) -> None:
+    """As `| head -1` leaves: nobody reads the rest."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run([*COMMAND, *words], stdout=writing, stderr=subprocess.PIPE, timeout=120, check=False)
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (NO_READER, b"")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["list", "metrics"], "No space left on device"),
+        (["completion", "bash"], "No space left on device"),
+        (["judge", "none", "--json"], "none is no run bundle"),  # its own error comes first, and its document is lost
+    ],
+)
+def test_what_cannot_be_printed_is_one_error(words: list[str], told: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*COMMAND, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False
+        )
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert all(line.startswith("error: ") for line in done.stderr.splitlines())
+
+
+@pytest.mark.parametrize("words", [["list", "scenarios"], ["judge", "x"], ["site"]])
+def test_a_folder_that_was_removed_under_the_user_is_one_error(tmp_path: Path, words: list[str]) -> None:
+    line = 'mkdir gone && cd gone && rmdir ../gone && exec "$@"'
+    argv = ["/bin/sh", "-c", line, "sh", *COMMAND, *words]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: the folder that you stand in was removed. Change to one that is there\n"
+
+
+@pytest.mark.parametrize("command", ["judge", "compare", "site", "trend"])
+def test_a_name_that_no_document_can_hold_is_refused(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, os.fsdecode(b"runs\xff")]) == 2
+    assert capsys.readouterr().err.startswith("error: runs\\udcff: the name is no UTF-8")
+
+
+@pytest.mark.parametrize("command", ["tables", "gather"])
+def test_a_link_to_itself_is_told_with_a_remedy(
+    tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    loop, out = str(tmp_path / "loop"), str(tmp_path / "out")
+    words = [command, loop, "--output", out] if command == "tables" else [command, "--runs", loop, "--store", out]
+    assert main(words) == 2
+    assert "the link leads back to itself. Name the folder itself" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -78,6 +78,26 @@ def back(store: Store, folder: Path) -> list[Gathered]:
     return fetch(store, folder, lambda one: None)
 
 
+def test_a_store_whose_client_refuses_is_one_error(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """botocore without rights, whose error is no OSError; ftp where nobody listens."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in (
+        ("HOME", str(tmp_path)),
+        ("AWS_EC2_METADATA_DISABLED", "true"),
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:9"),
+    ):
+        monkeypatch.setenv(name, value)
+    for place, reason in (("s3://nobodys/runs", "credentials"), ("ftp://127.0.0.1:9/runs", "Connection refused")):
+        assert main(["gather", "--runs", str(runs), "--store", place]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"error: --store {place} cannot be used: ")
+        assert reason in said
+        assert "Traceback" not in said
+
+
 def test_two_nodes_fill_one_store_and_a_third_reads_it(runs: Path, store: Store, tmp_path: Path) -> None:
     write_night(tmp_path / "node-b", NightPlan(5, candidate="server-b"))
     assert ends(gathered(runs, store)) == [COPIED, COPIED]

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from agent_helpers import scripted_http
 from influx2_server import ORGANISATION, Influx2Server
 
 from daq_bench.bench_model.base.errors import RefusedError
 from daq_bench.rig.base.bundle import Bundle
-from daq_bench.rig.base.influx import Influx, check, chosen
+from daq_bench.rig.base.influx import Influx, InfluxError, check, chosen
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.telemetry.agent import Agent
 from daq_bench.rig.telemetry.history import influx_of
@@ -62,6 +66,9 @@ def test_tokens_come_from_the_environment_and_are_in_no_text() -> None:
         ({}, {"url": URL, "token": "x"}, "unknown key 'token'. A token never stands in the inventory"),
         ({}, {"url": "ftp://m"}, "inventory: bench_influxdb.url='ftp://m' is no address"),
         ({}, "http://m", "bench_influxdb is 'http://m'; write it as {url:"),
+        ({"INFLUX_URL": URL, "DAQ_BENCH_INFLUX_TOKEN": "s3cret\n"}, None, "DAQ_BENCH_INFLUX_TOKEN holds a line end"),
+        ({"INFLUX_URL": URL, "DAQ_BENCH_INFLUX_READ_TOKEN": "s3\x00ret"}, None, "DAQ_BENCH_INFLUX_READ_TOKEN holds"),
+        ({"INFLUX_URL": URL, "INFLUX_TOKEN": "s3cret\udcff"}, None, "INFLUX_TOKEN holds a line end or another"),
     ],
 )  # fmt: skip
 def test_what_cannot_work_is_refused_naming_the_variable(
@@ -70,10 +77,104 @@ def test_what_cannot_work_is_refused_naming_the_variable(
     with pytest.raises(RefusedError) as refusal:
         chosen(None, inventory, environment)  # type: ignore[arg-type]
     assert message in str(refusal.value)
+    assert "s3" not in str(refusal.value)
 
 
 def test_a_server_that_does_not_answer_is_no_refusal() -> None:
     assert "does not answer" in str(check(Influx(f"http://127.0.0.1:{free_ports(1)[0]}")))
+
+
+@contextlib.contextmanager
+def saying(answer: bytes, pause_s: float = 0.0) -> Iterator[str]:
+    """A server on loopback that says this to whoever comes, in pieces of 64 bytes with a pause before each; gives its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    with listening.accept()[0] as client:
+                        client.recv(65536)
+                        for start in range(0, len(answer), 64):
+                            time.sleep(pause_s)
+                            client.sendall(answer[start : start + 64])
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+# As a Go server with TLS (InfluxDB), nginx, InfluxDB 2.9, a captive portal and a proxy answer.
+GO_TLS = "Client sent an HTTP request to an HTTPS server.\n"
+NGINX_TLS = "<html>\r\n<head><title>400 The plain HTTP request was sent to HTTPS port</title></head>\r\n</html>"
+NO_ORGANISATION = '{"code":"invalid","message":"Please provide either orgID or org"}'
+PAGE = "<!DOCTYPE html><title>Log in to the guest network</title>"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (400, GO_TLS, "Begin INFLUX_URL with https://"),
+        (400, NGINX_TLS, "Begin INFLUX_URL with https://"),
+        (400, NO_ORGANISATION, "Set INFLUX_ORG to the organisation's name (now 'bench')"),
+        (200, PAGE, "HTTP 200: <!DOCTYPE html><title>Log in to the guest network</title>. Set INFLUX_URL"),
+        (404, PAGE, "Set INFLUX_URL (or --influx-url, or the inventory's bench_influxdb.url)"),
+        (302, "", "HTTP 302: it redirects to /elsewhere. Set INFLUX_URL"),
+        (405, "", "Set INFLUX_URL"),
+        (413, "Request Entity Too Large", "HTTP 413: Request Entity Too Large. Set INFLUX_URL"),
+    ],
+)
+def test_an_answer_that_will_not_change_refuses_the_run(status: int, body: str, message: str) -> None:
+    with scripted_http(lambda _body, _path: (status, body)) as url, pytest.raises(RefusedError) as refusal:
+        check(Influx(url, token="s3cret"))
+    assert message in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    assert "s3cret" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (408, ""),
+        (429, "slow down"),
+        (500, '{"error":"write /wal/_00001.wal: no space left on device"}'),
+        (502, "<html><title>502 Bad Gateway</title></html>"),  # a proxy before an InfluxDB that is being started
+        (503, ""),
+    ],
+)
+def test_an_answer_that_may_change_is_an_outage(status: int, body: str) -> None:
+    with scripted_http(lambda _body, _path: (status, body)) as url:
+        assert str(check(Influx(url))).startswith(f"HTTP {status}: ")
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (b"", "Remote end closed connection without response"),
+        (b"HTTP/1.1 204 No Content\r\nX: " + b"x" * 70000, "more than 65536 bytes"),
+        (b"HTTP/1.1 500 Full\r\nContent-Length: 60\r\n\r\ncut", "IncompleteRead"),
+        (b"HTTP/1.1 500 Full\r\nTransfer-Encoding: chunked\r\n\r\n5\r\ncut", "IncompleteRead"),
+    ],
+)
+def test_a_broken_answer_is_told_as_an_outage(answer: bytes, told: str) -> None:
+    with saying(answer) as url:
+        assert told in str(check(Influx(url)))
+
+
+def test_a_server_of_another_kind_is_refused() -> None:
+    with saying(b"SSH-2.0-OpenSSH_9.2p1\r\n") as url:
+        with pytest.raises(RefusedError, match="does not speak HTTP"):
+            check(Influx(url))
+        with pytest.raises(RefusedError, match="does not speak TLS: begin INFLUX_URL with http://"):
+            check(Influx(url.replace("http:", "https:")))
+    with pytest.raises(RefusedError, match=r"no-such-host\.invalid:8086: does not answer"):  # RFC 6761: never there
+        check(Influx("http://no-such-host.invalid:8086"))
+
+
+def test_a_server_that_trickles_is_given_up_within_the_limit() -> None:
+    """Each read brings something, and all of it together would take a minute."""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 6400\r\n\r\n" + b"x" * 6400
+    with saying(answer, 0.6) as url, pytest.raises(InfluxError, match="timed out"):
+        Influx(url).write("bench", "", timeout_s=1.0)
 
 
 def test_a_database_that_is_missing_is_refused_with_the_variable(influx: LocalInflux) -> None:
@@ -104,7 +205,7 @@ def guarded(tmp_path: Path) -> Iterator[Influx]:
     """An InfluxDB 1.8 that asks for a password, with a user of all rights."""
     server = LocalInflux(Layout().influxd, tmp_path / "guarded")
     url = server.start(18286)
-    Influx(url).query("CREATE USER \"operator\" WITH PASSWORD 's3cret:1' WITH ALL PRIVILEGES")
+    Influx(url).query("CREATE USER \"operator\" WITH PASSWORD 's3crét:1' WITH ALL PRIVILEGES")
     server.stop()
     config = server.directory / "influxdb.conf"
     config.write_text(
@@ -119,7 +220,7 @@ def guarded(tmp_path: Path) -> Iterator[Influx]:
     until_s = time.monotonic() + 20
     while check_quietly(Influx(url)) and time.monotonic() < until_s:
         time.sleep(0.1)
-    yield Influx(url, token="operator:s3cret:1")
+    yield Influx(url, token="operator:s3crét:1")
     process.terminate()
     process.wait()
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
+import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -186,6 +189,27 @@ def test_who_does_not_answer_is_named_without_the_secret_and_later_messages_wait
     gone.end()
     assert len(said) == 3 and "127.0.0.1" in said[2]
     assert not any(word in line for line in said for word in ("secret", "pass", "T0"))
+
+
+def test_a_receiver_that_trickles_holds_no_night_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte comes within the limit of one read, and the answer never ends; it gives up after 10 s, long after us."""
+    monkeypatch.setattr(notify, "TIMEOUT_S", 0.5)
+    said = list[str]()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError), listening.accept()[0] as client:
+                client.sendall(b"HTTP/1.1 200 OK\r\nX-Long: ")
+                for _ in range(200):
+                    time.sleep(0.05)
+                    client.sendall(b"x")
+
+        threading.Thread(target=serve, daemon=True).start()
+        teller = Teller(Notify(f"http://127.0.0.1:{listening.getsockname()[1]}/T0/secret"), said.append, (0.0,))
+        teller.tell(begun("n", []))
+        teller.end()
+    assert len(said) == 1
+    assert "did not reach 127.0.0.1: timed out" in said[0]
 
 
 HOSTILE = "\x1b[2J<!channel> @all & [click](http://evil.example)"

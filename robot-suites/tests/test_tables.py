@@ -276,3 +276,9 @@ def test_a_fault_of_the_bench_itself_is_an_error_and_no_fail(
     assert said.err.splitlines()[-1].startswith("error: the bench has a fault: KeyError: ")
     assert "\x1b" not in said.err
     assert "the bench has a fault" in json.loads(said.out)["error"]
+
+
+def test_a_link_to_itself_is_no_bundle(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(BenchError, match="loop is no run bundle"):
+        Bundle(tmp_path / "loop")

@@ -17,6 +17,7 @@ import urllib.parse
 from pathlib import Path
 from typing import Any, NoReturn
 
+from daq_bench.candidate_kit.influx_answers import is_sendable
 from daq_bench.telemetry_agent import __version__
 from daq_bench.telemetry_agent.agent import SUMMARY_PERIOD_S, Agent, Settings
 from daq_bench.telemetry_agent.base.files import replace_json
@@ -271,6 +272,8 @@ def destination(arguments: argparse.Namespace) -> Destination:
     if parts.username or parts.password:
         raise UsageError(f"--influx-url must not hold credentials: put the token into {TOKEN_VARIABLE}")
     token = os.environ.get(TOKEN_VARIABLE, "")
+    if not is_sendable(token):
+        raise UsageError(f"{TOKEN_VARIABLE} holds a line end or another control character: set it to the token alone")
     if token and not arguments.org:
         raise UsageError(f"--org is missing: {TOKEN_VARIABLE} is set, so /api/v2/write is used (1.8 takes any --org)")
     return Destination(url, database, arguments.org, token)

@@ -4,6 +4,7 @@ Nothing of the bundle is executed or followed: a link, a pipe or an invalid docu
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -53,7 +54,7 @@ class Bundle:
     """The run bundle in the folder `path`. Raises BenchError where there is none, or where a file is not what the bench writes."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).resolve()
+        self.path = Path(os.path.realpath(path))  # resolve() raises for a link to itself
         files.require_sound(self.path)
         found = files.find_struct(self.path, "run.json", Run)
         if found is None:

@@ -18,8 +18,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from daq_bench.bench_model.base.command_line import Parser
-from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.command_line import Parser, ended
+from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_report.comparison import command as comparison
 from daq_bench.bench_report.lot import command as lot
 from daq_bench.bench_report.reading.door import add_trust, admitted, trust_of
@@ -46,8 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         done: int = chosen.run(chosen)
-    except BenchError as error:
-        print(f"error: {error}", file=sys.stderr)
+    except (BenchError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        print(f"error: {in_words(error)}", file=sys.stderr)
         return 2
     return done
 
@@ -167,4 +169,4 @@ if __name__ == "__main__":
     # Setting pages makes millions of objects that stay until the end: the collector of cycles took a fifth of the time to look for others.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
-    sys.exit(main())
+    sys.exit(ended(main))

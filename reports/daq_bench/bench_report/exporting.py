@@ -5,12 +5,14 @@ are stamps, so that an age is `time() - ...` at the moment of the question, also
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError
@@ -29,6 +31,8 @@ OUTCOMES = tuple(
 )  # which are a night's, of no run by itself
 TAIL_BYTES = 65536
 SUFFIX = ".prom"  # what node_exporter reads
+MODE = 0o644  # node_exporter is another user, whatever this one's umask
+STAMP_DIGITS_MAX = 19  # of nanoseconds until 2262
 
 
 def export(runs: Sequence[Path], output: Path, trust: Trust) -> int:
@@ -38,9 +42,14 @@ def export(runs: Sequence[Path], output: Path, trust: Trust) -> int:
     found, left_out, _ = admitted(*read_all(runs), trust)
     now = datetime.now(UTC)
     registry, count = registry_of(found, left_out, now)
+    part = output.with_name(f".{output.name}.{os.getpid()}")  # node_exporter reads *.prom alone
     try:
-        write_to_textfile(str(output), registry)
+        part.write_bytes(generate_latest(registry))
+        part.chmod(MODE)
+        part.replace(output)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
         raise BenchError(
             f"{output} cannot be written: {error.strerror}. Make room or name another {typed('--output')}"
         ) from None
@@ -91,7 +100,9 @@ def _last_point_s(spool: Path) -> float | None:
     with spool.open("rb") as file:
         file.seek(max(0, spool.stat().st_size - TAIL_BYTES))
         stamps = [line.rpartition(b" ")[2] for line in file.read(TAIL_BYTES).split(b"\n")[:-1]]
-    return max((int(stamp) / 1e9 for stamp in stamps if stamp.isdigit()), default=None)
+    return max(
+        (int(stamp) / 1e9 for stamp in stamps if stamp.isdigit() and len(stamp) <= STAMP_DIGITS_MAX), default=None
+    )
 
 
 def _gauge(registry: CollectorRegistry, name: str, text: str, *labels: str) -> Gauge:

@@ -145,9 +145,11 @@ def build(runs: Sequence[Path], nights: Path, out: Path, copy: bool = False, tru
 
 
 def _require_ours(out: Path, sources: Sequence[Path]) -> None:
-    if any(one.resolve().is_relative_to(out.resolve()) for one in sources):
+    # realpath, since a link that leads back to itself makes resolve() raise.
+    to, froms = Path(os.path.realpath(out)), [Path(os.path.realpath(one)) for one in sources]
+    if any(one.is_relative_to(to) for one in froms):
         raise BundleError(str(out), "holds the runs themselves", f"Name another folder with {typed('--output')}")
-    if any(out.resolve().is_relative_to(one.resolve()) for one in sources):
+    if any(to.is_relative_to(one) for one in froms):
         raise BundleError(str(out), "lies among the runs", f"Name another folder with {typed('--output')}")
     if out.is_symlink() or (out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / MARK).is_file()))):
         raise BundleError(

@@ -10,6 +10,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+from daq_bench.bench_model.base.command_line import ended
 from daq_bench.bench_model.base.places import IN_CHECKOUT, REPOSITORY, checkout_here
 
 INTERRUPTED = 130  # as a shell says that Ctrl-C ended a command
@@ -17,6 +18,8 @@ INTERRUPTED = 130  # as a shell says that Ctrl-C ended a command
 
 def main() -> int:
     """The console script. Returns 2 in a checkout that is not set up."""
+    if _stands_nowhere():
+        return 2
     checkout = checkout_here()
     if not IN_CHECKOUT and checkout is not None:
         return _hand_over(checkout)
@@ -24,7 +27,21 @@ def main() -> int:
 
 
 def commands() -> int:
-    """Runs one command. Completion, while somebody types, does not wait for the modules of all commands."""
+    """Runs one command."""
+    return 2 if _stands_nowhere() else ended(_command)
+
+
+def _stands_nowhere() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        print("error: the folder that you stand in was removed. Change to one that is there", file=sys.stderr)
+        return True
+    return False
+
+
+def _command() -> int:
+    """Completion, while somebody types, does not wait for the modules of all commands."""
     words = sys.argv[1:]
     if words == ["--version"]:
         print(version())

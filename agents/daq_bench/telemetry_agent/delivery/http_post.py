@@ -14,7 +14,7 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from daq_bench.telemetry_agent.base.bounded_http import bounded_response
+from daq_bench.candidate_kit.bounded_http import bounded_response
 
 BODY_BYTES_MAX = 4096
 TIMEOUT_S_MIN = 0.05
@@ -31,7 +31,7 @@ class Answer(NamedTuple):
 class Poster:
     """Posts to one URL."""
 
-    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str | bytes]) -> None:
         parts = urllib.parse.urlsplit(url)
         self._https = parts.scheme == "https"
         self._host, self._port = parts.hostname or "", parts.port

@@ -16,6 +16,7 @@ import urllib.parse
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
+from daq_bench.candidate_kit.influx_answers import NO_INFLUXDB, ORGANISATION, TLS, set_up_fault
 from daq_bench.telemetry_agent.delivery.http_post import Answer, Poster
 
 TOKEN_VARIABLE = "DAQ_BENCH_INFLUX_TOKEN"  # the variable's name, not a token
@@ -27,24 +28,12 @@ SET_UP_RETRY_S = 30.0
 # "partial write: points beyond retention policy dropped=17", "partial write: field type conflict: ... dropped=1"
 DROPPED = re.compile(r"\bdropped=(\d+)")
 PARTIAL = re.compile(r"partial write|field type conflict")
-# What a server says with a status that blames the lines, and means its own set-up: no line is at fault.
-SET_UP_FAULTS = (
-    (
-        re.compile(r"HTTP request to an HTTPS server|plain HTTP request was sent to HTTPS", re.IGNORECASE),
-        "begin --influx-url with https://",
-    ),
-    (
-        re.compile(
-            r"\borg(?:anization)?(?: name| ID)?\b.*(?:not found|missing|required|could not)|please provide.*org",
-            re.IGNORECASE,
-        ),
-        "correct the organisation (--org)",
-    ),
-    (
-        re.compile(r"^\s*<(?:!doctype|html)", re.IGNORECASE),
-        "a proxy or web server answers there, and no InfluxDB: correct --influx-url",
-    ),
-)
+# The statuses above also come with a wrong set-up.
+SET_UP_REMEDIES = {
+    TLS: "begin --influx-url with https://",
+    ORGANISATION: "correct the organisation (--org)",
+    NO_INFLUXDB: "a proxy or web server answers there, and no InfluxDB: correct --influx-url",
+}
 HINTS = {
     401: f"set {TOKEN_VARIABLE} to a valid token",
     403: "the token may not write to this bucket",
@@ -100,9 +89,9 @@ class InfluxWriter:
 
     def __init__(self, destination: Destination) -> None:
         self._base = destination.url
-        headers = {"Content-Type": "text/plain; charset=utf-8"}
+        headers: dict[str, str | bytes] = {"Content-Type": "text/plain; charset=utf-8"}
         if destination.token:
-            headers["Authorization"] = "Token " + destination.token
+            headers["Authorization"] = f"Token {destination.token}".encode()
         self._poster = Poster(destination.write_url(), headers)
 
     def write(self, body: bytes, timeout_s: float) -> None:
@@ -118,9 +107,9 @@ class InfluxWriter:
 def _raise(base: str, answer: Answer) -> NoReturn:
     status, reason = answer.status, _reason(answer.body)
     text = f"HTTP {status}: {reason}" if reason else f"HTTP {status}"
-    for pattern, remedy in SET_UP_FAULTS:
-        if status in CONTENT_STATUSES and pattern.search(reason):
-            raise Retryable(f"{base}: {text} ({remedy})", SET_UP_RETRY_S)
+    fault = set_up_fault(reason) if status in CONTENT_STATUSES else None
+    if fault:
+        raise Retryable(f"{base}: {text} ({SET_UP_REMEDIES[fault]})", SET_UP_RETRY_S)
     # InfluxDB 2.0 answers a partial write with 500: the lines that it dropped will never be taken.
     if status in CONTENT_STATUSES or (status == 500 and PARTIAL.search(reason)):
         dropped = DROPPED.search(reason)

@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from daq_bench.telemetry_agent.base.bounded_http import bounded_response
+from daq_bench.candidate_kit.bounded_http import bounded_response
 
 DOCUMENT_BYTES_MAX = 4 * 2**20  # Thermal of a large server has 100 kB
 PAGES_MAX = 32

@@ -5,11 +5,18 @@ What runs on a candidate imports nothing of ours: its parsers say allow_abbrev=F
 from __future__ import annotations
 
 import argparse
+import os
+import select
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from daq_bench.bench_model.base.errors import in_words
 from daq_bench.bench_model.base.nearest import nearest
+
+STANDARD_OUTPUT = 1
+UNWRITTEN = 2
+NO_READER = 141  # as a shell says that SIGPIPE ended a command
 
 
 class Parser(argparse.ArgumentParser):
@@ -63,3 +70,26 @@ class Parser(argparse.ArgumentParser):
 def _named(action: argparse.Action) -> argparse.Action | None:
     """The action where its name says something: `argument command:` before "there is no command" would not."""
     return None if isinstance(action, argparse._SubParsersAction) else action
+
+
+def ended(command: Callable[[], int]) -> int:
+    """Runs a command and writes out what it printed. Returns its status: NO_READER, without a word, where whoever read it has gone
+    (`| head -1`), and UNWRITTEN, with an error, where its last words cannot be written."""
+    try:
+        try:
+            return command()
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        gone = isinstance(error, BrokenPipeError) and reader_has_gone()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), STANDARD_OUTPUT)  # Python writes the rest there when it ends
+        if not gone:
+            print(f"error: standard output: {in_words(error)}", file=sys.stderr)
+        return NO_READER if gone else UNWRITTEN
+
+
+def reader_has_gone() -> bool:
+    """Says whether nobody is left at the other end of standard output."""
+    asked = select.poll()
+    asked.register(STANDARD_OUTPUT, 0)
+    return any(event & select.POLLERR for _, event in asked.poll(0))

@@ -50,3 +50,8 @@ def in_words(error: Exception) -> str:
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+
+
+def writable(name: str) -> str:
+    """A file's name as a document can hold it: bytes that are no UTF-8 as escapes. A name that is UTF-8 is returned as it is."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")

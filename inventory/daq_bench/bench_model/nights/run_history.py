@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
 
-from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.errors import BenchError, writable
 from daq_bench.bench_model.base.units import same_unit
 from daq_bench.bench_model.bundle.dates import stamp_problem
 from daq_bench.bench_model.nights.history_index import read_indexed
 from daq_bench.bench_model.nights.night import FINISHED, LeftOut, Night
+
+NO_NAME = "its name is no UTF-8, which is no run's name. Give it its run's name again"
 
 
 @dataclass(frozen=True)
@@ -35,14 +38,14 @@ class History:
 def bundles_in(paths: Iterable[Path]) -> list[Path]:
     """Each path that is a bundle, and the sub-folders of each other path, but for hidden ones (the index, copies under way).
 
-    Raises BenchError for what is no folder."""
+    Raises BenchError for what is no folder. A sub-folder whose name is no UTF-8 is left out by `read_all`."""
     found: list[Path] = []
     for path in paths:
         if not path.is_dir():
             raise BenchError(
                 f"{path} is no folder. Name one of run bundles, or bundles; `daq-bench qualify` makes the first, in runs/"
             )
-        if (path / "run.json").exists():
+        if os.path.lexists(path / "run.json"):
             found.append(path)
         else:
             found += sorted(
@@ -55,7 +58,10 @@ def read_all(paths: Iterable[Path], candidate: str | None = None) -> tuple[list[
     """Every bundle that others may rest on, and the others with what is wrong with them. `candidate`: without the runs of others."""
     found: list[Night | LeftOut] = []
     for folder, bundles in groupby(bundles_in(paths), key=lambda path: path.parent):
-        found += read_indexed(folder, list(bundles), candidate)
+        there = list(bundles)
+        named = [bundle for bundle in there if writable(bundle.name) == bundle.name]
+        found += read_indexed(folder, named, candidate)
+        found += [LeftOut(writable(bundle.name), NO_NAME) for bundle in there if bundle not in named]
     nights = [one for one in found if isinstance(one, Night)]
     return nights, [one for one in found if isinstance(one, LeftOut)]
 
@@ -75,7 +81,7 @@ def history_of(
     left_out += [LeftOut(one.path.name, f"its run ended in state {one.state!r}") for one in own if one not in ended]
     asked = [night for night in ended if scenario in (None, night.scenario)]
     if not asked:
-        raise BenchError(_nothing(nights, candidate, scenario))
+        raise BenchError(_nothing(nights, candidate, scenario, broken))
     asked.sort(key=lambda night: (night.started, night.id))
     sound, doubtful = _with_sound_clock(asked)
     left_out += doubtful
@@ -88,10 +94,13 @@ def history_of(
     return History(candidate, tuple(chosen), tuple(left_out), tuple(_notes(chosen)))
 
 
-def _nothing(nights: Sequence[Night], candidate: str, scenario: str | None) -> str:
+def _nothing(nights: Sequence[Night], candidate: str, scenario: str | None, broken: Sequence[LeftOut]) -> str:
     names = sorted({night.candidate for night in nights if night.state == FINISHED})
     of = f" of scenario {scenario!r}" if scenario else ""
-    return f"there is no finished run{of} of candidate {candidate!r}. Candidates found: {', '.join(names) or 'none'}"
+    out = f". {len(broken)} left out, the first: {broken[0].name}: {broken[0].reason}" if broken else ""
+    return (
+        f"there is no finished run{of} of candidate {candidate!r}. Candidates found: {', '.join(names) or 'none'}{out}"
+    )
 
 
 def without_duplicates(nights: Sequence[Night]) -> tuple[list[Night], list[LeftOut]]:

@@ -151,7 +151,8 @@ def versioned(node: Node, name: str) -> Node:
     """Returns the document itself. Raises BundleError for one of another schema version than this reader knows."""
     version = node.value.get("schema_version") if isinstance(node.value, dict) else None
     if version not in (None, SCHEMA_VERSION):
-        raise BundleError(f"{name}: schema_version", f"this reader knows version {SCHEMA_VERSION}, found {version}")
+        problem = f"this reader knows version {SCHEMA_VERSION}, found {version}"
+        raise BundleError(f"{name}: schema_version", problem, "Read it by the bench that made it, or a newer one")
     return node
 
 

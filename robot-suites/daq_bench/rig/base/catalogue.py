@@ -61,6 +61,8 @@ def main(words: list[str]) -> int:
     try:
         return run(options)
     except (BenchError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            raise
         print(f"error: {in_words(error)}", file=sys.stderr)
         return FAILED
 

@@ -5,11 +5,13 @@ A token comes from the environment alone and travels in a header: it is in no co
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
-import urllib.error
+import socket
+import ssl
+import time
 import urllib.parse
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,6 +19,9 @@ from typing import Any
 from daq_bench.bench_model.base.errors import RefusedError
 from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.documents.run import TelemetryOfRun
+from daq_bench.candidate_kit.bounded_http import bounded_response
+from daq_bench.candidate_kit.influx_answers import NO_INFLUXDB, TLS, is_sendable, set_up_fault
+from daq_bench.candidate_kit.influx_answers import ORGANISATION as OF_ORGANISATION
 
 DATABASE = "bench"
 HISTORY = "history"  # retention policy that outlives the raw telemetry; in 2.x, the bucket DATABASE/history
@@ -26,14 +31,19 @@ URL, ORGANISATION, DATABASE_NAMES = "INFLUX_URL", "INFLUX_ORG", ("INFLUX_DATABAS
 INVENTORY_KEY = "bench_influxdb"  # variable of the candidate, or of a group, in the inventory
 INVENTORY_KEYS = ("url", "organisation", "database")
 TIMEOUT_S = 10.0
+STORED = 204
+OF_THE_MOMENT = (408, 425, 429)  # the statuses of 4xx that a later attempt may not get
+ANOTHER_ADDRESS = f"Set {URL} (or --influx-url, or the inventory's {INVENTORY_KEY}.url) to the address of an InfluxDB"
 
 
 class InfluxError(Exception):
-    """The server did not do what it was asked. `status` is the HTTP status, 0 when there was no answer."""
+    """The server did not do what it was asked. `status` is the HTTP status, 0 when there was no answer.
 
-    def __init__(self, text: str, status: int = 0) -> None:
+    `remedy`: what to correct, where the way to the server is set up wrongly and waiting does not help."""
+
+    def __init__(self, text: str, status: int = 0, remedy: str = "") -> None:
         super().__init__(text)
-        self.status = status
+        self.status, self.remedy = status, remedy
 
 
 @dataclass(frozen=True)
@@ -70,7 +80,7 @@ class Influx:
     def write(self, bucket: str, lines: str, timeout_s: float = TIMEOUT_S) -> None:
         """Stores lines in `bucket`, DATABASE or DATABASE/POLICY. Raises InfluxError."""
         status, text, _ = self._send(self._write_path(bucket), lines.encode(), self.token, timeout_s)
-        if status != 204:
+        if status != STORED:
             raise InfluxError(f"HTTP {status}: {_reason(text)}", status)
 
     def deliver(self, lines: bytes, timeout_s: float) -> tuple[int, str, str | None]:
@@ -84,22 +94,50 @@ class Influx:
     def query(self, statement: str, timeout_s: float = 60.0) -> list[dict[str, Any]]:
         """Returns the series that an InfluxQL statement gives, times in ns. Raises InfluxError, also for errors that come as HTTP 200."""
         form = urllib.parse.urlencode({"db": self.database, "epoch": "ns", "q": statement}).encode()
-        status, text, _ = self._send("/query", form, self.read_token or self.token, timeout_s)
+        kind = "application/x-www-form-urlencoded"
+        status, text, _ = self._send("/query", form, self.read_token or self.token, timeout_s, kind)
         return series_of(status, text)
 
-    def _send(self, path: str, body: bytes, token: str, timeout_s: float) -> tuple[int, str, str | None]:
-        headers = {"Authorization": f"Token {token}"} if token else {}
-        request = urllib.request.Request(self.url.rstrip("/") + path, body, headers)
-        # The environment's proxy serves the world outside, not the laboratory's server.
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    def _send(
+        self, path: str, body: bytes, token: str, timeout_s: float, kind: str = "text/plain; charset=utf-8"
+    ) -> tuple[int, str, str | None]:
+        """(status, text, Retry-After) within `timeout_s` in all.
+
+        Asks no proxy, which serves the world outside. Follows no redirection: the token is this server's."""
+        headers: dict[str, str | bytes] = {"Content-Type": kind, "Connection": "close"}
+        if token:
+            headers["Authorization"] = f"Token {token}".encode()
+        parts = urllib.parse.urlsplit(self.url)
+        scheme = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        connection = scheme(parts.hostname or "", parts.port, timeout=timeout_s)
+        connection.response_class = bounded_response(time.monotonic() + timeout_s)  # type: ignore[assignment]
         try:
-            with opener.open(request, timeout=timeout_s) as answer:
-                return int(answer.status), answer.read().decode("utf-8", "replace"), None
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read().decode("utf-8", "replace"), error.headers.get("Retry-After")
-        except (OSError, ValueError, urllib.error.URLError) as error:
-            raise InfluxError(f"{self.url} does not answer: {getattr(error, 'reason', error)}") from None
+            connection.request("POST", parts.path.rstrip("/") + path, body, headers)
+            answer = connection.getresponse()
+            text = answer.read().decode("utf-8", "replace")
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            # The text of a ValueError repeats the header that it is about.
+            words = "" if isinstance(error, ValueError) else getattr(error, "strerror", None) or str(error)
+            reason = _on_one_line(words) or type(error).__name__
+            raise InfluxError(f"{self.url} does not answer: {reason}", 0, _remedy_of_the_way(error)) from None
+        finally:
+            connection.close()
+        if 300 <= answer.status < 400:
+            text = f"it redirects to {answer.headers.get('Location')}"
+        return answer.status, text, answer.headers.get("Retry-After")
+
+
+def _remedy_of_the_way(error: Exception) -> str:
+    """Returns what to correct where no later attempt gets further; empty for what may be an outage."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "Let SSL_CERT_FILE name the certificate of the authority that signed it, or correct the server's certificate"
+    if isinstance(error, ssl.SSLError) and error.reason == "WRONG_VERSION_NUMBER":
+        return f"The server does not speak TLS: begin {URL} with http://"
+    if isinstance(error, socket.gaierror) and error.errno in (socket.EAI_NONAME, socket.EAI_NODATA):
+        return ANOTHER_ADDRESS
+    if isinstance(error, http.client.BadStatusLine) and not isinstance(error, http.client.RemoteDisconnected):
+        return f"The server does not speak HTTP. {ANOTHER_ADDRESS}"
+    return ""
 
 
 def series_of(status: int, text: str) -> list[dict[str, Any]]:
@@ -125,9 +163,13 @@ def _reason(text: str) -> str:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        return text.strip()[:300]
+        return _on_one_line(text)
     said = (document.get("error") or document.get("message")) if isinstance(document, dict) else None
-    return str(said or text)[:300]
+    return _on_one_line(str(said or text))
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())[:300]
 
 
 def chosen(
@@ -163,7 +205,10 @@ def chosen(
 
 
 def with_tokens(influx: Influx, environment: Mapping[str, str] = os.environ) -> Influx:
-    """The same server with the tokens of the environment."""
+    """The same server with the tokens of the environment. Raises RefusedError for one that no header can carry."""
+    for name in (TOKEN, TOKEN_BEFORE, READ_TOKEN):
+        if not is_sendable(environment.get(name, "")):
+            raise RefusedError(f"{name} holds a line end or another control character: set it to the token alone")
     token = environment.get(TOKEN) or environment.get(TOKEN_BEFORE, "")
     return replace(influx, token=token, read_token=environment.get(READ_TOKEN) or token)
 
@@ -199,20 +244,30 @@ def check(influx: Influx) -> str | None:
     try:
         influx.write(influx.database, "", TIMEOUT_S)
     except InfluxError as error:
-        if error.status in (401, 403, 404):
-            raise RefusedError(f"InfluxDB at {influx.url}: {error}. {_remedy(influx, error)}") from None
+        if remedy := error.remedy or _remedy(influx, error):
+            said = str(error).removeprefix(f"{influx.url} ").rstrip(".")
+            raise RefusedError(f"InfluxDB at {influx.url}: {said}. {remedy}") from None
         return str(error)
     return None
 
 
 def _remedy(influx: Influx, error: InfluxError) -> str:
-    if error.status == 401:
+    """Returns what to correct; empty for an answer that a later attempt may not get. An empty write has no line that could be at fault."""
+    status = error.status
+    if status == 0 or status >= 500 or status in OF_THE_MOMENT:
+        return ""
+    if status == 401:
         what = "is not one that it knows" if influx.token else "is not set"
         return f"{TOKEN} {what}: set it to a token that may write (2.x), or to user:password (1.8)"
-    if error.status == 403:
+    if status == 403:
         return f"{TOKEN} may not write to {influx.database!r}: use the writer's token of `make observability`"
-    if "organization" in str(error):
+    fault = set_up_fault(str(error).partition(": ")[2])
+    if fault == TLS:
+        return f"Begin {URL} with https://"
+    if fault == OF_ORGANISATION:
         return f"Set {ORGANISATION} to the organisation's name (now {influx.organisation or DATABASE!r})"
+    if fault == NO_INFLUXDB or status != 404:
+        return ANOTHER_ADDRESS
     return f"Set {DATABASE_NAMES[0]} to the database (2.x: the bucket), or create {influx.database!r} with `make observability`"
 
 

@@ -8,6 +8,7 @@ With --json a command prints one JSON document on standard output, {"error": ...
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -17,8 +18,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from daq_bench.bench_model.base.calling import by_make, variable
-from daq_bench.bench_model.base.command_line import Parser
-from daq_bench.bench_model.base.errors import BenchError, in_words
+from daq_bench.bench_model.base.command_line import Parser, reader_has_gone
+from daq_bench.bench_model.base.errors import BenchError, in_words, writable
 from daq_bench.bench_model.verdict import verdict as outcomes
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.terminal import printable, printable_lines
@@ -90,6 +91,10 @@ def main(arguments: list[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     options = argparse.Namespace()
     try:
+        if odd := next((word for word in words if writable(word) != word), None):
+            raise BenchError(
+                f"{writable(odd)}: the name is no UTF-8, and no document can name it. Rename the file or folder"
+            )
         if words and words[0] in PROGRAMS:
             return run_program(words)
         options = parser().parse_args(words)
@@ -101,12 +106,17 @@ def main(arguments: list[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except Exception as error:  # Python would end with 1, which is the status of FAIL
+        if isinstance(error, BrokenPipeError) and reader_has_gone():
+            raise
         is_told = isinstance(error, BenchError | OSError) or str(error).startswith(LINK_LOOP)
         text = in_words(error)
+        if text.startswith(LINK_LOOP):
+            text = f"{text}: the link leads back to itself. Name the folder itself"
         if not is_told:
             print(printable_lines(traceback.format_exc()), file=sys.stderr)
             text = f"the bench has a fault: {type(error).__name__}: {text}. Report it with the lines above"
         print(f"error: {printable(text)}", file=sys.stderr)
         if getattr(options, "json", False):
-            print(json.dumps({"error": text}))
+            with contextlib.suppress(OSError):  # where nothing can be printed the status is left
+                print(json.dumps({"error": text}))
         return FIRMWARE_LEFT if isinstance(error, FirmwareLeftError) else EXIT[outcomes.ERROR]

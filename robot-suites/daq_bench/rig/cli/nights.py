@@ -99,14 +99,21 @@ def _add_gather(command: argparse.ArgumentParser) -> None:
 
 def gather(options: argparse.Namespace) -> int:
     from daq_bench.rig.store import gather as gathering
-    from daq_bench.rig.store.place import Store
+    from daq_bench.rig.store.place import Store, refused_by_client
 
     def say(one: gathering.Gathered) -> None:
         if one.what == gathering.REFUSED:
             print(f"refused: {printable(one.reason)}", file=sys.stderr)
 
     store, runs = Store(options.store), options.runs.resolve()
-    found = gathering.fetch(store, runs, say) if options.fetch else gathering.gather(runs, store, options.whole, say)
+    try:
+        found = (
+            gathering.fetch(store, runs, say) if options.fetch else gathering.gather(runs, store, options.whole, say)
+        )
+    except OSError:
+        raise
+    except Exception as error:
+        raise refused_by_client(options.store, error) from None
     print(", ".join(gathering.words(found)) or "there is nothing to gather")
     return EXIT[FAIL] if any(one.what == gathering.REFUSED for one in found) else 0
 

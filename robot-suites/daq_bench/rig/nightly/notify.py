@@ -26,6 +26,7 @@ from daq_bench.bench_model.documents.struct import Closed
 from daq_bench.bench_model.nights.outcome import READ_FIRST, STATUS, WORST_FIRST, shown
 from daq_bench.bench_model.profiles.yaml_source import YamlSource
 from daq_bench.bench_model.verdict.advice import lines_of
+from daq_bench.candidate_kit.bounded_http import bounded_response
 from daq_bench.rig.base.bundle import now_utc
 from daq_bench.rig.base.terminal import printable_lines
 
@@ -149,7 +150,19 @@ class _Refusing(urllib.request.HTTPRedirectHandler):
         return None
 
 
-_opener = urllib.request.build_opener(_Refusing)
+class _InTime(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+    """No answer takes longer than the limit, however little each read brings."""
+
+    def do_open(self, http_class: Any, req: urllib.request.Request, **settings: Any) -> http.client.HTTPResponse:
+        def connection(*arguments: Any, **more: Any) -> http.client.HTTPConnection:
+            made: http.client.HTTPConnection = http_class(*arguments, **more)
+            made.response_class = bounded_response(time.monotonic() + TIMEOUT_S)  # type: ignore[assignment]
+            return made
+
+        return super().do_open(connection, req, **settings)
+
+
+_opener = urllib.request.build_opener(_Refusing, _InTime)
 
 
 def _once(address: str, content: bytes | None) -> tuple[str, bool]:

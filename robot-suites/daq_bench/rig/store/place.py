@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from daq_bench.bench_model.base.calling import typed
-from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
 from daq_bench.bench_model.bundle.files import DOCUMENT_BYTES_MAX
 from daq_bench.bench_model.bundle.provenance import MANIFEST
 
@@ -144,6 +144,17 @@ class Store:
         )
 
 
+def refused_by_client(address: str, error: Exception) -> Exception:
+    """Returns what to raise for an error of a store's client, whose classes are its own (botocore has no OSError). Ours stay."""
+    ours = type(error).__module__.partition(".")[0] in ("builtins", "daq_bench") and not isinstance(error, OSError)
+    if ours or isinstance(error, BenchError):
+        return error
+    return BenchError(
+        f"{typed('--store', address)} cannot be used: {in_words(error)}. "
+        "Correct the address, or the rights that its client takes from the environment"
+    )
+
+
 def _opened(address: str) -> tuple[Any, str]:
     if not address.strip():
         raise BenchError(
@@ -163,4 +174,6 @@ def _opened(address: str) -> tuple[Any, str]:
         ) from None
     except ValueError as error:
         raise BenchError(f"{typed('--store', address)} is no folder and no address of a store ({error})") from None
+    except Exception as error:  # some clients connect here
+        raise refused_by_client(address, error) from None
     return fs, str(root).rstrip("/")

@@ -1,0 +1,36 @@
+"""Which answers to a write mean that the set-up is wrong, and no line of the write.
+
+Promise: the agent, which keeps its lines then, and the rig, which refuses the run, take the same answers for a wrong set-up.
+Sources: Go's net/http and nginx for TLS, InfluxDB 1.8, 2.0 and 2.9 for the organisation and for what they say of lines.
+"""
+
+from __future__ import annotations
+
+import re
+
+TLS, ORGANISATION, NO_INFLUXDB = "TLS", "organisation", "no InfluxDB"
+# InfluxDB repeats a line that it cannot read: whatever words stand there are the line's own.
+OF_LINES = re.compile(r"unable to parse|failed to parse|partial write|field type conflict")
+_FAULTS = (
+    (TLS, re.compile(r"HTTP request to an HTTPS server|plain HTTP request was sent to HTTPS", re.IGNORECASE)),
+    (
+        ORGANISATION,
+        re.compile(
+            r"\borg(?:anization)?(?: name| ID)?\b.*(?:not found|missing|required|could not)|please provide.*org",
+            re.IGNORECASE,
+        ),
+    ),
+    (NO_INFLUXDB, re.compile(r"^\s*<(?:!doctype|html)", re.IGNORECASE)),
+)
+
+
+def set_up_fault(reason: str) -> str | None:
+    """Return TLS, ORGANISATION or NO_INFLUXDB (a proxy's or web server's page), None for what says nothing of the set-up."""
+    if OF_LINES.search(reason):
+        return None
+    return next((fault for fault, words in _FAULTS if words.search(reason)), None)
+
+
+def is_sendable(token: str) -> bool:
+    """Say whether a header can carry this token: it has no line end, no control character and no byte that is no UTF-8."""
+    return token.isprintable()
