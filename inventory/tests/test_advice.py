@@ -20,7 +20,15 @@ from daq_bench.bench_model.evidence.admissibility import IDENTITY, NOT_ITS_STORA
 from daq_bench.bench_model.evidence.company import NOT_ALONE
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.composed import read_requirements, read_scenario
-from daq_bench.bench_model.verdict.advice import CAUSE_CHARACTERS, Advice, Grounds, advise, command, grounds_of
+from daq_bench.bench_model.verdict.advice import (
+    CAUSE_CHARACTERS,
+    LARGE_BLOCKS,
+    Advice,
+    Grounds,
+    advise,
+    command,
+    grounds_of,
+)
 
 INVENTORY = Path(__file__).resolve().parents[1]
 HOT = "nvme0n1 at 77 degC, its warning limit is 75 degC"
@@ -94,6 +102,33 @@ def test_the_first_line_is_not_said_twice_and_what_it_cut_short_is_said_whole() 
     assert advice(judged("FAIL", row(3, "missed"), reasons=(long,)), HOT).cause == long
 
 
+def scanned(measured: float | None, unit: str = "GB/s") -> Judgement:
+    missed = None if measured is None else "missed"
+    return row(
+        7,
+        missed,
+        metric=LARGE_BLOCKS,
+        unit=unit,
+        comparison="at_least",
+        bound=9.24288,
+        scaled_bound=9.24288,
+        measured=measured,
+    )
+
+
+def test_a_target_that_takes_less_than_was_offered_is_the_cause_where_nothing_else_is_known() -> None:
+    lost = row(1, "missed")
+    slow = judged("FAIL", lost, scanned(7.3))
+    assert advice(slow).cause == "the target takes 7.3 GB/s in large blocks (SNB-07), and 9.243 GB/s were offered"
+    assert advice(judged("FAIL", lost, scanned(6.7987, "GiB/s"))).cause.startswith("the target takes 7.3 GB/s ")
+    assert advice(slow, HOT).cause == HOT, "heat explains the pace too"
+    for silent in (scanned(9.3), scanned(None), row(7, "met")):
+        assert advice(judged("FAIL", lost, silent)).cause == "", "a target that keeps pace lost nothing by its pace"
+    assert advice(slow, run=the_run(demand=None)).cause == "", "nothing says what was offered"
+    advisory = structs.replace(scanned(7.3), severity="advisory")
+    assert advice(judged("PASS", row(1, "met"), advisory)).cause == "", "nothing that counts is missed"
+
+
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
@@ -140,6 +175,10 @@ def test_a_rehearsal_is_never_told_not_to_accept_and_one_on_a_file_leads_to_a_se
         for verdict in (met, judged("INADMISSIBLE", row(1, "undecided"), found=(SCALED,))):
             step = advice(verdict, run=run).step
             assert step.code == ("daq-bench discover --host USER@SERVER",), "no load on it could decide"
+        failed = advice(judged("FAIL", row(3, "missed"), found=(SCALED,)), run=run).step
+        assert (
+            failed.text.startswith("It fails as far as a rehearsal can: it misses SNB-03") and failed.code == step.code
+        )
     assert advice(met, run=short).step.code[0].endswith("--scale 1")
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import structs
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.units import GB, convert
 from daq_bench.bench_model.behaviour.attribution import UNKNOWN
 from daq_bench.bench_model.bundle.evidence import stored_scenario
 from daq_bench.bench_model.bundle.files import find_struct, plain_file
@@ -86,17 +87,28 @@ def advice_of(bundle: Path, run: Run, verdict: Verdict) -> Advice:
 
 
 def advise(run: Run, verdict: Verdict, grounds: Grounds) -> Advice:
-    return Advice(likely_cause(verdict, grounds), next_step(run, verdict, grounds))
+    return Advice(likely_cause(run, verdict, grounds), next_step(run, verdict, grounds))
 
 
-def likely_cause(verdict: Verdict, grounds: Grounds) -> str:
+def likely_cause(run: Run, verdict: Verdict, grounds: Grounds) -> str:
     """One line. A cause is sought only where something mandatory is missed, or where the conclusion has cut its own short."""
     found = conclude(verdict)
     if verdict.declared_rehearsal:  # it missed nothing, and its limits are no cause
         return ""
     counts = verdict.outcome == "FAIL" or (bool(found.missed) and not found.invalid and verdict.outcome != "ERROR")
-    causes = [found.cause, *(grounds.causes() if counts else ())]
+    causes = [found.cause, *((*grounds.causes(), _pace(run, verdict)) if counts else ())]
     return _one_line(next((text for text in causes if text and text not in found.line), ""))
+
+
+def _pace(run: Run, verdict: Verdict) -> str:
+    """Says that the target takes less than was offered to it, where the scan has shown so: what exceeds its pace is lost."""
+    offered = run.demand.offered_bytes_per_s if run.demand else 0.0
+    for row in verdict.requirements:
+        if row.metric == LARGE_BLOCKS and row.measured is not None:
+            pace = convert(row.measured, row.unit, "B/s")
+            if pace < offered:
+                return f"the target takes {pace / GB:.4g} GB/s in large blocks ({row.id}), and {offered / GB:.4g} GB/s were offered"
+    return ""
 
 
 def _one_line(text: str) -> str:
@@ -144,7 +156,13 @@ def _of_judged(run: Run, verdict: Verdict, grounds: Grounds) -> NextStep:
         if any(text.startswith(STORAGE_FAILED) for text in verdict.reasons):
             what = "its storage failed"
         if short:
-            return NextStep(f"It fails as far as a rehearsal can: {what}. Find out why, then repeat it:", again)
+            here = _not_here(run)
+            fails = f"It fails as far as a rehearsal can: {what}."
+            return (
+                NextStep(f"{fails} {here.text}", here.code)
+                if here
+                else NextStep(f"{fails} Find out why, then repeat it:", again)
+            )
         return NextStep(f"Do not accept the candidate as it is: {what}. After a change, qualify it again:", again)
     if missed:
         return NextStep(f"Look into {_listed(missed)} first, which this run misses; then repeat it:", again)
