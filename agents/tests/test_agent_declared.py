@@ -15,7 +15,7 @@ from daq_bench.telemetry_agent.base.point import Point
 from daq_bench.telemetry_agent.collectors import system_collectors
 from daq_bench.telemetry_agent.collectors.agent_status import AGENT, AgentStatus
 from daq_bench.telemetry_agent.collectors.hardware.edac import Edac
-from daq_bench.telemetry_agent.collectors.hardware.kernel_log import GAP, NAMES, RECORDS, KernelLog
+from daq_bench.telemetry_agent.collectors.hardware.kernel_log import BEHIND, GAP, NAMES, RECORDS, KernelLog
 from daq_bench.telemetry_agent.collectors.hardware.redfish import Redfish
 from daq_bench.telemetry_agent.collectors.ipmi import LOG, LOG_SINCE, POWER, SENSORS, Ipmi
 from daq_bench.telemetry_agent.collectors.memory_bandwidth import MemoryBandwidth
@@ -53,7 +53,15 @@ def emitted_by_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Poi
     points = MemoryBandwidth(1.0).parse(reading_now({"perf": PERF}), None)
     points += Processes(1.0).parse(Reading(2 * 10**9, 2.0, OF_PROCESSES), Reading(0, 0.0, OF_PROCESSES))
     points += KernelLog(1.0).parse(
-        reading_now({RECORDS: "3,7,1,-;nvme nvme0: I/O 1 QID 1 timeout", GAP: "0", NAMES: ""}), None
+        reading_now(
+            {
+                RECORDS: "3,7,1,-;nvme nvme0: I/O 1 QID 1 timeout\x1e3,8,2,-;mpt3sas_cm0: sending diag reset !!",
+                GAP: "0",
+                NAMES: "",
+                BEHIND: "mpt3sas_cm0 sda sdb",
+            }
+        ),
+        None,
     )
     points += Edac(1.0).parse(
         reading_now({f"mc0|dimm0|{name}": "1" for name in ("corrected", "uncorrected", "label")}), None
