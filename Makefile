@@ -327,10 +327,12 @@ lint-python:
 	@$(BIN)/ruff format --check $(PYTHON_PARTS) .ci conftest.py
 
 lint-types:
-	@$(BIN)/mypy inventory/daq_bench/bench_model agents/daq_bench/candidate_kit inventory/daq_bench/workloads inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/daq_bench/audit robot-suites/daq_bench/rig robot-suites/daq_bench/simulation robot-suites/daq_bench/samples robot-suites/daq_bench/crash_trials robot-suites/daq_bench/virtual_candidate robot-suites/libraries robot-suites/DaqBench.py inventory/daq_bench/bundle reports/daq_bench/bench_report reports/daq_bench/bench_dashboards agents/daq_bench/telemetry_agent agents/daq_bench/analysis_reader robot-suites/daq_bench/bench_rounds robot-suites/daq_bench/fleet_bench native-writer/bench/daq_bench/writer_bench agents/daq_bench/telemetry_bench agents/daq_bench/hot_store_bench reports/daq_bench/reporting_bench .ci/checks.py .ci/check.py .ci/docs.py .ci/english.py .ci/slow.py .ci/branches.py .ci/mutants.py conftest.py
+	@$(BIN)/mypy inventory/daq_bench/__init__.py inventory/daq_bench/bench_model agents/daq_bench/candidate_kit inventory/daq_bench/workloads inventory/studies/error_rates.py inventory/studies/comparison_errors.py inventory/studies/scan_lengths.py inventory/studies/trend_rates.py inventory/studies/daq_bench/audit robot-suites/daq_bench/rig robot-suites/daq_bench/simulation robot-suites/daq_bench/samples robot-suites/daq_bench/crash_trials robot-suites/daq_bench/virtual_candidate robot-suites/libraries robot-suites/DaqBench.py inventory/daq_bench/bundle reports/daq_bench/bench_report reports/daq_bench/bench_dashboards agents/daq_bench/telemetry_agent agents/daq_bench/analysis_reader robot-suites/daq_bench/bench_rounds robot-suites/daq_bench/fleet_bench native-writer/bench/daq_bench/writer_bench agents/daq_bench/telemetry_bench agents/daq_bench/hot_store_bench reports/daq_bench/reporting_bench .ci/checks.py .ci/check.py .ci/docs.py .ci/english.py .ci/slow.py .ci/branches.py .ci/mutants.py conftest.py
 
+# The package lies in several folders: once it is imported, it tells all of them to who looks for its modules.
 lint-imports:
-	@$(BIN)/lint-imports --no-cache --no-logo
+	@PYTHONPATH=inventory:inventory/studies:robot-suites:reports:agents:native-writer/bench \
+	  $(BIN)/python -c 'import daq_bench; from importlinter.cli import lint_imports_command; lint_imports_command()' --no-cache --no-logo
 
 lint-robot:
 	@$(BIN)/robocop check robot-suites

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 
 SHIPPED = (
@@ -46,7 +46,7 @@ class BuildWithFiles(build_py):
     def run(self):
         if not self.editable_mode:
             shutil.rmtree(self.build_lib, ignore_errors=True)  # a wheel takes all of it: also what an older build left
-            self.packages = [name for name in self.packages if name.split(".")[1] not in DEVELOPERS]
+            self.packages = [name for name in self.packages if f"{name}.".split(".")[1] not in DEVELOPERS]
         super().run()
         here = Path(__file__).resolve().parent
         if not self.editable_mode:
@@ -61,4 +61,15 @@ class BuildWithFiles(build_py):
                 self.copy_file(str(file), str(target))
 
 
-setup(cmdclass={"build_py": BuildWithFiles})
+class SharedPackage(Distribution):
+    """Adds the package whose parts lie in six folders: pyproject.toml can name one folder of a package alone."""
+
+    def parse_config_files(self, *arguments, **options):
+        super().parse_config_files(*arguments, **options)
+        for name in (one for one in self.packages if one.count(".") == 1):
+            self.package_dir.setdefault(name, f"robot-suites/{name.replace('.', '/')}")
+        self.packages.append(ROOT)
+        self.package_dir[ROOT] = f"inventory/{ROOT}"
+
+
+setup(cmdclass={"build_py": BuildWithFiles}, distclass=SharedPackage)

@@ -49,7 +49,7 @@ groups_with() {
 stamp_of() {
   {
     printf '%s\n' "${REPO_ROOT}"
-    cat -- "${LISTS}/requirements-uv.txt" "${LISTS}/requirements-$1.txt" "${REPO_ROOT}/pyproject.toml" "${LISTS}/python.sh"
+    cat -- "${LISTS}/requirements-uv.txt" "${LISTS}/requirements-$1.txt" "${REPO_ROOT}/pyproject.toml" "${REPO_ROOT}/setup.py" "${LISTS}/python.sh"
   } | sha256sum | cut -d' ' -f1
 }
 

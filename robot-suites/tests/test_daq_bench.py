@@ -84,8 +84,9 @@ def test_a_wheel_has_our_name_at_its_top_twice_and_none_of_the_developers_tools(
     assert {top for top in tops if not top.endswith(".dist-info")} == {"daq_bench", "DaqBench.py", "__pycache__"}
     assert [file for file in files if file.startswith("..")] == ["../../../bin/daq-bench"]
     packages = {file.split("/")[1] for file in files if file.startswith("daq_bench/")}
-    assert packages == {
+    assert packages - {"__pycache__"} == {
         *(
+            "__init__.py",
             "analysis_reader",
             "bench_dashboards",
             "bench_model",
@@ -97,6 +98,21 @@ def test_a_wheel_has_our_name_at_its_top_twice_and_none_of_the_developers_tools(
             "workloads",
         )
     }
+
+
+def test_with_a_wheel_installed_one_name_reads_a_bundle(installed: Path, stored: Path, tmp_path: Path) -> None:
+    words = "from daq_bench import Bundle; import sys; print(Bundle(sys.argv[1]).run.scenario.id, Bundle(sys.argv[1]).standing)"
+    done = run(installed.parent / "python", "-c", words, str(stored), where=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split()[1:] == ["sealed"]
+
+
+def test_the_package_holds_no_other_name_and_loads_no_library(tmp_path: Path) -> None:
+    """The agent and the programs of a candidate import it where there is no library."""
+    words = "import sys, daq_bench.candidate_kit; print(sorted({'msgspec', 'numpy'} & set(sys.modules))); from daq_bench import bundel"
+    done = run(Path(sys.executable), "-c", words, where=tmp_path)
+    assert done.returncode == 1 and done.stdout == "[]\n"
+    assert "cannot import name 'bundel' from 'daq_bench'" in done.stderr
 
 
 def test_with_a_wheel_installed_robot_finds_the_library(installed: Path, tmp_path: Path) -> None:

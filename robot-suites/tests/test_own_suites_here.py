@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 from whole_runs import check_bundle, document, rig
 
+from daq_bench import Bundle
 from daq_bench.bench_model.evidence.admissibility import OWN_SUITE_SAYS
-from daq_bench.bundle import Bundle
 from daq_bench.rig.base.settings import Layout
 from daq_bench.virtual_candidate.ports import free_ports
 

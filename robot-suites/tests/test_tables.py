@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "inventory" / "test
 from evidence_factory import seal
 from nights_factory import NightPlan, write_night
 
+from daq_bench import Bundle
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.admission import Admission
-from daq_bench.bundle import Bundle
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.checking.tables import write_tables
 from daq_bench.rig.cli import main

@@ -1,4 +1,4 @@
-"""Reads a run bundle: `from daq_bench.bundle import Bundle` (docs/reading-a-bundle.md).
+"""Reads a run bundle: `from daq_bench import Bundle` (docs/reading-a-bundle.md).
 
 Nothing of the bundle is executed or followed: a link, a pipe or an invalid document raises BenchError with file and field."""
 
