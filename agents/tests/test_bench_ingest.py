@@ -225,7 +225,7 @@ def test_a_small_fleet_for_real(disk: Path, daqwriter: Path, influxd: Path, monk
     assert found["collected"]["median"] % points_per_sample == 0
     assert found["collected"]["median"] == pytest.approx(18 * points_per_sample * found["offered_share"]["median"])
     assert 0 < found["offered_share"]["median"] <= 1
-    assert cut["contenders"][part.FLEET]["outage_s"]["median"] == pytest.approx(1.0, abs=0.5)
+    assert cut["contenders"][part.FLEET]["outage_s"]["median"] >= 0.9  # as asked; more on a busy machine
     assert disk_use["contenders"][part.SERVER]["disk_bytes_per_million"]["median"] > 1e6
     met = {one["id"]: one["met"] for one in made["criteria"]}
     assert met["ingest.missing"] and met["ingest.memory"]
