@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_helpers import wait_for
 from dashboard_trials import all_tried, unexcused
 from pypdf import PdfReader
 from ruamel.yaml import YAML
@@ -384,8 +385,7 @@ def test_ctrl_c_cleans_up_and_a_second_run_is_refused_meanwhile(tmp_path: Path, 
         assert second.returncode == 2
         assert f"is being qualified by process {run.pid}: daq-bench qualify" in second.stderr
         assert newest(tmp_path) == bundle
-        time.sleep(2)
-        assert list(disk.glob("daq-bench-*/snb-record-1.daq"))
+        wait_for(lambda: any(disk.glob("daq-bench-*/snb-record-1.daq")), "the record's file", 60)
         run.send_signal(signal.SIGINT)
         output, errors = run.communicate(timeout=120)
     assert run.returncode == 130, output + errors

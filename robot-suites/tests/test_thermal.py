@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agent_helpers import wait_for
 from msgspec import structs
 from ruamel.yaml import YAML
 
@@ -343,6 +344,6 @@ def test_fio_that_cannot_write_is_an_error_in_its_own_words(disk: Path) -> None:
     plan = Plan(scenario.workloads["thermal"], demand_of(scenario), target, disk, disk, [disk], scenery().run)
     load = Load(LocalMachine(), plan, "soak", 30)
     load.start()
-    time.sleep(2)
+    wait_for(lambda: not load.running(), "fio's end", 60)
     with pytest.raises(BenchError, match="nowhere"):
         load.stop()
