@@ -512,8 +512,10 @@ def test_what_is_no_failure_of_the_drive_under_fio_is_no_fail_and_no_pass(run: E
     assert verdict(run)["outcome"] in ("INADMISSIBLE", "ERROR")
 
 
-def with_others(run: Evidence, cpu: float = 0.0, steal: float = 0.0, written: float = 0.0) -> Evidence:
-    """The run with what others took during its second record; during the first they took nothing."""
+def with_others(
+    run: Evidence, cpu: float = 0.0, steal: float = 0.0, written: float = 0.0, during: str = "record 2"
+) -> Evidence:
+    """The run with what others took during one of its loads; during its first record they took nothing."""
     window = {
         "workload": "daqwriter", "start_s": 0.0, "end_s": 100.0, "samples": 50, "steal_fraction": 0.0, "written_fraction": 0.0,
         "cpu_fraction": 0.0,
@@ -526,7 +528,7 @@ def with_others(run: Evidence, cpu: float = 0.0, steal: float = 0.0, written: fl
     }
     run.results["results/others.json"] = {
         "schema_version": 1,
-        "windows": [{**window, "name": "record 1", "names": []}, {**window, "name": "record 2", **busy}],
+        "windows": [{**window, "name": "record 1", "names": []}, {**window, "name": during, **busy}],
     }
     return run
 
@@ -566,6 +568,28 @@ def test_a_small_share_stands_beside_the_miss_and_a_pass_is_not_spoilt() -> None
     lose(alone, 1)
     assert "while" not in verdict(with_others(alone, cpu=0.009))["reasons"][0]
     assert verdict(with_others(evidence(), cpu=0.9))["outcome"] == "PASS"
+
+
+def test_others_during_another_load_excuse_no_record() -> None:
+    run = evidence()
+    lose(run, 1)
+    document = verdict(with_others(run, cpu=0.9, during="write 7"))
+    assert document["outcome"] == "FAIL" and "other processes" not in document["reasons"][0]
+    run.results["results/others.json"]["windows"].pop(0)  # nobody watched the records
+    assert verdict(run)["outcome"] == "FAIL"
+
+
+def test_others_during_any_load_excuse_a_scan_whose_loads_are_not_watched_one_by_one() -> None:
+    run = evidence()
+    for one in run.results["results/block_scan.json"]["large_blocks"]["repetitions"]:
+        one["throughput_bytes_per_s"] /= 2
+        one["throughput_bytes_per_s_samples"] = [rate / 2 for rate in one["throughput_bytes_per_s_samples"]]
+    assert verdict(run)["outcome"] == "FAIL"
+    document = verdict(with_others(run, cpu=0.9, during="write 7"))
+    assert document["outcome"] == "INADMISSIBLE"
+    assert document["reasons"][0].startswith(
+        "The machine was not alone: other processes took 90% of all CPUs (stress 81%, cc1 9%) during daqwriter write 7"
+    )
 
 
 def test_what_no_load_of_others_can_cause_fails_in_any_company() -> None:

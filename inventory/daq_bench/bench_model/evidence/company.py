@@ -7,8 +7,9 @@ INADMISSIBLE and never a PASS, so that whoever loads a machine to hide its weakn
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from daq_bench.bench_model.base.units import dimension
 from daq_bench.bench_model.documents.derived import Others, OthersOfWindow
@@ -18,7 +19,7 @@ from daq_bench.bench_model.profiles.metrics import ResultMetric
 
 NOT_ALONE = "The machine was not alone"  # how the cause of an excused miss begins
 OTHERS_MAX = 0.10  # [P] of the CPUs, of the CPU time (stolen), or of what the load wrote: more, and a miss has another possible cause
-NOT_ALONE = "The machine was not alone"
+RECORD = "results/snb_record.json"
 PACE = ("rate", "time", "operations")
 LATE_OR_LOST = ("lost_superchunks", "busy_episodes", "transient_buffer_needed")
 VERIFIED, DAMAGED = "verified_fraction", "repetitions[].damaged_superchunks"
@@ -44,11 +45,19 @@ class Company:
         )
 
 
-def company(others: Others | None) -> Company | None:
-    """None where nobody watched the processes during a load."""
+def company(others: Others | None, file: str) -> Company | None:
+    """Returns the load of a result's own workload during which others took most; None where nobody watched the processes during one.
+
+    A scan's loads are not watched one by one: others during any load of the run excuse what a scan missed."""
     if others is None:
         return None
-    return max((_of(one) for one in others.windows), key=lambda one: one.share, default=None)
+    return max((_of(one) for one in _loads_of(file, others.windows)), key=lambda one: one.share, default=None)
+
+
+def _loads_of(file: str, windows: Sequence[OthersOfWindow]) -> Sequence[OthersOfWindow]:
+    if file == RECORD:
+        return [one for one in windows if one.workload == "daqwriter" and one.name.startswith("record")]
+    return [one for one in windows if one.workload == PurePath(file).stem] or windows
 
 
 def rests_on_pace(metric: ResultMetric, results: Mapping[str, Document]) -> bool:

@@ -8,7 +8,7 @@ PASS, so that a wrong PASS is no likelier than a wrong `met` of the one that is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from daq_bench.bench_model.base.errors import BenchError
@@ -51,7 +51,7 @@ def judge(evidence: Evidence, profile: RequirementProfile, metrics: dict[str, Re
     judgements = [
         _judge_one(requirement, metrics[requirement.metric], sound, found) for requirement in profile.requirements
     ]
-    outcome, reasons = _overall(sound, judgements, found)
+    outcome, reasons = _overall(sound, judgements, found, metrics)
     return Verdict(
         schema_version=1,
         outcome=outcome,
@@ -107,7 +107,7 @@ def _judge_one(
     decided = decide(requirement.comparison, scaled, requirement.guard_band, known) if known else None
     known = decided.found if decided else None
     outcome, reason = _outcome(requirement, known, decided, measured.problem, found)
-    if outcome == FAIL and (others := company(sound.others)) and rests_on_pace(metric, sound.results):
+    if outcome == FAIL and (others := company(sound.others, metric.file)) and rests_on_pace(metric, sound.results):
         outcome, reason = _in_company(others, reason)
     margin = decided.margin if decided else None
     return Judgement(
@@ -190,7 +190,9 @@ def undecided_because(requirement: Requirement, known: Estimate, decided: Decisi
     return why + decided.advice
 
 
-def _overall(sound: Sound, judgements: Sequence[Judgement], found: Sequence[Finding]) -> tuple[Outcome, list[str]]:
+def _overall(
+    sound: Sound, judgements: Sequence[Judgement], found: Sequence[Finding], metrics: Mapping[str, ResultMetric]
+) -> tuple[Outcome, list[str]]:
     wrong_machine = [finding.text for finding in found if IDENTITY in finding.evidence]
     state = sound.run.state
     # A run that broke before it could look at the machine has a cause, and that is its outcome: it accuses no other machine.
@@ -218,8 +220,9 @@ def _overall(sound: Sound, judgements: Sequence[Judgement], found: Sequence[Find
     if not mandatory:
         open_ = [NOTHING_MANDATORY]
     if found or open_:
-        others = company(sound.others)
-        excused = [others.cause] if others and any(one.decision == MISSED for one in mandatory) and not invalid else []
+        excusable = [one for one in mandatory if one.decision == MISSED and not invalid]
+        others = [one for row in excusable if (one := company(sound.others, metrics[row.metric].file))]
+        excused = [max(others, key=lambda one: one.share).cause] if others else []
         return INADMISSIBLE, [*excused, *(finding.text for finding in found), *open_]
     scale = sound.run.scenario.scale
     at = "full scale" if scale >= 1 else f"{scale:g} of one readout unit, which is all that the profile asks for"
