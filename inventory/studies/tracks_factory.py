@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from daq_bench.audit.good import small_run
 from numpy.typing import NDArray
 from series_factory import LEVEL, white
 
@@ -73,10 +74,10 @@ def scenery(
     """One sustained load of a drive, with the telemetry around it."""
     series = white(np.random.default_rng(1), 600) if rates is None else rates
     count = len(series)
-    run = {
-        "target": {"device": {"name": DRIVE}, "drives": [{"name": DRIVE}]},
-        "candidate": {"transient_buffer_bytes": 10_000_000_000},
-    }
+    of_run = small_run.drive(DRIVE)
+    run = small_run.some_run(
+        target=small_run.target(of_run, device=of_run), candidate=small_run.candidate(transient_buffer_bytes=10**10)
+    )
     window = Window("thermal", "soak", BEGIN_S, BEGIN_S + count, f"block_device {DRIVE} written_bytes", tuple(series))
     whole = {**drive(count), **surroundings(count), **(tracks or {})}
     return Scenery(run, Tracks(whole), [window], events or [])

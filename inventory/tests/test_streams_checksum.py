@@ -11,6 +11,7 @@ import jmespath
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+from daq_bench.audit.good.small_run import some_run
 from streams_factory import found, overhead, verification
 from tool_answers import RECORDED, answer
 
@@ -210,7 +211,7 @@ def test_every_metric_finds_its_place() -> None:
 
 
 def test_it_is_made_from_the_bundle_alone(tmp_path: Path) -> None:
-    assert of_bundle(tmp_path, {}) is None
+    assert of_bundle(tmp_path, some_run()) is None
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "streams_checksum.json").write_text(json.dumps(found()), encoding="utf-8")
-    assert of_bundle(tmp_path, {}) == json.loads(json.dumps(document(found())))
+    assert of_bundle(tmp_path, some_run()) == json.loads(json.dumps(document(found())))

@@ -11,6 +11,7 @@ from statistics import median
 from typing import Any
 
 from daq_bench.bench_model.bundle.files import find_document
+from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.statistics.paired import CONFIDENCE, Pair, compare
 from daq_bench.bench_model.statistics.repetitions import median_interval
@@ -25,7 +26,7 @@ SATURATED = 0.9  # [P] share of the cores' time from which on the CPU is the lim
 SERIES_KEY = ("storage", "analysis", "layout")
 
 
-def of_bundle(bundle: Path, run: Document) -> Document | None:
+def of_bundle(bundle: Path, run: Run) -> Document | None:
     """None for a run without such a measurement."""
     found = find_document(bundle, f"results/{RESULTS}")
     return document(found) if found is not None else None

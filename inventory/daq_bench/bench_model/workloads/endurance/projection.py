@@ -13,6 +13,7 @@ from typing import Any
 from daq_bench.bench_model.base.load import Demand
 from daq_bench.bench_model.behaviour.wear_of_run import PERCENT_QUANTUM
 from daq_bench.bench_model.bundle.files import find_document, plain_file
+from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.published import FOLDER, PublishedDevice, load_published
@@ -32,14 +33,14 @@ RESET = "percentage used went backwards or is saturated (255)"
 YEARS_METRIC, AMPLIFICATION_METRIC = "endurance.years_{}", "endurance.write_amplification"
 
 
-def of_bundle(bundle: Path, run: dict[str, Any]) -> dict[str, Any] | None:
+def of_bundle(bundle: Path, run: Run) -> dict[str, Any] | None:
     """None for a run without the workload, or one that ended before its first reading."""
     endurance = find_document(bundle, "results/endurance.json")
     if endurance is None:
         return None
-    candidate = load_candidate(bundle / "profiles" / "lab.yml", run["candidate"]["name"])
+    candidate = load_candidate(bundle / "profiles" / "lab.yml", run.candidate.name)
     ratings = {one["serial"]: one for one in candidate.document.get("drive_ratings", [])}
-    profile = f"profiles/requirements/{run['requirement']['id']}.yml"
+    profile = f"profiles/requirements/{run.requirement.id}.yml"
     bounds = _asked_years(plain_file(bundle, profile) or bundle / profile)
     return document(endurance, ratings, load_published(bundle / "profiles" / FOLDER), bounds)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from daq_bench.bench_model.bundle.files import find_document
+from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.statistics.paired import BELOW, CONFIDENCE, Pair, PairedEstimate, compare
 from daq_bench.bench_model.statistics.repetitions import median_interval
@@ -22,7 +23,7 @@ IN_USE = (*FALLBACK, "application")  # what an operator runs; the other settings
 US_PER_NS = 1e-3
 
 
-def of_bundle(bundle: Path, run: Document) -> Document | None:
+def of_bundle(bundle: Path, run: Run) -> Document | None:
     """None for a run without such a measurement."""
     found = find_document(bundle, f"results/{RESULTS}")
     return document(found) if found is not None else None

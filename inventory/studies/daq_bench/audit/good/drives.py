@@ -286,8 +286,7 @@ def _scenery(case: Case, loads: list[Document]) -> Scenery:
         )
         for one in loads
     ]
-    run = case.run
-    return Scenery({**run, "target": {**run["target"], "device": {"name": DRIVE}}}, tracks, windows, [])
+    return Scenery(case.run, tracks, windows, [])
 
 
 def saturation(case: Case) -> dict[str, Document]:
