@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from daq_bench.bench_model.behaviour import load_windows
-from daq_bench.bench_model.behaviour.dip_documents import read_events
-from daq_bench.bench_model.bundle.files import find_document
+from daq_bench.bench_model.bundle.files import find_document, read_structs
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks, of_bundle
+from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.run import Run
 
 EPOCH_NS = 946_684_800 * 10**9  # 2000-01-01T00:00:00Z
@@ -85,9 +85,9 @@ def _begin_s(window: load_windows.Window, tracks: Tracks) -> float:
 
 def _whole_run(bundle: Path, run: Run) -> list[Load]:
     workloads = run.scenario.workloads
-    events = [event for event in read_events(bundle) if event["kind"] == "phase"]
-    begins = [event["time_s"] for event in events if event["source"] in workloads]
-    ends = [event["time_s"] for event in events if begins and event["time_s"] > begins[-1]]
+    events = [event for event in read_structs(bundle, "events.jsonl", Event) if event.kind == "phase"]
+    begins = [event.time_s for event in events if event.source in workloads]
+    ends = [event.time_s for event in events if begins and event.time_s > begins[-1]]
     return [Load(WHOLE_RUN, begins[0], ends[0] if ends else begins[-1])] if begins else []
 
 

@@ -102,7 +102,7 @@ def _nand_written(document: Document | None) -> int | None:
 
 def _phases(events: list[Event], end_s: float) -> list[Phase]:
     """The run's phases in order, each until the next begins; the steps of one are added up."""
-    starts = [(event.source, event.time.timestamp()) for event in events if event.kind == "phase"]
+    starts = [(event.source, event.time_s) for event in events if event.kind == "phase"]
     starts = [(name, at) for name, at in starts if at < end_s]  # what follows a finished run is not its own
     seconds: dict[str, float] = {}
     ends = [*(at for _, at in starts[1:]), end_s][: len(starts)]

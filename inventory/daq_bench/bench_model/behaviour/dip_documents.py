@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,10 @@ from daq_bench.bench_model.behaviour.load_windows import Window
 from daq_bench.bench_model.behaviour.smart_facts import Facts
 from daq_bench.bench_model.behaviour.throttling import Verdict
 from daq_bench.bench_model.bundle import telemetry_tracks
-from daq_bench.bench_model.bundle.files import read_json_lines
+from daq_bench.bench_model.bundle.files import read_structs
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
 from daq_bench.bench_model.documents.dips import Signal
+from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import as_document
 
@@ -41,7 +41,7 @@ class Scenery:
     run: Run
     tracks: Tracks
     windows: list[Window]
-    events: list[dict[str, Any]]
+    events: list[Event]
     facts: Facts = field(default_factory=dict)  # the drives' health before and after the run
 
     @property
@@ -57,7 +57,7 @@ class Scenery:
         tracks = telemetry_tracks.of_bundle(bundle)
         windows = load_windows.of_bundle(bundle, run, tracks)
         facts = smart_facts.of_bundle(bundle, run.target.drives)
-        return Scenery(run, tracks, windows, read_events(bundle), facts)
+        return Scenery(run, tracks, windows, read_structs(bundle, "events.jsonl", Event), facts)
 
     def analyses(self) -> list[tuple[Window, Analysis]]:
         """Each load's dips, held against the best that the same load reached in the run, or that it was held to."""
@@ -119,12 +119,6 @@ class Scenery:
                 own_bytes_per_s=own,
             )
         )
-
-
-def read_events(bundle: Path) -> list[dict[str, Any]]:
-    """The run's events with their time in s since 1970 UTC."""
-    events = read_json_lines(bundle, "events.jsonl")
-    return [{**event, "time_s": datetime.fromisoformat(event["time_utc"]).timestamp()} for event in events]
 
 
 def dips_of_bundle(bundle: Path, run: Run) -> dict[str, Any]:
@@ -350,9 +344,9 @@ def _processors(scenery: Scenery, window: Window) -> list[str]:
 def _release(scenery: Scenery, start_s: float, end_s: float) -> float | None:
     """Says when the commanded hazards were released within the episode, give or take the difference of two clocks."""
     times = [
-        float(event["time_s"])
+        event.time_s
         for event in scenery.events
-        if event["kind"] == "hazard" and event["data"].get("released")
-        if start_s <= event["time_s"] <= end_s + attribution.HAZARD_S
+        if event.kind == "hazard" and event.data.get("released")
+        if start_s <= event.time_s <= end_s + attribution.HAZARD_S
     ]
     return max(times, default=None)

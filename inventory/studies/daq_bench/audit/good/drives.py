@@ -17,6 +17,7 @@ from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
 from daq_bench.bench_model.documents.struct import Document, as_document, moment, read
 from daq_bench.bench_model.documents.tools.synthetic import Write
 from daq_bench.bench_model.workloads.endurance import projection as endurance_projection
+from daq_bench.bench_model.workloads.endurance.document import Endurance
 from daq_bench.bench_model.workloads.saturation import analysis as saturation_model
 from daq_bench.bench_model.workloads.saturation.passes import asked_bytes
 from daq_bench.bench_model.workloads.steady_state.rounds import WINDOW_ROUNDS, steady_window
@@ -121,7 +122,9 @@ def endurance(case: Case) -> dict[str, Document]:
     }
     return {
         "results/endurance.json": found,
-        endurance_projection.NAME: endurance_projection.document(found, {}, {}, bounds),
+        endurance_projection.NAME: as_document(
+            endurance_projection.document(convert(found, Endurance), {}, {}, bounds)
+        ),
     }
 
 
