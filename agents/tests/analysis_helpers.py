@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from daq_bench.analysis_reader import dataset
 from daq_bench.analysis_reader.shape import FULL, TTREE, Shape
@@ -30,13 +25,3 @@ def shape(kind: str = FULL, layout: str = TTREE, **changes: Any) -> Shape:
 
 def files_of(folder: Path) -> list[Path]:
     return [folder / entry["name"] for entry in dataset.load(folder)["files"]]
-
-
-@pytest.fixture
-def disk() -> Iterator[Path]:
-    """A folder on the checkout's own file system: the system's temporary folder may be in memory, where no read reaches a device."""
-    parent = REPOSITORY / "build" / "tests"
-    parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=parent))
-    yield folder
-    shutil.rmtree(folder)

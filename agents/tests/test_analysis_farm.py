@@ -9,13 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from analysis_helpers import REPOSITORY, disk, files_of, shape
+from analysis_helpers import REPOSITORY, files_of, shape
 
 from daq_bench.analysis_reader import dataset, farm, slow_disk
 from daq_bench.analysis_reader.errors import ReaderError
 from daq_bench.analysis_reader.shape import FULL
 
-__all__ = ["disk"]  # a fixture, for pytest to find
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="loop devices and cgroups need root")
 
 

@@ -15,15 +15,13 @@ from typing import Any
 import awkward as ak
 import numpy as np
 import pytest
-from analysis_helpers import REPOSITORY, disk, files_of, shape
+from analysis_helpers import REPOSITORY, files_of, shape
 
 from daq_bench.analysis_reader import dataset, device, events, fits, point, reading, worker
 from daq_bench.analysis_reader.cli import main
 from daq_bench.analysis_reader.errors import ReaderError
 from daq_bench.analysis_reader.shape import FULL, HIGH, LOW, RNTUPLE, SPARSE, TTREE, Resonance, Shape
 from daq_bench.analysis_reader.tally import Tally, histogram, pair_masses, tally
-
-__all__ = ["disk"]  # a fixture, for pytest to find
 
 
 def test_a_pair_decays_into_leptons_of_its_own_mass() -> None:

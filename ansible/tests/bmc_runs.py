@@ -93,14 +93,6 @@ class BmcBench(Bench):
         """Return the records of the last role run, keyed by setting."""
         return {record["id"]: record for record in json.loads((self.root / "records.json").read_text())}
 
-    def raw_commands(self) -> list[str]:
-        """Return the vendor's IPMI commands that the BMC has accepted, as `command data`."""
-        return [
-            f"{line['command']} {line['data']}"
-            for line in self.device.commands()
-            if line["via"] == "ipmi" and line["completion"] == "0x00"
-        ]
-
     def everything_written(self) -> str:
         """Return the text of every file below the test's directory but the BMC's own."""
         texts = []

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+from daq_bench.audit.good import small_run
 from numpy.typing import NDArray
 from series_factory import LEVEL, white
 
 from daq_bench.bench_model.behaviour.dip_documents import Scenery
 from daq_bench.bench_model.behaviour.load_windows import Window
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
+from daq_bench.bench_model.documents.events import Event
 
 BEGIN_S = 1_800_000_000.0
 DRIVE = "nvme0n1"
@@ -68,22 +71,22 @@ def surroundings(count: int) -> dict[tuple[str, str, str], Track]:
 def scenery(
     rates: Samples | None = None,
     tracks: dict[tuple[str, str, str], Track] | None = None,
-    events: list[dict[str, Any]] | None = None,
+    events: list[Event] | None = None,
 ) -> Scenery:
     """One sustained load of a drive, with the telemetry around it."""
     series = white(np.random.default_rng(1), 600) if rates is None else rates
     count = len(series)
-    run = {
-        "target": {"device": {"name": DRIVE}, "drives": [{"name": DRIVE}]},
-        "candidate": {"transient_buffer_bytes": 10_000_000_000},
-    }
+    of_run = small_run.drive(DRIVE)
+    run = small_run.some_run(
+        target=small_run.target(of_run, device=of_run), candidate=small_run.candidate(transient_buffer_bytes=10**10)
+    )
     window = Window("thermal", "soak", BEGIN_S, BEGIN_S + count, f"block_device {DRIVE} written_bytes", tuple(series))
     whole = {**drive(count), **surroundings(count), **(tracks or {})}
     return Scenery(run, Tracks(whole), [window], events or [])
 
 
-def hazard(at_s: float, text: str, **data: Any) -> dict[str, Any]:
-    return {"kind": "hazard", "time_s": BEGIN_S + at_s, "text": text, "data": data}
+def hazard(at_s: float, text: str, **data: Any) -> Event:
+    return Event(datetime.fromtimestamp(BEGIN_S + at_s, UTC).isoformat(), "hazard", "test", text, data)
 
 
 __all__ = ["BEGIN_S", "DRIVE", "LEVEL", "drive", "hazard", "scenery", "surroundings", "track"]

@@ -1,5 +1,5 @@
-"""Fixtures of the benches' tests, for the conftest.py beside them: a folder on a file system that takes O_DIRECT, and the programs that are
-measured."""
+"""Fixtures of the benches' tests, for the conftest.py beside them: a folder on a file system that takes O_DIRECT, the programs that are
+measured, and a document of what was."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,3 +47,32 @@ def influxd() -> Path:
     if not path.exists():
         pytest.fail(f"{path} is missing; `make influxd` builds it, INFLUXD_BIN names another")
     return path
+
+
+def results_of(part: str, reservations: list[str], **more: Any) -> dict[str, Any]:
+    """What a part of `make bench` leaves; `more` says what it measured."""
+    machine = {
+        "cpu_model": "a CPU",
+        "cpus": 2,
+        "memory_bytes": 8 << 30,
+        "kernel": "6.1",
+        "governor": None,
+        "filesystem": "ext4",
+        "device": None,
+        "free_bytes": 10**12,
+        "load_average_before": [0.1, 0.1, 0.1],
+        "busy_share_before": 0.01,
+    }
+    return {
+        "part": part,
+        "title": f"title of {part}",
+        "counts_as_claim": not reservations,
+        "reservations": reservations,
+        "started_utc": "2026-01-01T00:00:00.000Z",
+        "machine": machine,
+        "versions": {"fio": "fio-3.33", "daqwriter": "0.1.0", "bench": "abc"},
+        "notes": [],
+        "points": [],
+        "criteria": [],
+        **more,
+    }

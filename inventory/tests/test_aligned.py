@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
+from daq_bench.audit.good.small_run import drive, scenario, some_run, target
 
 from daq_bench.bench_model.behaviour import aligned
 from daq_bench.bench_model.behaviour.aligned import EPOCH_NS, WHOLE_RUN, AlignedPoint
 
-RUN: dict[str, Any] = {
-    "scenario": {"parameters": {"workloads": {"snb_record": {}, "block_scan": {}}}},
-    "target": {"device": {"name": "md0"}, "drives": [{"name": "nvme0n1"}]},
-}
+RUN = some_run(
+    scenario=scenario(parameters={"workloads": {"snb_record": {}, "block_scan": {}}}),
+    target=target(drive("nvme0n1"), device=drive("md0")),
+)
 BEGIN_S = 1_769_860_800.25  # not on a whole second, as triggers are not
 SECOND = 10**9
 
@@ -111,7 +111,7 @@ def test_a_run_that_was_never_watched_has_nothing(tmp_path: Path) -> None:
     assert aligned.points(tmp_path, RUN) == []
     (tmp_path / "telemetry").mkdir()
     (tmp_path / "telemetry" / "points.lp").touch()
-    assert aligned.points(tmp_path, {}) == []
+    assert aligned.points(tmp_path, RUN) == []
 
 
 def test_the_longest_loads_are_kept(tmp_path: Path) -> None:

@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from daq_bench.audit.good.small_run import drive, some_run, target
+from msgspec import structs
 
 from daq_bench.bench_model.behaviour import cost
 from daq_bench.bench_model.documents.struct import as_document
 
 BEGIN_S = 1_767_225_600  # 2026-01-01T00:00:00Z
-RUN: dict[str, Any] = {
-    "started_utc": "2026-01-01T00:00:00.000Z",
-    "finished_utc": "2026-01-01T01:00:00.000Z",
-    "target": {"drives": [{"name": "nvme0n1"}, {"name": "nvme1n1"}]},
-}
+RUN = some_run(
+    started_utc="2026-01-01T00:00:00.000Z",
+    finished_utc="2026-01-01T01:00:00.000Z",
+    target=target(drive("nvme0n1"), drive("nvme1n1")),
+)
 
 
 def point(seconds: float, text: str) -> str:
@@ -88,12 +90,12 @@ def test_energy_covers_no_time_in_which_the_power_could_not_be_read(bundle: Path
 
 
 def test_the_account_of_a_run_that_goes_on_stands_at_its_moment(bundle: Path) -> None:
-    document = cost.so_far(bundle, {**RUN, "finished_utc": None}, BEGIN_S + 1600.0)
+    document = cost.so_far(bundle, structs.replace(RUN, finished_utc=None), BEGIN_S + 1600.0)
     assert document == {"hours": 0.444444, "written_bytes": 3010, "energy_kwh": round(100e3 / 3.6e6, 9)}
 
 
 def test_what_was_not_measured_is_null_with_its_reason(tmp_path: Path) -> None:
-    document = as_document(cost.of_bundle(tmp_path, {**RUN, "target": {"drives": []}}))
+    document = as_document(cost.of_bundle(tmp_path, structs.replace(RUN, target=target())))
     assert (document["hours"], document["written_bytes"], document["energy_kwh"]) == (1.0, None, None)
     assert document["reasons"]["cost.written"].endswith("the target, which no drive carries")
     assert "no BMC power readings" in document["reasons"]["cost.energy"]

@@ -12,6 +12,7 @@ import pytest
 from dip_tracks import COUNT, HOT, dipped, disturbed, errors
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
+from daq_bench.audit.good import small_run
 from tracks_factory import BEGIN_S, DRIVE, drive, hazard, scenery, track
 
 from daq_bench.bench_model.behaviour.dip_documents import dips_document, throttling_document
@@ -189,12 +190,12 @@ def test_an_array_that_counts_nothing_is_measured_by_its_drives() -> None:
     first, second = (Track(BEGIN_S + np.arange(3.0), np.arange(3.0) * rate) for rate in (1e9, 2e9))
     names = {"md127": still, "nvme0n1": first, "nvme1n1": second}
     tracks = Tracks({("block_device", name, "written_bytes"): one for name, one in names.items()})
-    run = {"target": {"device": {"name": "md127"}, "drives": [{"name": "nvme0n1"}, {"name": "nvme1n1"}]}}
-    counter, source = target_counter(run, tracks)
+    array = small_run.target(*map(small_run.drive, ("nvme0n1", "nvme1n1")), device=small_run.drive("md127"))
+    counter, source = target_counter(array, tracks)
     assert counter is not None
     assert (counter.values.tolist(), source) == ([0.0, 3e9, 6e9], "block_device nvme0n1+nvme1n1 written_bytes")
     del tracks.found["block_device", "nvme1n1", "written_bytes"]
-    assert target_counter(run, tracks) == (None, "")
+    assert target_counter(array, tracks) == (None, "")
 
 
 def test_nothing_collected_is_no_error() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from daq_bench.audit.good.small_run import some_run
 from filled import filled
 from msgspec import inspect
 
@@ -165,7 +166,7 @@ def test_a_derived_document_is_checked_when_it_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, document: dict[str, Any], complaint: str
 ) -> None:
     """It is named and not stored; the others are made all the same."""
-    (tmp_path / "run.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "run.json").write_text(json.dumps(as_document(some_run())), encoding="utf-8")
     monkeypatch.setattr(
         derived, "MAKERS", {name: lambda bundle, run: document, "results/x.json": lambda bundle, run: {"a": 1}}
     )

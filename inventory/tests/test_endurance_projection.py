@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from filled import filled
 
+from daq_bench.bench_model.documents.struct import as_document, read
 from daq_bench.bench_model.profiles.published import PublishedDevice, PublishedFigure
+from daq_bench.bench_model.workloads.endurance.document import Endurance, Rating
 from daq_bench.bench_model.workloads.endurance.projection import document
 
 DEMAND = {"links": 10, "superchunk_bytes": 5568, "superchunk_rate_hz": 166000, "record_s": 100, "records_per_year": 12}
@@ -41,7 +44,8 @@ def endurance(before: dict[str, Any], after: dict[str, Any], opening: dict[str, 
 
 def made(run: dict[str, Any], asked: float | None = 10.0, rating: dict[str, Any] | None = None) -> dict[str, Any]:
     bounds = {} if asked is None else {"supernova": asked}
-    return document(run, {"S1": rating} if rating else {}, PUBLISHED, bounds)
+    ratings = {"S1": Rating(**rating)} if rating else {}
+    return as_document(document(read(filled(run, Endurance), Endurance, "a run"), ratings, PUBLISHED, bounds))
 
 
 def test_wear_below_a_percent_decides_where_the_lower_end_is_enough() -> None:

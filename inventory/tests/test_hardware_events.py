@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from daq_bench.audit.good.small_run import some_run
 
 from daq_bench.bench_model.behaviour.attribution import Scene, attribute, is_of_drive
 from daq_bench.bench_model.behaviour.hardware_events import (
@@ -194,8 +195,8 @@ def test_a_storm_is_bounded_and_counted_whole() -> None:
 def test_a_bundle_of_before_has_no_such_document(tmp_path: Path) -> None:
     (tmp_path / "telemetry").mkdir()
     (tmp_path / "telemetry/summary.json").write_text(json.dumps({"collectors": [LOOKED["smart"]]}))
-    assert of_bundle(tmp_path, {}) is None
-    assert of_bundle(tmp_path / "nothing", {}) is None
+    assert of_bundle(tmp_path, some_run()) is None
+    assert of_bundle(tmp_path / "nothing", some_run()) is None
 
 
 def test_every_count_is_a_metric_that_a_requirement_may_bound() -> None:

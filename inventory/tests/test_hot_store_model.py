@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from daq_bench.audit.good.small_run import some_run
 
 from daq_bench.bench_model.evidence.measured import measure
 from daq_bench.bench_model.profiles.metrics import load_metrics
@@ -187,7 +188,7 @@ def raw_files(folder: Path) -> Path:
 
 
 def test_the_figures_follow_from_the_raw_documents_of_a_bundle(tmp_path: Path) -> None:
-    made = runs.of_bundle(raw_files(tmp_path), {})
+    made = runs.of_bundle(raw_files(tmp_path), some_run())
     assert made is not None
     check_document(made, "hot-store", "made")
     assert made["summary"]["ratios"]["put"][0]["value"] == 4.0
@@ -198,9 +199,9 @@ def test_the_figures_follow_from_the_raw_documents_of_a_bundle(tmp_path: Path) -
     changed.write_text(
         '{"samples_ops_per_s": {"set": [100, 100, 100, 100, 100, 100], "get": [50, 50, 50, 50, 50, 50]}}'
     )
-    again = runs.of_bundle(tmp_path, {})
+    again = runs.of_bundle(tmp_path, some_run())
     assert again is not None and again["summary"]["ratios"]["put"][0]["value"] == 2.0
-    assert runs.of_bundle(tmp_path / "nothing", {}) is None
+    assert runs.of_bundle(tmp_path / "nothing", some_run()) is None
 
 
 def decided(above: list[float], sizes: tuple[int, ...] = (1000, 10_000), holes: tuple[int, ...] = ()) -> str:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.evidence.coverage import nothing_counts
+from daq_bench.bench_model.evidence.soundness import Sound
 from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE
 from daq_bench.bench_model.verdict.verdict import judge
 from daq_bench.bench_model.workloads.saturation import analysis as saturation
@@ -377,5 +378,5 @@ def test_a_rehearsal_that_measured_nothing_is_none() -> None:
     short = replace(evidence, run={**evidence.run, "scenario": {**evidence.run["scenario"], "scale": 0.1}})
     told = {"workload": "saturation", "label": "saturation-1", "serial": "S1", "method": "discard", "zero_share": 0.25}
     short.results[PURGE_FAILURE] = {"schema_version": 1, **told}
-    assert nothing_counts(short.run, short.results)
+    assert nothing_counts(Sound.of(short).run, short.results)
     assert not judge(short, case.profile, case.metrics).declared_rehearsal

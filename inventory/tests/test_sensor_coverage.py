@@ -6,9 +6,9 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from daq_bench.audit.good.small_run import drive, some_run, target
 
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.evidence import sensor_coverage
@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from evidence_factory import evidence
 
 INVENTORY = Path(__file__).resolve().parents[1]
-RUN: dict[str, Any] = {"target": {"drives": [{"name": "nvme0n1"}, {"name": "nvme1n1"}]}}
+RUN = some_run(target=target(drive("nvme0n1"), drive("nvme1n1")))
 Telemetry = Callable[[dict[str, list[int]]], Path]
 
 

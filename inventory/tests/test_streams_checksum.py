@@ -11,6 +11,7 @@ import jmespath
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+from daq_bench.audit.good.small_run import some_run
 from streams_factory import found, overhead, verification
 from tool_answers import RECORDED, answer
 
@@ -21,8 +22,9 @@ from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.profiles.requirements import load_requirements
 from daq_bench.bench_model.profiles.yaml_source import check_document
 from daq_bench.bench_model.verdict.decision import MET, MISSED, UNDECIDED, decide, estimate
-from daq_bench.bench_model.workloads.streams_checksum.analysis import document, of_bundle, parallel_share
+from daq_bench.bench_model.workloads.streams_checksum.analysis import document, parallel_share
 from daq_bench.bench_model.workloads.streams_checksum.runs import paced, unpaced
+from daq_bench.bench_model.workloads.table import MODELS
 
 INVENTORY = Path(__file__).resolve().parents[1]
 ANALYSIS = "results/streams_checksum_analysis.json"
@@ -210,7 +212,8 @@ def test_every_metric_finds_its_place() -> None:
 
 
 def test_it_is_made_from_the_bundle_alone(tmp_path: Path) -> None:
-    assert of_bundle(tmp_path, {}) is None
+    make = MODELS["streams_checksum"].beside[0].make
+    assert make is not None and make(tmp_path, some_run()) is None
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "streams_checksum.json").write_text(json.dumps(found()), encoding="utf-8")
-    assert of_bundle(tmp_path, {}) == json.loads(json.dumps(document(found())))
+    assert make(tmp_path, some_run()) == json.loads(json.dumps(document(found())))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from daq_bench.audit.good.small_run import some_run
 from jsonschema import Draft202012Validator
 
 from daq_bench.bench_model.behaviour.surroundings import from_points, of_bundle
@@ -86,7 +87,7 @@ def test_what_nobody_states_is_null_with_its_reason() -> None:
 
 
 def test_an_older_bundle_has_no_such_document(tmp_path: Path) -> None:
-    assert of_bundle(tmp_path, {"candidate": {"name": "x"}}) is None
+    assert of_bundle(tmp_path, some_run()) is None
 
 
 @pytest.mark.parametrize(("value", "sound"), [(430, True), (-100.5, True), (9000, False), ("430", False)])

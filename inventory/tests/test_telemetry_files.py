@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from daq_bench.audit.good.case import case_of
+from daq_bench.audit.good.small_run import drive, some_run, target
 from evidence_factory import evidence
 
 from daq_bench.bench_model.behaviour import cost, record_power
@@ -17,11 +18,11 @@ from daq_bench.bench_model.evidence.admissibility import findings
 from daq_bench.bench_model.evidence.soundness import Sound
 
 SNB = case_of("snb-100s")
-RUN: dict[str, Any] = {
-    "started_utc": "1970-01-01T00:00:00+00:00",
-    "finished_utc": "1970-01-01T00:01:40+00:00",
-    "target": {"drives": [{"name": "sda", "model": None}]},
-}
+RUN = some_run(
+    started_utc="1970-01-01T00:00:00+00:00",
+    finished_utc="1970-01-01T00:01:40+00:00",
+    target=target(drive("sda", model=None)),
+)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 from dip_tracks import COUNT, HOT, dipped, errors
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
+from daq_bench.audit.good import small_run
 from series_factory import BACKGROUNDS, white
 from tracks_factory import BEGIN_S, DRIVE, LOG_PERIOD_S, drive, hazard, scenery, track
 
@@ -168,11 +169,11 @@ def test_a_drive_that_is_not_seen_to_stay_cool_has_no_number(
 
 def test_every_drive_of_the_target_must_answer() -> None:
     scene = scenery()
-    scene.run["target"]["drives"].append({"name": "nvme1n1"})
+    scene.run.target.drives.append(small_run.drive("nvme1n1"))
     document = throttling_document(scene)
     assert document["summary"]["episodes"] is None
     assert "nvme1n1" in document["reasons"]["throttling.episodes"]
-    scene.run["target"]["drives"].clear()
+    scene.run.target.drives.clear()
     assert throttling_document(scene)["summary"]["episodes"] is None
 
 
@@ -242,7 +243,9 @@ def test_the_readings_before_and_after_the_run_are_evidence(before: Any, after: 
 
 def test_the_readings_of_a_drive_are_found_by_serial_number_or_by_name(tmp_path: Path) -> None:
     (tmp_path / "facts").mkdir()
-    drives = [{"name": "nvme0n1", "serial": "S1"}, {"name": "sda", "serial": None}, {"name": "sdb", "serial": "S9"}]
+    drives = [
+        small_run.drive(name, serial=serial) for name, serial in (("nvme0n1", "S1"), ("sda", None), ("sdb", "S9"))
+    ]
     assert smart_facts.of_bundle(tmp_path, drives) == {}
     for name, minutes in ((smart_facts.BEFORE, 3), (smart_facts.AFTER, 5)):
         rows = [
@@ -292,7 +295,7 @@ def test_a_soak_that_is_slow_from_its_first_second_is_known_by_the_load_after_co
 def test_a_load_that_was_held_to_a_rate_is_compared_with_it() -> None:
     scene = scenery(white(np.random.default_rng(1), COUNT) * 0.5)
     assert dips_document(scene)["summary"]["dips"] == 0
-    scene.run["scenario"] = {"parameters": {"workloads": {"thermal": {"rate_size": "5GB"}}}}
+    scene.run.scenario.parameters["workloads"] = {"thermal": {"rate_size": "5GB"}}
     (dip,) = dips_document(scene)["windows"][0]["dips"]
     assert dip["kind"] == "from the start"
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from daq_bench.audit.good.small_run import drive, some_run, target
 
 from daq_bench.bench_model.bundle import telemetry_tracks
 from daq_bench.bench_model.bundle.telemetry_tracks import Track
@@ -64,8 +65,8 @@ def told(
     (folder / "telemetry" / "summary.json").write_text(
         json.dumps({"collectors": [{"name": "temperature", "period_s": 1.0}]}), encoding="utf-8"
     )
-    drives = [{"name": drive, "model": (models or {}).get(drive, "SIM X100")} for drive in degrees]
-    return sensor_coverage.of_bundle(folder, {"target": {"drives": drives}})
+    drives = [drive(name, (models or {}).get(name, "SIM X100")) for name in degrees]
+    return sensor_coverage.of_bundle(folder, some_run(target=target(*drives)))
 
 
 def _field(degrees: float | None) -> str:
@@ -131,8 +132,8 @@ def test_a_spare_drive_that_is_not_written_may_stay_as_cool_as_it_is(tmp_path: P
         ]
 
     told(tmp_path, {FIRST: warming(20)}, QUARTER, more=unwritten)
-    drives = [{"name": name, "model": "SIM X100"} for name in (FIRST, "nvme2n1")]
-    assert sensor_coverage.of_bundle(tmp_path, {"target": {"drives": drives}}).unmoved == []
+    drives = [drive(name, "SIM X100") for name in (FIRST, "nvme2n1")]
+    assert sensor_coverage.of_bundle(tmp_path, some_run(target=target(*drives))).unmoved == []
 
 
 @pytest.mark.parametrize(
@@ -167,11 +168,11 @@ def test_a_reading_that_moved_before_the_load_and_not_under_it_counts(tmp_path: 
 
 
 def test_no_sensor_and_no_telemetry_are_as_they_were(tmp_path: Path) -> None:
-    drives = [{"name": FIRST}]
-    assert sensor_coverage.of_bundle(tmp_path, {"target": {"drives": drives}}).unmoved == []
+    run = some_run(target=target(drive(FIRST)))
+    assert sensor_coverage.of_bundle(tmp_path, run).unmoved == []
     (tmp_path / "telemetry").mkdir()
     (tmp_path / "telemetry" / "points.lp").write_text("block_device,device=nvme0n1 written_bytes=1i 1\n")
-    assert sensor_coverage.of_bundle(tmp_path, {"target": {"drives": drives}}).unmoved == []
+    assert sensor_coverage.of_bundle(tmp_path, run).unmoved == []
 
 
 def test_a_counter_that_goes_back_or_is_absent_proves_no_load(tmp_path: Path) -> None:
@@ -191,7 +192,7 @@ def test_a_reading_that_is_no_number_is_not_called_still(
     tracks = telemetry_tracks.of_bundle(tmp_path)
     monkeypatch.setattr(telemetry_tracks, "of_bundle", lambda _: tracks)
     tracks.found["temperature", FIRST, "temperature_degc"].values[5] = odd
-    assert unmoved_sensors.of_bundle(tmp_path, [{"name": FIRST}]) == []
+    assert unmoved_sensors.of_bundle(tmp_path, [drive(FIRST, None)]) == []
 
 
 @pytest.mark.parametrize("least", [0, 60])
@@ -229,7 +230,7 @@ def test_a_word_where_a_reading_should_be_is_refused_with_its_line(tmp_path: Pat
     spool = tmp_path / "telemetry" / "points.lp"
     spool.write_text(spool.read_text().replace("temperature_degc=38.0,", f"temperature_degc={word},", 1))
     with pytest.raises(ValueError, match=r"points\.lp"):
-        unmoved_sensors.of_bundle(tmp_path, [{"name": FIRST, "model": "SIM X100"}])
+        unmoved_sensors.of_bundle(tmp_path, [drive(FIRST, "SIM X100")])
 
 
 def test_the_least_rise_is_that_of_a_well_cooled_drive() -> None:

@@ -8,13 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from daq_bench.audit.good import small_run
+from daq_bench.audit.good.small_run import some_run
 
 from daq_bench.bench_model.behaviour.wear_of_run import DATA_UNIT_BYTES, NVME, from_pairs, of_bundle
+from daq_bench.bench_model.documents.run import RequirementOfRun, Run
 from daq_bench.bench_model.evidence.soundness import fault_of
 from daq_bench.bench_model.profiles.metrics import load_metrics
 
 METRICS = Path(__file__).resolve().parents[1] / "metrics.yml"
 PB_UNITS = 10**15 // DATA_UNIT_BYTES
+
+
+def run_on(name: str) -> Run:
+    return some_run(target=small_run.target(small_run.drive(name, serial="S0")), requirement=RequirementOfRun("x"))
 
 
 def drive(used: Any = 3, written: Any = 1000, **rest: Any) -> dict[str, Any]:
@@ -153,8 +160,7 @@ def test_a_count_of_writes_that_does_not_hold_gives_no_rate(pair: tuple[Any, Any
 
 
 def test_a_bundle_without_health_before_or_after_has_no_such_document(tmp_path: Path) -> None:
-    run = {"target": {"drives": [{"name": "nvme0n1", "serial": "S0"}]}, "requirement": {"id": "x"}}
-    assert of_bundle(tmp_path, run) is None
+    assert of_bundle(tmp_path, run_on("nvme0n1")) is None
 
 
 OLDER = {  # by the bench of 2026-11-27 (92870b05^), for the same SAS drive
@@ -200,9 +206,7 @@ def test_an_older_bundle_keeps_its_document(tmp_path: Path, summary: dict[str, A
     (tmp_path / "profiles/requirements/x.yml").write_text("requirements: []\n")
     if summary is not None:
         (tmp_path / "telemetry/summary.json").write_text(json.dumps(summary))
-    document = of_bundle(
-        tmp_path, {"target": {"drives": [{"name": "sda", "serial": "S0"}]}, "requirement": {"id": "x"}}
-    )
+    document = of_bundle(tmp_path, run_on("sda"))
     assert document is not None and (document == OLDER) is is_older
     assert (document["drives"][0]["percent_per_pb"] is None) is is_older
 
@@ -216,8 +220,7 @@ def test_a_bundles_requirement_gives_the_bound(tmp_path: Path) -> None:
     (tmp_path / "profiles/requirements/x.yml").write_text(
         "requirements:\n- {metric: wear.percent_per_pb, bound: 0.08, unit: '1'}\n- {metric: cost.hours, bound: 1, unit: h}\n"
     )
-    run = {"target": {"drives": [{"name": "nvme0n1", "serial": "S0"}]}, "requirement": {"id": "x"}}
-    document = of_bundle(tmp_path, run)
+    document = of_bundle(tmp_path, run_on("nvme0n1"))
     assert document is not None and document["drives"][0]["judged_percent_per_pb"] == pytest.approx(9, rel=1e-6)
 
 

@@ -11,6 +11,8 @@ from raid_factory import SERIALS, found
 from ruamel.yaml import YAML
 from tender_factory import START, Run, run_document, write
 
+from daq_bench.bench_model.documents.run import Run as RunJson
+from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.bench_model.workloads.raid_vs_3dxp.analysis import of_bundle
 
@@ -45,7 +47,7 @@ def make_raid_run(root: Path, outcome: str = "PASS") -> Path:
     write(root, "run.json", document)
     write(root, "results/raid_vs_3dxp.json", rounds)
     surroundings(root, document)
-    write(root, "results/raid_comparison.json", of_bundle(root, document))
+    write(root, "results/raid_comparison.json", of_bundle(root, read(document, RunJson, "run.json")))
     conclude(root)
     return root
 

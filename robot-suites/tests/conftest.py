@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,11 +23,12 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "ansible" / "library")
 sys.path.append(str(Path(__file__).parent))  # plain modules beside the tests
 sys.path.append(str(Path(__file__).resolve().parents[2] / "inventory" / "tests"))  # analysis_factory
 
+from bench_fixtures import disk
 from influx2_server import ORGANISATION, Influx2Server
 
 ansible.module_utils.__path__.append(str(Path(__file__).resolve().parents[2] / "ansible" / "module_utils"))
 
-__all__ = ["start_bmc", "virtual_machine"]  # fixtures, for pytest to find
+__all__ = ["disk", "start_bmc", "virtual_machine"]  # fixtures, for pytest to find
 
 Change = Callable[[dict[str, Any]], None]  # of the `bench_candidate` of an inventory
 TEST_PORT = free_ports(1)[0]  # of this process: several run beside each other, and beside a server of the user
@@ -64,16 +63,6 @@ def server(request: pytest.FixtureRequest) -> Influx:
     two: Influx2Server = request.getfixturevalue("influx2")
     every = [(action, bucket) for action in ("read", "write") for bucket in ("bench", "bench/history")]
     return Influx(two.url, organisation=ORGANISATION, token=two.token(*every))
-
-
-@pytest.fixture
-def disk(request: pytest.FixtureRequest) -> Iterator[Path]:
-    """An empty folder on the checkout's own file system: the system's temporary folder may be in memory."""
-    parent = Layout().build / "tests"
-    parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=parent))
-    yield folder
-    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 from ruamel.yaml import YAML
 
-from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.documents.run import Drive, FurtherTarget
-from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.documents.run import Drive, FurtherTarget, Host
+from daq_bench.bench_model.profiles.candidates import Candidate, load_candidate
 from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.profiles.requirements import load_requirements
-from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.settings import Layout, Profiles
 from daq_bench.rig.base.shell import Completed
@@ -25,8 +26,8 @@ from daq_bench.rig.candidate.bmc import FanDuty
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.facilities import OpenTarget
 from daq_bench.rig.candidate.hazard_control import HazardControl
+from daq_bench.rig.candidate.host import Survey, survey
 from daq_bench.rig.candidate.host import Target as FoundTarget
-from daq_bench.rig.candidate.host import survey
 from daq_bench.rig.candidate.machine import LocalMachine, Machine, Places
 from daq_bench.rig.checking.extraction import measured
 from daq_bench.rig.on_candidate.reading.drive_wear import HEALTH
@@ -40,6 +41,20 @@ SNB = {"links": 10, "superchunk_bytes": 5568, "superchunk_rate_hz": 166000}
 DRIVE = Drive(
     "nvme0n1", "Drive", "S1", firmware="1", size_bytes=10**12, numa_node=0, rotational=False, transport="nvme"
 )
+
+
+def altered(name: str, **changes: Any) -> Scenario:
+    """A shipped scenario with parameters of its workloads changed; sizes in bytes."""
+    loaded = load_scenario(INVENTORY / "scenarios" / f"{name}.yml")
+    return replace(loaded, workloads={of: {**own, **changes} for of, own in loaded.workloads.items()})
+
+
+def refusal(check: Callable[..., object], one: Scenario, of: Candidate | None = None) -> str:
+    """Why a workload's check refuses a scenario on this machine, or on another candidate."""
+    with pytest.raises(RefusedError) as error:
+        check(one, of or load_candidate(INVENTORY / "lab.yml", "this-machine"), Survey(Host(), [], None, 0.0))
+    return str(error.value)
+
 
 # By workload: the shipped scenario, what it is changed to, and what its workload's parameters are changed to.
 SMALL: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {

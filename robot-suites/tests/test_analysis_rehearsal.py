@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.campaign]
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
-    with rehearsed(tmp_path_factory, "concurrent-analysis-rehearsal", 18596) as run:
+    with rehearsed(tmp_path_factory, "concurrent-analysis-rehearsal") as run:
         loops = subprocess.run(["losetup", "--list"], capture_output=True, text=True, check=True).stdout
         assert str(run.disk) not in loops, "a loop device was left behind"
         yield run

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench_fixtures import results_of
 
 from daq_bench.bench_rounds import publish
 
@@ -15,31 +16,8 @@ MARKED = f"# Agent\n\n{publish.BEGIN} `make` -->\nold\n{publish.END}\n\n### Run\
 
 
 def measured(part: str, reservations: list[str]) -> dict[str, Any]:
-    machine = {
-        "cpu_model": "a CPU",
-        "cpus": 2,
-        "memory_bytes": 8 << 30,
-        "kernel": "6.1",
-        "governor": None,
-        "filesystem": "ext4",
-        "device": None,
-        "free_bytes": 10**12,
-        "load_average_before": [0.1, 0.1, 0.1],
-        "busy_share_before": 0.01,
-    }
-    return {
-        "part": part,
-        "title": f"title of {part}",
-        "reservations": reservations,
-        "started_utc": "2026-01-01T00:00:00.000Z",
-        "machine": machine,
-        "versions": {"fio": "fio-3.33", "daqwriter": "0.1.0", "bench": "abc"},
-        "notes": [],
-        "points": [],
-        "criteria": [
-            {"text": "a cost", "bound": 1.5, "value": 0.9, "met": True, "misses": [], "undecided": ""},
-        ],
-    }
+    met = {"text": "a cost", "bound": 1.5, "value": 0.9, "met": True, "misses": [], "undecided": ""}
+    return results_of(part, reservations, criteria=[met])
 
 
 @pytest.fixture

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from analysis_factory import TRUTH, farm_round, point
+from small_runs import altered, refusal
 
-from daq_bench.bench_model.base.errors import BenchError, RefusedError
-from daq_bench.bench_model.documents.run import Drive, FurtherTarget, Host
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.documents.run import Drive, FurtherTarget
 from daq_bench.bench_model.documents.struct import Kind, checked, read
-from daq_bench.bench_model.profiles.candidates import load_candidate
-from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
 from daq_bench.bench_model.workloads.concurrent_analysis.reader import AnalysisPoints, AnalysisSet
 from daq_bench.bench_model.workloads.streams_checksum.setups import Cpus
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.facilities import OpenTarget
-from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.workloads.concurrent_analysis import workload
 from daq_bench.rig.workloads.concurrent_analysis.runs import Reader, SetPlan, Storage
@@ -29,15 +28,8 @@ LAYOUT = Layout()
 CPUS = Cpus((0, 1), (0, 1), 1, "notsupported")
 
 
-def scenario(name: str = "concurrent-analysis-rehearsal", **changes: Any) -> Scenario:
-    loaded = load_scenario(LAYOUT.inventory / "scenarios" / f"{name}.yml")
-    return replace(loaded, workloads={workload.NAME: {**loaded.workloads[workload.NAME], **changes}})
-
-
-def refused(one: Scenario) -> str:
-    with pytest.raises(RefusedError) as error:
-        workload.check(one, load_candidate(LAYOUT.inventory / "lab.yml", "this-machine"), Survey(Host(), [], None, 0.0))
-    return str(error.value)
+scenario = partial(altered, "concurrent-analysis-rehearsal")
+refused = partial(refusal, workload.check)
 
 
 def test_what_could_not_be_compared_is_refused_with_field_and_remedy() -> None:
@@ -50,7 +42,7 @@ def test_what_could_not_be_compared_is_refused_with_field_and_remedy() -> None:
 
 
 def test_the_shipped_scenarios_room_is_the_studys() -> None:
-    whole = scenario("concurrent-analysis")
+    whole = altered("concurrent-analysis")
     assert workload.WORKLOAD.need(whole).size_bytes == pytest.approx(1.15 * 1.4 * 46.4e9, rel=0.01)
     assert (
         "slow_disk: its set and its image" in workload.WORKLOAD.need(scenario()).arithmetic

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from small_runs import altered
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.documents.results import Counters, WearExperiment
 from daq_bench.bench_model.documents.run import Drive, Host
 from daq_bench.bench_model.profiles.candidates import Candidate, Target, load_candidate
-from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
 from daq_bench.bench_model.profiles.yaml_source import check_document
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.shell import Completed
@@ -46,10 +47,7 @@ DRIVE = Drive(
 MIB = 2**20
 
 
-def scenario(**changes: Any) -> Scenario:
-    loaded = load_scenario(LAYOUT.inventory / "scenarios" / "endurance-rehearsal.yml")
-    parameters = {**loaded.workloads["endurance"], **changes}
-    return replace(loaded, workloads={"endurance": parameters})
+scenario = partial(altered, "endurance-rehearsal")
 
 
 def candidate(name: str = "endurance-test", **target: Any) -> Candidate:

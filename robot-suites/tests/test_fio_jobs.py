@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from daq_bench.audit.good.small_run import some_run
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.load import Demand
@@ -133,7 +134,7 @@ def soak(**changes: Any) -> Callable[[Caught, Path], Any]:
     def run(machine: Caught, raw: Path) -> None:
         demand = Demand(1, 1, 1.0, 1.0, 1.0)
         target = FileTarget(machine, DISK / thermal.FILE)
-        plan = SoakPlan({**SOAK, **changes}, demand, target, WORK, raw, [], {})
+        plan = SoakPlan({**SOAK, **changes}, demand, target, WORK, raw, [], some_run())
         machine.argv = Load(machine, plan, "fans at 50 %", 120).command()
 
     return run

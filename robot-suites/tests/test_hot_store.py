@@ -12,20 +12,18 @@ import uuid
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from small_runs import altered, refusal
 
-from daq_bench.bench_model.base.errors import BenchError, RefusedError
-from daq_bench.bench_model.documents.run import Host
-from daq_bench.bench_model.profiles.candidates import load_candidate
-from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
+from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.workloads.hot_store.figures import ENGINES
 from daq_bench.bench_model.workloads.hot_store.runs import loss_of, raw_of, scale_point_of
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.workloads.hot_store import plans
 from daq_bench.rig.workloads.hot_store import workload as hot_store
@@ -34,17 +32,8 @@ LAYOUT = Layout()
 needs_hotstore = pytest.mark.skipif(not LAYOUT.hotstore.exists(), reason="hotstore is not built")
 
 
-def scenario(name: str = "hot-store-rehearsal", **changes: Any) -> Scenario:
-    loaded = load_scenario(LAYOUT.inventory / "scenarios" / f"{name}.yml")
-    return replace(loaded, workloads={"hot_store": {**loaded.workloads["hot_store"], **changes}})
-
-
-def refused(one: Scenario) -> str:
-    with pytest.raises(RefusedError) as error:
-        hot_store.check(
-            one, load_candidate(LAYOUT.inventory / "lab.yml", "this-machine"), Survey(Host(), [], None, 0.0)
-        )
-    return str(error.value)
+scenario = partial(altered, "hot-store-rehearsal")
+refused = partial(refusal, hot_store.check)
 
 
 @pytest.fixture
@@ -118,7 +107,7 @@ def test_each_value_size_is_measured_again_on_a_fresh_store(
 
 
 def test_the_whole_scenario_takes_as_long_as_its_repetitions() -> None:
-    whole = scenario("hot-store")
+    whole = altered("hot-store")
     assert whole.repetitions == 6
     longer, once = (hot_store.WORKLOAD.seconds(one) or 0.0 for one in (whole, replace(whole, repetitions=1)))
     assert longer - once == pytest.approx(5 * 6 * 3 * 32)

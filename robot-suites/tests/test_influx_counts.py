@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from daq_bench.audit.good.small_run import some_run
 from influx2_server import Influx2Server
 from ruamel.yaml import YAML
 
@@ -75,7 +76,7 @@ def test_a_real_agents_run_is_accounted_for(server: Influx, tmp_path: Path) -> N
     stopped_utc = now_utc()
     assert agent.stop() == 0
     bundle.write("telemetry/influx-counts.json", counts_document(server, bundle, stopped_utc))
-    made = telemetry_account.of_bundle(bundle.path, {})
+    made = telemetry_account.of_bundle(bundle.path, some_run())
     assert made is not None
     account = as_document(made)
     check_document(account, "telemetry-account", "telemetry_account.json")

@@ -8,18 +8,15 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
+from small_runs import altered, refusal
 
-from daq_bench.bench_model.base.errors import BenchError, RefusedError
-from daq_bench.bench_model.documents.run import Host
-from daq_bench.bench_model.profiles.candidates import load_candidate
-from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
+from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.profiles.yaml_source import check_document
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.workloads.interference import workload as interference
 from daq_bench.rig.workloads.interference.activities import KINDS, Setting
@@ -29,17 +26,8 @@ LAYOUT = Layout()
 SLEEP = 604
 
 
-def scenario(**changes: Any) -> Scenario:
-    loaded = load_scenario(LAYOUT.inventory / "scenarios" / "interference-rehearsal.yml")
-    return replace(loaded, workloads={"interference": {**loaded.workloads["interference"], **changes}})
-
-
-def refused(one: Scenario) -> str:
-    with pytest.raises(RefusedError) as error:
-        interference.check(
-            one, load_candidate(LAYOUT.inventory / "lab.yml", "this-machine"), Survey(Host(), [], None, 0.0)
-        )
-    return str(error.value)
+scenario = partial(altered, "interference-rehearsal")
+refused = partial(refusal, interference.check)
 
 
 def test_what_has_nothing_to_compare_is_refused() -> None:
@@ -58,7 +46,7 @@ def test_space_is_asked_for_the_longest_burst_and_the_files() -> None:
 
 
 def test_traffic_over_loopback_is_said_whatever_is_demanded() -> None:
-    whole = load_scenario(LAYOUT.inventory / "scenarios" / "interference.yml")
+    whole = altered("interference")
     for one in (scenario(), whole):
         assert [text.split(":")[0] for text in interference.WORKLOAD.limits(one)] == [
             "The network traffic goes over loopback"

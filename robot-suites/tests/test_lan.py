@@ -14,20 +14,20 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from agent_helpers import wait_for
+from small_runs import refusal
 
-from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle.telemetry_tracks import Tracks
-from daq_bench.bench_model.documents.run import Host as HostFacts
 from daq_bench.bench_model.profiles.candidates import Candidate, load_candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
 from daq_bench.bench_model.profiles.yaml_source import check_document
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.on_candidate import network_nodes
 from daq_bench.rig.on_candidate.network import meeting, rdma
@@ -60,10 +60,7 @@ def candidate(network: dict[str, Any] | None = None) -> Candidate:
     return replace(found, document={**found.document, "network": network}) if network else found
 
 
-def refused(one: Scenario, of: Candidate | None = None) -> str:
-    with pytest.raises(RefusedError) as error:
-        lan.check(one, of or candidate(), Survey(HostFacts(), [], None, 0.0))
-    return str(error.value)
+refused = partial(refusal, lan.check)
 
 
 def settings(**changes: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ KINDS = {"bandwidth", "latency", "confirmation", "crowd", "build", "setting"}
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
-    with rehearsed(tmp_path_factory, "lan-100g-rehearsal", 18646) as run:
+    with rehearsed(tmp_path_factory, "lan-100g-rehearsal") as run:
         listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
         left = re.findall(r"\bln\d+\w*", listed)
         assert [name for name in left if not Path(f"/proc/{name[2:].split('n')[0]}").exists()] == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import subprocess
 import time
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from agent_helpers import wait_for
 from msgspec import structs
+from small_runs import altered
 from tool_answers import OF_THE_RIG, RECORDED, answer
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
@@ -21,7 +21,7 @@ from daq_bench.bench_model.documents.tools.synthetic import Write, WriteSeries
 from daq_bench.bench_model.evidence.measured import found_at
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.metrics import load_metrics
-from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
+from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.bench_model.profiles.yaml_source import check_document
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.host import survey
@@ -49,15 +49,6 @@ def announce(*phase: Any) -> None:
 
 def left_on(disk: Path) -> list[str]:
     return [path.name for path in disk.iterdir() if path.name not in ("work", "raw")]
-
-
-def scenario(name: str, **changes: Any) -> Scenario:
-    """A shipped scenario of one workload with parameters changed; sizes in bytes."""
-    loaded = load_scenario(INVENTORY / "scenarios" / f"{name}.yml")
-    workloads = copy.deepcopy(loaded.workloads)
-    for parameters in workloads.values():
-        parameters.update(changes)
-    return replace(loaded, workloads=workloads)
 
 
 @pytest.mark.integration  # it measures
@@ -298,7 +289,7 @@ def test_latency_under_load(disk: Path) -> None:
 def test_what_cannot_work_is_refused(name: str, changes: dict[str, Any], words: str) -> None:
     candidate = load_candidate(INVENTORY / "lab.yml", "this-machine")
     with pytest.raises(RefusedError, match="(?s)" + name) as caught:
-        check_workloads(scenario(name, **changes), candidate, survey(LocalMachine()))
+        check_workloads(altered(name, **changes), candidate, survey(LocalMachine()))
     assert words in str(caught.value)
 
 
@@ -313,7 +304,7 @@ def test_what_cannot_work_is_refused(name: str, changes: dict[str, Any], words: 
 )
 def test_a_drive_that_is_too_small_is_refused_with_the_arithmetic(name: str, words: str) -> None:
     with pytest.raises(RefusedError, match="is too small") as caught:
-        check_space(scenario(name), Path("/mnt/drive"), 20 * 10**9)
+        check_space(altered(name), Path("/mnt/drive"), 20 * 10**9)
     assert words in str(caught.value)
 
 
@@ -321,17 +312,17 @@ def test_a_drive_that_is_too_small_is_refused_with_the_arithmetic(name: str, wor
 def test_rings_that_the_server_has_no_memory_for_are_refused(name: str) -> None:
     candidate = load_candidate(INVENTORY / "lab.yml", "this-machine")
     with pytest.raises(RefusedError, match="ring_size: 10 rings of"):
-        check_memory(candidate, scenario(name), 64 * 2**30)
+        check_memory(candidate, altered(name), 64 * 2**30)
 
 
 @pytest.mark.parametrize("name", ["block-scan", "thread-scan", "minidaq-scan", "latency-under-load"])
 def test_the_full_scenarios_have_no_limits_of_their_own(name: str) -> None:
-    assert declared_limits(scenario(name)) == []
-    assert all((workload.seconds(scenario(name)) or 0) > 300 for workload in workloads_of(scenario(name)))
+    assert declared_limits(altered(name)) == []
+    assert all((workload.seconds(altered(name)) or 0) > 300 for workload in workloads_of(altered(name)))
 
 
 def test_the_minidaq_scan_takes_as_long_as_its_repetitions() -> None:
-    loaded = scenario("minidaq-scan")
+    loaded = altered("minidaq-scan")
     once = replace(loaded, repetitions=1)
     longer_s, once_s = (minidaq_scan.WORKLOAD.seconds(one) or 0.0 for one in (loaded, once))
     assert longer_s == pytest.approx(loaded.repetitions * once_s) and once_s > 60
@@ -343,7 +334,7 @@ def test_the_qualifying_bursts_repeat(name: str) -> None:
 
 
 def test_a_scan_with_repetitions_says_how_long_it_takes() -> None:
-    loaded = scenario("block-scan")
+    loaded = altered("block-scan")
     again_s, own = block_scan.WORKLOAD.seconds(loaded) or 0.0, loaded.workloads["block_scan"]
     lasting_s = len(own["tools"]) * len(block_scan.turns(own)) * own["confirm"]["seconds_per_repetition"]
     del loaded.workloads["block_scan"]["confirm"]

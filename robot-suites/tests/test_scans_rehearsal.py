@@ -14,7 +14,7 @@ RESULTS = ("block_scan", "thread_scan", "minidaq_scan", "latency_under_load")
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
-    with rehearsed(tmp_path_factory, "scans-rehearsal", 18486, "--requirement", "dune-scans") as run:
+    with rehearsed(tmp_path_factory, "scans-rehearsal", "--requirement", "dune-scans") as run:
         yield run
 
 

@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec import convert
 
 from daq_bench.bench_model.bundle.telemetry_tracks import Tracks
+from daq_bench.bench_model.documents.run import TargetOfRun
 from daq_bench.bench_model.verdict.judging import judge_bundle
 from daq_bench.bench_model.workloads.snb_record import SnbRecord
 from daq_bench.bench_model.workloads.thermal.document import Rule
@@ -254,10 +254,10 @@ def test_a_soak_is_not_looked_at_while_nothing_can_end_it(tmp_path: Path, monkey
     looks: list[float] = []
 
     def noted(
-        tracks: Tracks, run: dict[str, Any], rule: Rule, start_s: float, now_s: float, by_us: bool = False
+        tracks: Tracks, target: TargetOfRun, rule: Rule, start_s: float, now_s: float, by_us: bool = False
     ) -> str | None:
         looks.append(now_s - start_s)
-        return decide(tracks, run, rule, start_s, now_s, by_us)
+        return decide(tracks, target, rule, start_s, now_s, by_us)
 
     monkeypatch.setattr(workload, "decide", noted)
     soak_of(tmp_path)

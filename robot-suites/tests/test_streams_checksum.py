@@ -7,20 +7,18 @@ import random
 import subprocess
 import zlib
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from small_runs import refusal
 
-from daq_bench.bench_model.base.errors import RefusedError
-from daq_bench.bench_model.documents.run import Host
-from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
 from daq_bench.bench_model.profiles.yaml_source import check_document
 from daq_bench.bench_model.workloads.streams_checksum.analysis import document as analysis_of
 from daq_bench.bench_model.workloads.streams_checksum.setups import ALL, CORES, Cpus, beyond, comparisons
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.on_candidate import scratch, stream_files
 from daq_bench.rig.on_candidate.reading import cpu_topology
@@ -41,11 +39,7 @@ def scenario(**changes: Any) -> Scenario:
     return replace(REHEARSAL, workloads={NAME: own})
 
 
-def refused(one: Scenario) -> str:
-    candidate = load_candidate(LAYOUT.inventory / "lab.yml", "this-machine")
-    with pytest.raises(RefusedError) as error:
-        streams_checksum.check(one, candidate, Survey(Host(), [], None, 0.0))
-    return str(error.value)
+refused = partial(refusal, streams_checksum.check)
 
 
 def test_what_cannot_be_compared_or_written_is_refused_by_field_and_value() -> None:

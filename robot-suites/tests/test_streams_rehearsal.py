@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.campaign]
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
-    with rehearsed(tmp_path_factory, "streams-checksum-rehearsal", 18586) as run:
+    with rehearsed(tmp_path_factory, "streams-checksum-rehearsal") as run:
         yield run
 
 

@@ -17,6 +17,7 @@ from ruamel.yaml import YAML
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
+from daq_bench.bench_model.documents.run import TargetOfRun
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.bench_model.workloads.thermal.document import Rule
@@ -45,11 +46,11 @@ RULE = Rule(window_s=60, slope_max_k_per_min=0.2, min_s=100, max_s=500, hold_s=6
 COUNT = 600
 
 
-def telemetry(rates: Any, own: dict[tuple[str, str, str], Track]) -> tuple[Tracks, dict[str, Any]]:
+def telemetry(rates: Any, own: dict[tuple[str, str, str], Track]) -> tuple[Tracks, TargetOfRun]:
     """The telemetry that a soak sees: the device's counter and its drive's own readings."""
     times = BEGIN_S + np.arange(len(rates) + 1.0)
     counter = Track(times, np.concatenate(([0.0], np.cumsum(rates))))
-    return Tracks({("block_device", DRIVE, "written_bytes"): counter, **own}), scenery().run
+    return Tracks({("block_device", DRIVE, "written_bytes"): counter, **own}), scenery().run.target
 
 
 def steady() -> Any:
@@ -68,17 +69,17 @@ def warming(slope_k_per_min: float) -> dict[tuple[str, str, str], Track]:
 def test_a_soak_ends_by_equilibrium_or_by_its_limit_and_not_before_its_least_time(
     slope: float, elapsed: float, reason: str | None
 ) -> None:
-    tracks, run = telemetry(steady(), warming(slope))
-    assert decide(tracks, run, RULE, BEGIN_S, BEGIN_S + elapsed) == reason
+    tracks, target = telemetry(steady(), warming(slope))
+    assert decide(tracks, target, RULE, BEGIN_S, BEGIN_S + elapsed) == reason
 
 
 def test_a_soak_ends_by_equilibrium_when_the_asymptote_is_known() -> None:
     """Level for an hour and a half; 25 minutes would hide a slow approach."""
     long = structs.replace(RULE, max_s=7200)
     level = {("temperature", DRIVE, "temperature_degc"): track(lambda _: 50, 5600)}
-    tracks, run = telemetry(white(np.random.default_rng(1), 5600), {**drive(5600), **level})
-    assert decide(tracks, run, long, BEGIN_S, BEGIN_S + 1500) is None
-    assert decide(tracks, run, long, BEGIN_S, BEGIN_S + 5500) == "equilibrium"
+    tracks, target = telemetry(white(np.random.default_rng(1), 5600), {**drive(5600), **level})
+    assert decide(tracks, target, long, BEGIN_S, BEGIN_S + 1500) is None
+    assert decide(tracks, target, long, BEGIN_S, BEGIN_S + 5500) == "equilibrium"
 
 
 @pytest.mark.parametrize(("silent_s", "reason"), [(20, "equilibrium"), (40, None)])
@@ -86,39 +87,39 @@ def test_a_sas_drive_settles_by_the_readings_of_its_health_log(silent_s: int, re
     """The kernel reads none; the log's next one may be 10 s away, and comes late."""
     long, heard_s = structs.replace(RULE, max_s=7200), 5500 - silent_s
     level = {("smart_temperature", DRIVE, "temperature_degc"): track(lambda _: 50, heard_s + 1, 10.0)}
-    tracks, run = telemetry(white(np.random.default_rng(1), 5600), level)
-    assert decide(tracks, run, long, BEGIN_S, BEGIN_S + 5500) == reason
+    tracks, target = telemetry(white(np.random.default_rng(1), 5600), level)
+    assert decide(tracks, target, long, BEGIN_S, BEGIN_S + 5500) == reason
 
 
 def test_a_soak_throttles_by_the_drives_own_word_under_an_even_rate() -> None:
     counted = {("smart", DRIVE, "thermal_management_1_transitions"): track(lambda time: time // 300, COUNT, 10.0)}
-    tracks, run = telemetry(steady(), {**drive(COUNT), **counted})
-    assert decide(tracks, run, RULE, BEGIN_S, BEGIN_S + 340) is None
-    assert decide(tracks, run, RULE, BEGIN_S, BEGIN_S + 370) == "throttling"
+    tracks, target = telemetry(steady(), {**drive(COUNT), **counted})
+    assert decide(tracks, target, RULE, BEGIN_S, BEGIN_S + 340) is None
+    assert decide(tracks, target, RULE, BEGIN_S, BEGIN_S + 370) == "throttling"
 
 
 def test_a_soak_that_throttles_goes_on_until_the_depth_shows() -> None:
     hot = drive(COUNT, (150.0, float(COUNT)), temperature=True, warning=True)
-    tracks, run = telemetry(with_dip(steady(), 150, COUNT - 150, 0.5), hot)
-    assert decide(tracks, run, RULE, BEGIN_S, BEGIN_S + 205) is None
-    assert decide(tracks, run, RULE, BEGIN_S, BEGIN_S + 215) == "throttling"
+    tracks, target = telemetry(with_dip(steady(), 150, COUNT - 150, 0.5), hot)
+    assert decide(tracks, target, RULE, BEGIN_S, BEGIN_S + 205) is None
+    assert decide(tracks, target, RULE, BEGIN_S, BEGIN_S + 215) == "throttling"
 
 
 def test_without_a_sensor_only_the_limit_ends_a_soak() -> None:
-    tracks, run = telemetry(steady(), {})
-    assert decide(tracks, run, RULE, BEGIN_S, BEGIN_S + 400) is None
-    assert decide(tracks, run, RULE, BEGIN_S, BEGIN_S + 500) == "time limit"
+    tracks, target = telemetry(steady(), {})
+    assert decide(tracks, target, RULE, BEGIN_S, BEGIN_S + 400) is None
+    assert decide(tracks, target, RULE, BEGIN_S, BEGIN_S + 500) == "time limit"
 
 
 def test_heat_that_the_bench_made_ends_a_load_at_once() -> None:
     """84 degC, critical at 85: only where we chose the fans' speed, since otherwise the drive minds itself."""
     hot = {**drive(COUNT), ("temperature", DRIVE, "temperature_degc"): track(lambda _: 84, COUNT)}
-    tracks, run = telemetry(steady(), hot)
-    assert decide(tracks, run, RULE, BEGIN_S, BEGIN_S + 20, by_us=True) == "danger"
-    assert decide(tracks, run, RULE, BEGIN_S, BEGIN_S + 20) is None
+    tracks, target = telemetry(steady(), hot)
+    assert decide(tracks, target, RULE, BEGIN_S, BEGIN_S + 20, by_us=True) == "danger"
+    assert decide(tracks, target, RULE, BEGIN_S, BEGIN_S + 20) is None
     bmc = {("ipmi_sensor", "CPU Temp", "severity"): track(lambda time: 2 * (time > 15), COUNT)}
-    tracks, run = telemetry(steady(), {**drive(COUNT), **bmc})
-    assert decide(tracks, run, RULE, BEGIN_S, BEGIN_S + 20, by_us=True) == "danger"
+    tracks, target = telemetry(steady(), {**drive(COUNT), **bmc})
+    assert decide(tracks, target, RULE, BEGIN_S, BEGIN_S + 20, by_us=True) == "danger"
 
 
 def test_the_watch_takes_whole_lines_as_they_come(tmp_path: Path) -> None:

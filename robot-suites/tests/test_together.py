@@ -30,7 +30,6 @@ from daq_bench.rig.nightly.meeting import Meeting, held
 from daq_bench.rig.nightly.skew import begun, skews
 
 SNB = load_scenario(Layout().inventory / "scenarios" / "snb-100s.yml")
-Ready = Callable[..., None]
 
 
 @pytest.fixture(autouse=True)

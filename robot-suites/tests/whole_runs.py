@@ -67,8 +67,8 @@ class Finished:
 
 
 @contextmanager
-def rehearsed(folders: pytest.TempPathFactory, scenario: str, port: int, *options: str) -> Iterator[Finished]:
-    """Runs a rehearsal without InfluxDB: none is at the first free port from `port` on. Its target is empty when it has ended."""
+def rehearsed(folders: pytest.TempPathFactory, scenario: str, *options: str) -> Iterator[Finished]:
+    """Runs a rehearsal without InfluxDB: none is at a free port. Its target is empty when it has ended."""
     folder, disk = folders.mktemp(scenario), Layout().build / "tests" / scenario
     argv = [
         *(sys.executable, "-m", "daq_bench.rig", "qualify", "--scenario", scenario, *options),

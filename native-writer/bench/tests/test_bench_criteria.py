@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from bench_fixtures import results_of
 
 from daq_bench.bench_model.statistics.paired import Pair
 from daq_bench.bench_rounds import columns, criteria, tables
@@ -147,30 +148,8 @@ def test_what_is_undecided_is_neither_met_nor_missed_in_the_summary() -> None:
 
 
 def document(points: list[dict[str, Any]], reservations: list[str]) -> dict[str, Any]:
-    machine = {
-        "cpu_model": "a CPU",
-        "cpus": 2,
-        "memory_bytes": 8 << 30,
-        "kernel": "6.1",
-        "governor": None,
-        "filesystem": "ext4",
-        "device": None,
-        "free_bytes": 10**12,
-        "load_average_before": [0.1, 0.1, 0.1],
-        "busy_share_before": 0.01,
-    }
-    return {
-        "part": "write",
-        "title": "a title",
-        "counts_as_claim": not reservations,
-        "reservations": reservations,
-        "started_utc": "2026-01-01T00:00:00.000Z",
-        "machine": machine,
-        "versions": {"fio": "fio-3.33", "daqwriter": "0.1.0", "bench": "abc"},
-        "notes": ["a note"],
-        "points": points,
-        "criteria": [one.document() for one in write.judge(points)],
-    }
+    criteria = [one.document() for one in write.judge(points)]
+    return results_of("write", reservations, notes=["a note"], points=points, criteria=criteria)
 
 
 def test_summary_shows_failures_notes_misses_and_what_was_not_run() -> None:

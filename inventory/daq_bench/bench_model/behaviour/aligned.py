@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from daq_bench.bench_model.behaviour import load_windows
-from daq_bench.bench_model.behaviour.dip_documents import read_events
-from daq_bench.bench_model.bundle.files import find_document
+from daq_bench.bench_model.bundle.files import find_document, read_structs
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks, of_bundle
+from daq_bench.bench_model.documents.events import Event
+from daq_bench.bench_model.documents.run import Run
 
 EPOCH_NS = 946_684_800 * 10**9  # 2000-01-01T00:00:00Z
 BEFORE_S, AFTER_S = 10.0, 30.0
@@ -49,7 +50,7 @@ class AlignedPoint:
     fields: dict[str, float]
 
 
-def points(bundle: Path, run: dict[str, Any]) -> list[AlignedPoint]:
+def points(bundle: Path, run: Run) -> list[AlignedPoint]:
     """All points of a finished run; none where it was never watched."""
     tracks = of_bundle(bundle)
     if not tracks.found:
@@ -59,7 +60,7 @@ def points(bundle: Path, run: dict[str, Any]) -> list[AlignedPoint]:
     return [point for load in loads for point in _points_of_load(load, run, tracks, power)]
 
 
-def loads_of(bundle: Path, run: dict[str, Any], tracks: Tracks) -> list[Load]:
+def loads_of(bundle: Path, run: Run, tracks: Tracks) -> list[Load]:
     """The longest sustained loads in the order of time; for a run without one, the time of its workloads."""
     found = [
         Load(_name(window), _begin_s(window, tracks), window.end_s)
@@ -82,15 +83,15 @@ def _begin_s(window: load_windows.Window, tracks: Tracks) -> float:
     return window.start_s - float(first[0]) if len(first) else window.start_s
 
 
-def _whole_run(bundle: Path, run: dict[str, Any]) -> list[Load]:
-    workloads = run["scenario"]["parameters"]["workloads"]
-    events = [event for event in read_events(bundle) if event["kind"] == "phase"]
-    begins = [event["time_s"] for event in events if event["source"] in workloads]
-    ends = [event["time_s"] for event in events if begins and event["time_s"] > begins[-1]]
+def _whole_run(bundle: Path, run: Run) -> list[Load]:
+    workloads = run.scenario.workloads
+    events = [event for event in read_structs(bundle, "events.jsonl", Event) if event.kind == "phase"]
+    begins = [event.time_s for event in events if event.source in workloads]
+    ends = [event.time_s for event in events if begins and event.time_s > begins[-1]]
     return [Load(WHOLE_RUN, begins[0], ends[0] if ends else begins[-1])] if begins else []
 
 
-def _points_of_load(load: Load, run: dict[str, Any], tracks: Tracks, power: Track | None) -> Iterator[AlignedPoint]:
+def _points_of_load(load: Load, run: Run, tracks: Tracks, power: Track | None) -> Iterator[AlignedPoint]:
     first, last = load.begin_s - BEFORE_S, load.end_s + AFTER_S
     step_s = float(max(1, math.ceil((last - first) / POINTS_MAX)))
     edges = first + step_s * np.arange(int((last - first) / step_s) + 1)
@@ -107,7 +108,7 @@ def _points_of_load(load: Load, run: dict[str, Any], tracks: Tracks, power: Trac
 
 
 def _series(
-    load: Load, run: dict[str, Any], tracks: Tracks, power: Track | None, edges: np.ndarray[Any, Any]
+    load: Load, run: Run, tracks: Tracks, power: Track | None, edges: np.ndarray[Any, Any]
 ) -> Iterator[tuple[str, str, np.ndarray[Any, Any]]]:
     """(device, field, value for each step; NaN where there was no sample)."""
     for field, counter in (("offered_bytes_per_s", "offered_bytes"), ("stored_bytes_per_s", "stored_bytes")):
@@ -122,11 +123,9 @@ def _series(
         yield device, "temperature_degc", _extreme(tracks.get("temperature", device, "temperature_degc"), edges)
 
 
-def _devices(run: dict[str, Any], tracks: Tracks) -> list[str]:
+def _devices(run: Run, tracks: Tracks) -> list[str]:
     """The target's device and its drives; others are not what the run was about."""
-    target = run["target"]
-    names = [entry["name"] for entry in (target.get("device"), *(target.get("drives") or ())) if entry]
-    return list(dict.fromkeys(names)) or sorted(tracks.of("block_device", "written_bytes"))
+    return [drive.name for drive in run.target.devices] or sorted(tracks.of("block_device", "written_bytes"))
 
 
 def _joined(tracks: Tracks, field: str, load: Load) -> Track | None:

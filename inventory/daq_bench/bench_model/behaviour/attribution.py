@@ -9,7 +9,6 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from daq_bench.bench_model.behaviour.hardware_events import LOST, WORDS
 from daq_bench.bench_model.behaviour.throttling import AROUND_S, LOG_PERIOD_S, signals_between
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
 from daq_bench.bench_model.documents.dips import CauseEvidence
+from daq_bench.bench_model.documents.events import Event
 from daq_bench.candidate_kit.nvme_paths import drive_of_path
 
 UNKNOWN = "unknown"
@@ -78,7 +78,7 @@ class Scene:
     tracks: Tracks
     drives: Sequence[str]  # of the target, by kernel name
     device: str | None  # that carries the target
-    events: Sequence[dict[str, Any]]  # {"time_s", "kind", "text", "data"}
+    events: Sequence[Event]
     load_start_s: float
     start_s: float
     end_s: float
@@ -115,18 +115,18 @@ def attribute(scene: Scene) -> Attribution:
 def _hazards(scene: Scene) -> Iterator[CauseEvidence]:
     for event in in_force(scene.events, scene.start_s + HAZARD_S):
         # A throttle that has been there since long before the dip began is not what began it.
-        if event["time_s"] >= scene.start_s - HAZARD_S:
-            after = event["time_s"] - scene.start_s
-            yield CauseEvidence("commanded_hazard", f"{event['text']} ({after:+.1f} s from the dip's begin)")
+        if event.time_s >= scene.start_s - HAZARD_S:
+            after = event.time_s - scene.start_s
+            yield CauseEvidence("commanded_hazard", f"{event.text} ({after:+.1f} s from the dip's begin)")
 
 
-def in_force(events: Sequence[dict[str, Any]], at_s: float) -> list[dict[str, Any]]:
+def in_force(events: Sequence[Event], at_s: float) -> list[Event]:
     """The hazards that were commanded and not released at a time."""
-    active: list[dict[str, Any]] = []
-    for event in sorted(events, key=lambda one: float(one["time_s"])):
-        if event["kind"] != "hazard" or event["time_s"] > at_s:
+    active: list[Event] = []
+    for event in sorted(events, key=lambda one: one.time_s):
+        if event.kind != "hazard" or event.time_s > at_s:
             continue
-        if event["data"].get("released"):
+        if event.data.get("released"):
             active.clear()
         else:
             active.append(event)

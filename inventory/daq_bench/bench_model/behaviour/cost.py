@@ -13,6 +13,7 @@ from daq_bench.bench_model.bundle.line_protocol import Point
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.documents.derived import Cost, Phase
 from daq_bench.bench_model.documents.events import Event
+from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Document
 
 MEASUREMENTS = {"block_device", record_power.MEASUREMENT}
@@ -21,23 +22,23 @@ J_PER_KWH = 3.6e6
 ENDURANCE = "results/endurance.json"
 
 
-def of_bundle(bundle: Path, run: Document) -> Cost:
+def of_bundle(bundle: Path, run: Run) -> Cost:
     """results/cost.json of a finished run."""
     events = read_structs(bundle, "events.jsonl", Event)
-    ended = run.get("finished_utc") or (events[-1].time_utc if events else run["started_utc"])
+    ended = run.finished_utc or (events[-1].time_utc if events else run.started_utc)
     return ledger(bundle, run, events, _seconds(ended))
 
 
-def so_far(bundle: Path, run: Document, now_s: float) -> Document:
+def so_far(bundle: Path, run: Run, now_s: float) -> Document:
     """The totals of a run that is going on, as they stand at `now_s` (s since 1970 UTC)."""
     document = ledger(bundle, run, read_structs(bundle, "events.jsonl", Event), now_s)
     return {key: getattr(document, key) for key in ("hours", "written_bytes", "energy_kwh")}
 
 
-def ledger(bundle: Path, run: Document, events: list[Event], end_s: float) -> Cost:
+def ledger(bundle: Path, run: Run, events: list[Event], end_s: float) -> Cost:
     """The whole account from the run's start to `end_s`."""
-    begin_s = _seconds(run["started_utc"])
-    names = [drive["name"] for drive in run["target"]["drives"]]
+    begin_s = _seconds(run.started_utc)
+    names = run.target.names
     written, energy_j, watched_s = _counted(points_of_bundle(bundle, MEASUREMENTS, FIELDS), names, end_s)
     total = sum(written.values()) if written else None
     reasons = {}
@@ -101,7 +102,7 @@ def _nand_written(document: Document | None) -> int | None:
 
 def _phases(events: list[Event], end_s: float) -> list[Phase]:
     """The run's phases in order, each until the next begins; the steps of one are added up."""
-    starts = [(event.source, event.time.timestamp()) for event in events if event.kind == "phase"]
+    starts = [(event.source, event.time_s) for event in events if event.kind == "phase"]
     starts = [(name, at) for name, at in starts if at < end_s]  # what follows a finished run is not its own
     seconds: dict[str, float] = {}
     ends = [*(at for _, at in starts[1:]), end_s][: len(starts)]

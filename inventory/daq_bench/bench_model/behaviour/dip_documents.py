@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,11 @@ from daq_bench.bench_model.behaviour.load_windows import Window
 from daq_bench.bench_model.behaviour.smart_facts import Facts
 from daq_bench.bench_model.behaviour.throttling import Verdict
 from daq_bench.bench_model.bundle import telemetry_tracks
-from daq_bench.bench_model.bundle.files import read_json_lines
+from daq_bench.bench_model.bundle.files import read_structs
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
 from daq_bench.bench_model.documents.dips import Signal
+from daq_bench.bench_model.documents.events import Event
+from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import as_document
 
 RULE = " ".join((dips.__doc__ or "").partition("\n")[2].split())
@@ -37,27 +38,26 @@ def _same_load(window: Window, other: Window) -> bool:
 class Scenery:
     """The data of one run by which all its dips are judged."""
 
-    run: dict[str, Any]
+    run: Run
     tracks: Tracks
     windows: list[Window]
-    events: list[dict[str, Any]]
+    events: list[Event]
     facts: Facts = field(default_factory=dict)  # the drives' health before and after the run
 
     @property
     def drives(self) -> list[str]:
-        return [drive["name"] for drive in self.run["target"]["drives"]]
+        return self.run.target.names
 
     @property
     def device(self) -> str | None:
-        device = self.run["target"]["device"]
-        return str(device["name"]) if device else None
+        return self.run.target.device.name if self.run.target.device else None
 
     @staticmethod
-    def of_bundle(bundle: Path, run: dict[str, Any]) -> Scenery:
+    def of_bundle(bundle: Path, run: Run) -> Scenery:
         tracks = telemetry_tracks.of_bundle(bundle)
         windows = load_windows.of_bundle(bundle, run, tracks)
-        facts = smart_facts.of_bundle(bundle, run["target"]["drives"])
-        return Scenery(run, tracks, windows, read_events(bundle), facts)
+        facts = smart_facts.of_bundle(bundle, run.target.drives)
+        return Scenery(run, tracks, windows, read_structs(bundle, "events.jsonl", Event), facts)
 
     def analyses(self) -> list[tuple[Window, Analysis]]:
         """Each load's dips, held against the best that the same load reached in the run, or that it was held to."""
@@ -76,12 +76,11 @@ class Scenery:
 
     def _offered(self, window: Window) -> float:
         """Returns the rate that the load was held to, in B/s; 0 where the load was not paced, or nobody can tell."""
-        workloads = (self.run.get("scenario") or {}).get("parameters", {}).get("workloads") or {}
+        workloads = self.run.scenario.parameters.get("workloads") or {}
         if window.workload == "thermal":
             return float(parse_size((workloads.get("thermal") or {}).get("rate_size") or 0))
         alone = set(workloads) <= ONE_RECORD and window.name.startswith("record ")
-        demand = self.run.get("demand") or {}
-        return float(demand.get("offered_bytes_per_s") or 0.0) if alone else 0.0
+        return self.run.demand.offered_bytes_per_s if alone and self.run.demand else 0.0
 
     def signals(self, window: Window) -> list[Signal]:
         """Returns the throttling signals that the drives gave under a load."""
@@ -122,13 +121,7 @@ class Scenery:
         )
 
 
-def read_events(bundle: Path) -> list[dict[str, Any]]:
-    """The run's events with their time in s since 1970 UTC."""
-    events = read_json_lines(bundle, "events.jsonl")
-    return [{**event, "time_s": datetime.fromisoformat(event["time_utc"]).timestamp()} for event in events]
-
-
-def dips_of_bundle(bundle: Path, run: dict[str, Any]) -> dict[str, Any]:
+def dips_of_bundle(bundle: Path, run: Run) -> dict[str, Any]:
     """results/dips.json."""
     return dips_document(Scenery.of_bundle(bundle, run))
 
@@ -208,7 +201,7 @@ def _dip(scenery: Scenery, window: Window, dip: Dip) -> dict[str, Any]:
     }
 
 
-def throttling_of_bundle(bundle: Path, run: dict[str, Any]) -> dict[str, Any]:
+def throttling_of_bundle(bundle: Path, run: Run) -> dict[str, Any]:
     """results/throttling.json."""
     return throttling_document(Scenery.of_bundle(bundle, run))
 
@@ -351,9 +344,9 @@ def _processors(scenery: Scenery, window: Window) -> list[str]:
 def _release(scenery: Scenery, start_s: float, end_s: float) -> float | None:
     """Says when the commanded hazards were released within the episode, give or take the difference of two clocks."""
     times = [
-        float(event["time_s"])
+        event.time_s
         for event in scenery.events
-        if event["kind"] == "hazard" and event["data"].get("released")
-        if start_s <= event["time_s"] <= end_s + attribution.HAZARD_S
+        if event.kind == "hazard" and event.data.get("released")
+        if start_s <= event.time_s <= end_s + attribution.HAZARD_S
     ]
     return max(times, default=None)

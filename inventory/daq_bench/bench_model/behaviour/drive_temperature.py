@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from daq_bench.bench_model.bundle.line_protocol import Point
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.documents.derived import DriveTemperature, HottestSensor
+from daq_bench.bench_model.documents.run import Run
 from daq_bench.candidate_kit import plausible
 
 KERNELS, DRIVES_OWN, HEALTH = "temperature", "smart_temperature", "smart"
@@ -23,10 +23,10 @@ METRIC = "snb_record.drive_temperature_headroom"
 CRITICAL_METRIC = "snb_record.drive_critical_temperature_headroom"
 
 
-def of_bundle(bundle: Path, run: dict[str, Any]) -> DriveTemperature:
+def of_bundle(bundle: Path, run: Run) -> DriveTemperature:
     """results/drive_temperature.json for the drives of the run's target."""
-    names = [drive["name"] for drive in run["target"]["drives"]]
-    return from_points(points_of_bundle(bundle, {KERNELS, DRIVES_OWN, HEALTH}, (*READINGS, MINUTES)), names)
+    points = points_of_bundle(bundle, {KERNELS, DRIVES_OWN, HEALTH}, (*READINGS, MINUTES))
+    return from_points(points, run.target.names)
 
 
 def from_points(points: Iterable[Point], drives: list[str]) -> DriveTemperature:

@@ -17,6 +17,7 @@ from daq_bench.bench_model.bundle.line_protocol import Point
 from daq_bench.bench_model.bundle.telemetry_files import SPOOLS, SUMMARY_FILE, edition_of, points_of_bundle
 from daq_bench.bench_model.bundle.telemetry_tracks import of_bundle as tracks_of_bundle
 from daq_bench.bench_model.documents.derived import HardwareEvent, HardwareEvents, Source
+from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Document
 
 NAME = "results/hardware_events.json"
@@ -106,7 +107,7 @@ WORDS = {
 }
 
 
-def of_bundle(bundle: Path, run: Document) -> HardwareEvents | None:
+def of_bundle(bundle: Path, run: Run) -> HardwareEvents | None:
     """results/hardware_events.json; None for a run whose agent did not know the kernel's log (it is older)."""
     collectors: dict[str, Document] = {}
     for spool in SPOOLS:

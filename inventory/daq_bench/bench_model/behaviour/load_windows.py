@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from daq_bench.bench_model.bundle.files import read_json
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks, rates, spacing_s
+from daq_bench.bench_model.documents.run import Run, TargetOfRun
 
 STEP_S = 1.0
 STILL_GAP_S = 5.0  # daqwriter's records are 0.1 s apart: a longer silence is the end of one and the begin of another
@@ -39,13 +39,13 @@ class Window:
         return self.end_s - self.start_s
 
 
-def of_bundle(bundle: Path, run: dict[str, Any], tracks: Tracks) -> list[Window]:
+def of_bundle(bundle: Path, run: Run, tracks: Tracks) -> list[Window]:
     """All windows of a run in the order of time."""
-    found = [*_daqwriter(run, tracks), *_sustained(bundle, run, tracks)]
+    found = [*_daqwriter(tracks), *_sustained(bundle, run.target, tracks)]
     return sorted((window for window in found if window.rates), key=lambda window: window.start_s)
 
 
-def _daqwriter(run: dict[str, Any], tracks: Tracks) -> Iterator[Window]:
+def _daqwriter(tracks: Tracks) -> Iterator[Window]:
     for phase, field in DAQWRITER_FIELDS.items():
         track = tracks.get("daqwriter", phase, field)
         if track is None:
@@ -58,8 +58,8 @@ def _daqwriter(run: dict[str, Any], tracks: Tracks) -> Iterator[Window]:
             yield Window("daqwriter", f"{phase} {number}", start, end, f"daqwriter {field}", series)
 
 
-def _sustained(bundle: Path, run: dict[str, Any], tracks: Tracks) -> Iterator[Window]:
-    counter, source = target_counter(run, tracks)
+def _sustained(bundle: Path, target: TargetOfRun, tracks: Tracks) -> Iterator[Window]:
+    counter, source = target_counter(target, tracks)
     if counter is None:
         return
     step = max(STEP_S, spacing_s(counter))
@@ -74,19 +74,18 @@ def _sustained(bundle: Path, run: dict[str, Any], tracks: Tracks) -> Iterator[Wi
             yield Window(file.stem, one["name"], first, end, source, series, step, own)
 
 
-def target_counter(run: dict[str, Any], tracks: Tracks) -> tuple[Track | None, str]:
+def target_counter(target: TargetOfRun, tracks: Tracks) -> tuple[Track | None, str]:
     """The counter of bytes written to the run's target: of the device beneath, else the sum over its drives.
 
     The sum is the fallback for an array whose own counters stand still (older kernels count none for some levels): with redundancy
     it is a multiple of what was written, whose dips are the same."""
-    device = run["target"]["device"]
-    own = tracks.get("block_device", device["name"], "written_bytes") if device else None
-    if own is not None and len(own.times_s) > 1 and own.values[-1] > own.values[0]:
-        return own, f"block_device {device['name']} written_bytes"
-    names = [drive["name"] for drive in run["target"]["drives"]]
-    found = [track for name in names if (track := tracks.get("block_device", name, "written_bytes")) is not None]
-    if not found or len(found) < len(names) or len(found[0].times_s) < 2:
+    device = target.device
+    own = tracks.get("block_device", device.name, "written_bytes") if device else None
+    if device and own is not None and len(own.times_s) > 1 and own.values[-1] > own.values[0]:
+        return own, f"block_device {device.name} written_bytes"
+    found = [track for name in target.names if (track := tracks.get("block_device", name, "written_bytes")) is not None]
+    if not found or len(found) < len(target.drives) or len(found[0].times_s) < 2:
         return None, ""
     times = found[0].times_s
     total = np.sum([np.interp(times, track.times_s, track.values) for track in found], axis=0)
-    return Track(times, total), f"block_device {'+'.join(names)} written_bytes"
+    return Track(times, total), f"block_device {'+'.join(target.names)} written_bytes"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from daq_bench.bench_model.bundle.telemetry_files import LATEST, edition_of
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
 from daq_bench.bench_model.bundle.telemetry_tracks import of_bundle as tracks_of
 from daq_bench.bench_model.documents.derived import Others, OthersOfWindow
+from daq_bench.bench_model.documents.run import Run
 
 NAME = "results/others.json"
 ALL = "(all others)"
@@ -30,19 +30,16 @@ NAMED_FROM = 0.01  # of all CPUs, or of what the load wrote
 WRITERS_NAMED = 3  # edition of a bench that names them by what they wrote, where that is the larger share
 
 
-def of_bundle(bundle: Path, run: dict[str, Any]) -> Others | None:
+def of_bundle(bundle: Path, run: Run) -> Others | None:
     """results/others.json; None for a bundle whose agent did not read the processes (it is older, or could not)."""
     tracks = tracks_of(bundle)
     if tracks.get("process", ALL, "cpu_fraction") is None:
         return None
-    counter, source = target_counter(run, tracks)
-    of_device = source == OF_DEVICE.format(_device(run))
+    counter, source = target_counter(run.target, tracks)
+    device = run.target.device
+    of_device = source == OF_DEVICE.format(device.name if device else "")
     windows = windows_of(bundle, run, tracks)
     return Others(1, list(of_windows(windows, tracks, counter, of_device, edition_of(bundle))))
-
-
-def _device(run: dict[str, Any]) -> str:
-    return str((run["target"]["device"] or {}).get("name", ""))
 
 
 def of_windows(

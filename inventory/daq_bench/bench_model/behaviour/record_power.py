@@ -15,6 +15,7 @@ from daq_bench.bench_model.bundle.files import find_document
 from daq_bench.bench_model.bundle.line_protocol import Point
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.documents.derived import PowerOfRecord, RecordPower
+from daq_bench.bench_model.documents.run import Run
 
 MEASUREMENT, FIELD, UNREAD = "ipmi_power", "power_w", "unread"
 POWER, PER_RATE = "snb_record.power_mean", "snb_record.power_per_rate"
@@ -26,7 +27,7 @@ NOT_READ = "Telemetry of ipmi: the server's power could not be read at some time
 Reading = tuple[float, float | None]  # (time in s, W; None where the power could not be read)
 
 
-def of_bundle(bundle: Path, run: dict[str, Any]) -> RecordPower:
+def of_bundle(bundle: Path, run: Run) -> RecordPower:
     """results/record_power.json for the records of the run."""
     readings = power_readings(bundle)
     found = find_document(bundle, RESULT)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.bundle.files import find_json
+from daq_bench.bench_model.documents.run import Drive
 from daq_bench.candidate_kit import plausible
 
 BEFORE, AFTER = "facts/smart-before.json", "facts/smart-after.json"
@@ -61,19 +62,17 @@ class Health:
 Facts = dict[str, Health]  # by kernel name
 
 
-def of_bundle(bundle: Path, drives: list[dict[str, Any]]) -> Facts:
+def of_bundle(bundle: Path, drives: list[Drive]) -> Facts:
     """Returns the facts of each of the target's drives whose health was read before and after the run."""
     return {name: compared(*pair) for name, pair in pairs_of(bundle, drives).items() if pair != (None, None)}
 
 
-def pairs_of(
-    bundle: Path, drives: list[dict[str, Any]]
-) -> dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]:
+def pairs_of(bundle: Path, drives: list[Drive]) -> dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]]:
     """smartctl's documents (before, after) of each drive, by kernel name; none where one of the two files is not there."""
     before, after = (_devices(bundle, name) for name in (BEFORE, AFTER))
     if before is None or after is None:
         return {}
-    return {drive["name"]: (_find(before, drive), _find(after, drive)) for drive in drives}
+    return {drive.name: (_find(before, drive), _find(after, drive)) for drive in drives}
 
 
 def compared(before: dict[str, Any] | None, after: dict[str, Any] | None) -> Health:
@@ -140,14 +139,13 @@ def _devices(bundle: Path, name: str) -> list[dict[str, Any]] | None:
     return [_table(one) for one in found] if isinstance(found, list) else []
 
 
-def _find(devices: list[dict[str, Any]], drive: dict[str, Any]) -> dict[str, Any] | None:
+def _find(devices: list[dict[str, Any]], drive: Drive) -> dict[str, Any] | None:
     """smartctl's document of a drive, by its serial number, else by its name or that of its NVMe controller."""
     known = [(Path(str(one.get("device"))).name, one["data"]) for one in devices if isinstance(one.get("data"), dict)]
-    serial = drive.get("serial")
+    serial, name = drive.serial, drive.name
     for _, data in known:
         if serial and data.get("serial_number") == serial:
             return data  # type: ignore[no-any-return]
-    name = str(drive["name"])
     for device, data in known:
         other = data.get("serial_number")
         if (device == name or name.startswith(f"{device}n")) and not (serial and other and other != serial):

@@ -12,6 +12,7 @@ from typing import Any
 
 from daq_bench.bench_model.bundle.line_protocol import Point
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
+from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.candidate_kit import plausible
@@ -32,12 +33,12 @@ MEASUREMENTS = frozenset({"ipmi_sensor", "redfish_sensor"})
 ALIKE_K = 5.0
 
 
-def of_bundle(bundle: Path, run: Document) -> Document | None:
+def of_bundle(bundle: Path, run: Run) -> Document | None:
     """results/surroundings.json; None for a bundle without an inventory of its own (it is older)."""
     file = bundle / "profiles" / "lab.yml"
     if not file.is_file():
         return None
-    candidate = load_candidate(file, run["candidate"]["name"])
+    candidate = load_candidate(file, run.candidate.name)
     return from_points(
         points_of_bundle(bundle, MEASUREMENTS, ("temperature_degc",)), candidate.document.get("altitude_m")
     )

@@ -14,6 +14,7 @@ from daq_bench.bench_model.base.units import convert
 from daq_bench.bench_model.behaviour.smart_facts import pairs_of
 from daq_bench.bench_model.bundle.files import plain_file
 from daq_bench.bench_model.bundle.telemetry_files import LATEST, edition_of
+from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.yaml_source import read_shared_yaml
@@ -38,10 +39,10 @@ PERCENTS = {  # smartctl's names: the quantity
 }
 
 
-def of_bundle(bundle: Path, run: Document) -> Document | None:
+def of_bundle(bundle: Path, run: Run) -> Document | None:
     """results/wear.json; None for a run whose drives' health was not read both before and after it."""
-    pairs = pairs_of(bundle, run["target"]["drives"])
-    profile = f"profiles/requirements/{run['requirement']['id']}.yml"
+    pairs = pairs_of(bundle, run.target.drives)
+    profile = f"profiles/requirements/{run.requirement.id}.yml"
     asked = _asked_rate(plain_file(bundle, profile) or bundle / profile) if pairs else None
     return from_pairs(pairs, asked, edition_of(bundle)) if pairs else None
 

@@ -25,3 +25,8 @@ class Event(Closed, frozen=True):
     @property
     def time(self) -> datetime:
         return moment(self.time_utc)
+
+    @property
+    def time_s(self) -> float:
+        """Returns s since 1970 UTC."""
+        return self.time.timestamp()

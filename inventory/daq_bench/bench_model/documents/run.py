@@ -67,6 +67,11 @@ class TargetOfRun(Closed, frozen=True):
     device: Drive | None = None
 
     @property
+    def names(self) -> list[str]:
+        """The kernel's names of the drives that carry it."""
+        return [drive.name for drive in self.drives]
+
+    @property
     def devices(self) -> list[Drive]:
         """An array first, then its drives; a single drive stands in both places."""
         array = [self.device] if self.device else []

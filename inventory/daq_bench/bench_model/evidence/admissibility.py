@@ -180,7 +180,7 @@ def _identity(identity: Identity | None) -> Iterator[Finding]:
 def _sensors(sound: Sound) -> Iterator[Finding]:
     """The drives whose sensors were watched are those of the target, each once. A reading that cannot have stood still and did is no
     evidence of any drive: it hides how near the load came to its limits, also where no requirement asks for that."""
-    drives = [drive.name for drive in sound.run.target.drives]
+    drives = sound.run.target.names
     if not drives:
         yield Finding("Which drives carry the target is not known", False, ("run.json",))
     watched = sound.sensors
@@ -191,7 +191,7 @@ def _sensors(sound: Sound) -> Iterator[Finding]:
 
 
 def _gaps_of_plan(sound: Sound) -> Iterator[Finding]:
-    for gap in gaps(sound.raw.run, sound.results):
+    for gap in gaps(sound.run, sound.results):
         yield Finding(gap.text, gap.effect == INVALIDATES, (gap.file,), gap.effect == FAILS)
 
 

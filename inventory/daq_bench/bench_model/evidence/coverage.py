@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE, failure_of, sentence
 from daq_bench.bench_model.workloads.plan import (
@@ -25,19 +26,20 @@ from daq_bench.bench_model.workloads.plan import (
 from daq_bench.bench_model.workloads.table import MODELS
 
 
-def gaps(run: Document, results: dict[str, Document]) -> Iterator[Gap]:
+def gaps(run: Run, results: dict[str, Document]) -> Iterator[Gap]:
     """All gaps of all workloads that the scenario names. A result that was never written is left to the metrics that read it."""
-    scenario = run["scenario"]
-    workloads = scenario["parameters"].get("workloads")
+    scenario = run.scenario
+    workloads = scenario.parameters.get("workloads")
     if not isinstance(workloads, dict) or not workloads:
         yield Gap("The scenario in run.json names no workload, so that nothing was planned", INVALIDATES, "run.json")
         return
     if unpurged := failure_of(results):
         yield Gap(sentence(unpurged), EMPTY, PURGE_FAILURE)
     for key in ("scale", "seed", "repetitions", "repetitions_max"):
-        told = scenario["parameters"].get(key, scenario[key])
-        if told != scenario[key] or isinstance(told, bool):
-            text = f"run.json contradicts itself: scenario.{key} is {scenario[key]} and its parameters say otherwise"
+        own = getattr(scenario, key)
+        told = scenario.parameters.get(key, own)
+        if told != own or isinstance(told, bool):
+            text = f"run.json contradicts itself: scenario.{key} is {own} and its parameters say otherwise"
             yield Gap(text, INVALIDATES, "run.json")
     for name in MODELS.keys() - workloads.keys():
         file = f"results/{name}.json"
@@ -49,12 +51,12 @@ def gaps(run: Document, results: dict[str, Document]) -> Iterator[Gap]:
         yield from _of_workload(run, name, results)
 
 
-def nothing_counts(run: Document, results: dict[str, Document]) -> bool:
+def nothing_counts(run: Run, results: dict[str, Document]) -> bool:
     """Says whether all rows of some measurement were refused, so that nobody knows what it would have missed."""
     return any(gap.effect == EMPTY for gap in gaps(run, results))
 
 
-def _of_workload(run: Document, name: str, results: dict[str, Document]) -> Iterator[Gap]:
+def _of_workload(run: Run, name: str, results: dict[str, Document]) -> Iterator[Gap]:
     file, model = f"results/{name}.json", MODELS.get(name)
     if model is None:
         yield Gap(f"{name}: this bench does not know how to tell whether the plan was covered", INVALIDATES, file)
@@ -70,7 +72,7 @@ def _of_workload(run: Document, name: str, results: dict[str, Document]) -> Iter
 
 
 def _of_beside(
-    run: Document, name: str, document: Document, file: str, held: Held, beside: Document | None
+    run: Run, name: str, document: Document, file: str, held: Held, beside: Document | None
 ) -> Iterator[Gap]:
     if beside is None:
         yield Gap(f"{name}: {file} was not written, or is not what the bench writes", LIMITS, file)

@@ -17,7 +17,8 @@ from daq_bench.bench_model.behaviour import (
     wear_of_run,
 )
 from daq_bench.bench_model.bundle.files import read_json, require_sound
-from daq_bench.bench_model.documents.struct import Document, Struct, as_document
+from daq_bench.bench_model.documents.run import Run
+from daq_bench.bench_model.documents.struct import Document, Struct, as_document, read
 from daq_bench.bench_model.evidence import sensor_coverage, telemetry_account
 from daq_bench.bench_model.evidence.soundness import fault_of
 from daq_bench.bench_model.workloads.model import Maker
@@ -55,7 +56,7 @@ def documents(bundle: Path) -> tuple[dict[str, Document], list[Fault]]:
     Each is held against its type or schema before anybody stores it. One that fails takes neither the others nor the verdict away: what
     it would have shown then counts as not measured."""
     require_sound(bundle)
-    run: Document = read_json(bundle, "run.json")
+    run = read(read_json(bundle, "run.json"), Run, "run.json")
     made: dict[str, Document] = {}
     faults: list[Fault] = []
     for name, make in MAKERS.items():

@@ -13,6 +13,7 @@ from daq_bench.bench_model.bundle.files import find_document
 from daq_bench.bench_model.bundle.line_protocol import Point
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.bundle.telemetry_tracks import DRIVES_OWN, THERMOMETERS, WHOLE_DRIVE
+from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.documents.telemetry import SensorCoverage
 from daq_bench.bench_model.evidence import unmoved_sensors
@@ -22,12 +23,12 @@ COLLECTOR, HEALTH, DEGREES = "temperature", "smart", "temperature_degc"
 SILENCE_S_MIN = 10.0  # [P] a sensor may miss a reading or two while its drive is busy
 
 
-def of_bundle(bundle: Path, run: Document) -> SensorCoverage:
+def of_bundle(bundle: Path, run: Run) -> SensorCoverage:
     """results/sensor_coverage.json: the longest silence of each target drive's temperature sensor.
 
     `invalid` names a sensor that fell silent, `limits` a drive without one beside drives that have one, `unmoved` one whose reading
     never changed although the drive's temperature must have."""
-    drives = [drive["name"] for drive in run["target"]["drives"]]
+    drives = run.target.names
     watched: list[float] = []
     read: dict[str, dict[str, list[float]]] = {name: {source: [] for source in THERMOMETERS} for name in drives}
     for point in points_of_bundle(bundle, {*THERMOMETERS, "block_device"}, fields=(DEGREES,)):
@@ -61,7 +62,7 @@ def of_bundle(bundle: Path, run: Document) -> SensorCoverage:
             for name, silence in silences.items()
             if known and silence is None
         ],
-        unmoved=unmoved_sensors.of_bundle(bundle, run["target"]["drives"]),
+        unmoved=unmoved_sensors.of_bundle(bundle, run.target.drives),
     )
 
 

@@ -20,6 +20,7 @@ from ruamel.yaml import YAML
 from daq_bench.bench_model.bundle.files import find_struct, open_file, plain_file, read_text
 from daq_bench.bench_model.bundle.spool_content import Content, read_content
 from daq_bench.bench_model.bundle.telemetry_files import POINTS_FILE
+from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.documents.telemetry import (
     AccountOfCollector,
@@ -49,7 +50,7 @@ METRICS = "profiles/metrics.yml"
 COLLECTOR_SOURCE = "telemetry_agent/collectors/"  # also of bundles whose packages had no common root
 
 
-def of_bundle(bundle: Path, run: Document) -> TelemetryAccount | None:
+def of_bundle(bundle: Path, run: Run) -> TelemetryAccount | None:
     """results/telemetry_account.json; None for a run whose InfluxDB was never counted (it ended early, or is older than the account)."""
     counts = find_struct(bundle, COUNTS, InfluxCounts)
     return of_counts(bundle, counts) if counts is not None else None

@@ -26,7 +26,7 @@ from daq_bench.bench_model.behaviour.throttling import EVENTS
 from daq_bench.bench_model.bundle import telemetry_tracks
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
-from daq_bench.bench_model.documents.struct import Document
+from daq_bench.bench_model.documents.run import Drive
 
 # [P] Writing adds some 1 W (NAND behind PCIe 5) to 4 W (3D XPoint) for each GB/s.
 W_PER_GB_PER_S_MIN = 1.0
@@ -57,7 +57,7 @@ class _Still:
     written: Track | None
 
 
-def of_bundle(bundle: Path, drives: list[Document]) -> list[str]:
+def of_bundle(bundle: Path, drives: list[Drive]) -> list[str]:
     """A sentence for each drive of the target (run.json's entries) whose reading is no evidence for its temperature."""
     tracks = telemetry_tracks.of_bundle(bundle)
     stills = [one for one in (_still(tracks, drive) for drive in drives) if one]
@@ -88,14 +88,14 @@ def _sentence(still: _Still, why: str) -> str:
     )
 
 
-def _still(tracks: Tracks, drive: Document) -> _Still | None:
-    name = drive["name"]
+def _still(tracks: Tracks, drive: Drive) -> _Still | None:
+    name = drive.name
     track = _believed(tracks, name)
     if track is None or len(track.values) < 2 or not np.isfinite(track.values).all() or np.ptp(track.values) > 0:
         return None
     first, last = float(track.times_s[0]), float(track.times_s[-1])
     written = _between(tracks, name, "written_bytes", first, last)
-    return _Still(name, drive.get("model"), float(track.values[0]), first, last, written)
+    return _Still(name, drive.model, float(track.values[0]), first, last, written)
 
 
 def _believed(tracks: Tracks, drive: str) -> Track | None:
@@ -116,7 +116,7 @@ def _between(tracks: Tracks, drive: str, counter: str, start_s: float, end_s: fl
     return part if sound else None
 
 
-def _contradictions(tracks: Tracks, still: _Still, drives: list[Document], inner: Inner) -> Iterator[str]:
+def _contradictions(tracks: Tracks, still: _Still, drives: list[Drive], inner: Inner) -> Iterator[str]:
     """Yields, in words, each fact that cannot be if the drive's temperature stood still."""
     yield from _by_rise(still)
     yield from _by_another_sensor(still, inner)
@@ -158,9 +158,9 @@ def _by_another_sensor(still: _Still, inner: Inner) -> Iterator[str]:
         yield f"another reading of the same drive moved by {moved:.0f} K"
 
 
-def _by_another_drive(tracks: Tracks, still: _Still, drives: list[Document]) -> Iterator[str]:
+def _by_another_drive(tracks: Tracks, still: _Still, drives: list[Drive]) -> Iterator[str]:
     mine = _bytes(tracks, still, still.drive)
-    for other in (one["name"] for one in drives if still.model and one.get("model") == still.model):
+    for other in (one.name for one in drives if still.model and one.model == still.model):
         theirs, moved = _bytes(tracks, still, other), _moved(_believed(tracks, other), still)
         if moved >= OTHER_MOVED_K_MIN and 0 < LIKE_LOAD * theirs <= mine:
             yield f"drive {other}, of the same model and with the same load, moved by {moved:.0f} K"

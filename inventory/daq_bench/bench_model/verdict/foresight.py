@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daq_bench.bench_model.documents.run import Run
-from daq_bench.bench_model.documents.struct import Document, as_document
 from daq_bench.bench_model.evidence.demanded_load import unstated
 from daq_bench.bench_model.evidence.measured import Measured
 from daq_bench.bench_model.profiles.metrics import ResultMetric
@@ -25,22 +24,20 @@ def undecidable(
     run: Run, scenario: Scenario, profile: RequirementProfile, metrics: dict[str, ResultMetric]
 ) -> Iterator[Foreseen]:
     """Lists what keeps a PASS away by the plan alone: too few repetitions, a profile that says too little."""
-    document, mandatory = as_document(run), [one for one in profile.requirements if one.severity == "mandatory"]
+    mandatory = [one for one in profile.requirements if one.severity == "mandatory"]
     if not mandatory:
         yield NOTHING_MANDATORY, f"Give a requirement of {profile.file.name} severity: mandatory"
     for text in unstated(profile.conditions.metrics, profile.conditions.load, run.scenario.parameters):
         yield text, f"State it in conditions.load of {profile.file.name} (docs/writing-a-requirement.md)"
     for requirement in mandatory:
-        yield from _of_requirement(requirement, metrics[requirement.metric], run, scenario, document)
+        yield from _of_requirement(requirement, metrics[requirement.metric], run, scenario)
 
 
-def _of_requirement(
-    requirement: Requirement, metric: ResultMetric, run: Run, scenario: Scenario, document: Document
-) -> Iterator[Foreseen]:
+def _of_requirement(requirement: Requirement, metric: ResultMetric, run: Run, scenario: Scenario) -> Iterator[Foreseen]:
     owner = next((name for name, own in scenario.workloads.items() if metric_is_of(metric.name, name, own)), None)
     if owner is None:  # of every run, such as the watched hardware
         return
-    times = max(0, MODELS[owner].times(plan_of(document, owner), metric.name))
+    times = max(0, MODELS[owner].times(plan_of(run, owner), metric.name))
     if not times:
         yield (
             f"{requirement.id} {requirement.text}: the scenario measures {metric.name} not once",

@@ -59,7 +59,7 @@ def judge(evidence: Evidence, profile: RequirementProfile, metrics: dict[str, Re
         scale=sound.run.scenario.scale,
         declared_rehearsal=outcome == INADMISSIBLE
         and is_rehearsal(sound.run, profile, judgements, found)
-        and not nothing_counts(sound.raw.run, sound.results),
+        and not nothing_counts(sound.run, sound.results),
         findings=list(found),
         requirements=judgements,
     )

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from daq_bench.bench_model.bundle.files import find_document
+from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Document, Struct
 from daq_bench.bench_model.workloads.plan import Coverage, Held, Plan
 
@@ -14,8 +16,13 @@ COUNTED_MIN = 0.99  # [P] share of what was asked for, as of the source's superc
 RUNTIME_MIN = 0.97  # [P] of the time that was asked for: of a point, and of a soak
 
 Maker = Callable[
-    [Path, Document], Document | Struct | None
+    [Path, Run], Document | Struct | None
 ]  # from a bundle and its run.json; None: the run has nothing to do with it
+
+
+def of_result(file: str, document: Callable[[Document], Document]) -> Maker:
+    """Makes a document of another one of the run alone; none where the run has no such other."""
+    return lambda bundle, _: document(found) if (found := find_document(bundle, file)) is not None else None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 from daq_bench.bench_model.base.differing import differences, shown
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.units import parse_size
+from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Document, Kind, read
 from daq_bench.bench_model.profiles.sizes import SIZE_KEYS
 
@@ -67,21 +68,20 @@ Coverage = Callable[[Plan, Document], Iterable[Problem]]
 Held = Callable[[Plan, Document, Document], Iterable[Problem]]  # (plan, the workload's result, the document beside it)
 
 
-def plan_of(run: Document, workload: str) -> Plan:
+def plan_of(run: Run, workload: str) -> Plan:
     """The plan of one workload of a run."""
-    scenario = run["scenario"]
-    least = int(scenario["repetitions"])
+    scenario, device = run.scenario, run.target.device
     return Plan(
         workload,
-        in_bytes(scenario["parameters"]["workloads"][workload]),
-        least,
-        max(least, int(scenario["repetitions_max"])),
-        scenario["scale"],
-        scenario["parameters"].get("duration_s"),
-        tuple(target["name"] for target in run.get("further_targets") or []),
-        int(scenario["seed"]),
-        (run["target"].get("device") or {}).get("size_bytes"),
-        run["target"]["kind"],
+        in_bytes(scenario.parameters["workloads"][workload]),
+        scenario.repetitions,
+        max(scenario.repetitions, scenario.repetitions_max),
+        scenario.scale,
+        scenario.parameters.get("duration_s"),
+        tuple(target.name for target in run.further_targets),
+        scenario.seed,
+        device.size_bytes if device else None,
+        run.target.kind,
     )
 
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace as replace_fields
 from daq_bench.bench_model.base.errors import ProfileError
 from daq_bench.bench_model.bundle.files import require_sound
 from daq_bench.bench_model.bundle.telemetry_files import SPOOLS, SUMMARY_FILE
+from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.facts import Setting, Tuning
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.profiles.published import FOLDER, PublishedDevice, load_published
@@ -30,7 +31,6 @@ from daq_bench.bench_report.reading import telemetry
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.reading.dataset.record import RECORD
 from daq_bench.bench_report.reading.dataset.telemetry import Accounting
-from daq_bench.bench_report.reading.load_run import read_events
 from daq_bench.bench_report.reading.load_smart import smart_of
 from daq_bench.bench_report.reading.provenance import provenance_of
 
@@ -72,7 +72,7 @@ def load(root: Path) -> Bundle:
     document = run_document(root)
     run = document.typed(Run)
     workload = telemetry.workload_points(root)
-    events = read_events(root, EVENTS_FILE)
+    events = _events(root, EVENTS_FILE)
     again = _judged_again(root)
     if again and again.contradicts:  # the run's statement of its own outcome counts as little as its stored verdict
         events = tuple(event for event in events if event.kind != "verdict")
@@ -98,6 +98,14 @@ def load(root: Path) -> Bundle:
         grounds=grounds_of(root, run),
         files=frozenset(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()),
     )
+
+
+def _events(root: Path, name: str) -> tuple[Event, ...]:
+    """Every event in time order. A last line without its newline is an interrupted run's torn end."""
+    text = read_text(root, name) or ""
+    lines = text.split("\n")[:-1]
+    nodes = (parse_document(line, f"{name}: line {number}") for number, line in enumerate(lines, 1) if line)
+    return tuple(sorted((node.typed(Event) for node in nodes), key=lambda event: event.time))
 
 
 def _in_order(scan: BlockScan) -> BlockScan:

@@ -10,7 +10,7 @@ from pathlib import Path
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.load import Demand
 from daq_bench.bench_model.behaviour import cost
-from daq_bench.bench_model.documents.struct import Document, as_document
+from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.profiles.candidates import Candidate, load_candidate
 from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.profiles.requirements import load_requirements
@@ -106,7 +106,7 @@ class RunContext:
 
         def cost_so_far() -> Document:
             found: Document = self.machine.observe(
-                "the cost so far", lambda: cost.so_far(self.bundle.path, as_document(run), time.time())
+                "the cost so far", lambda: cost.so_far(self.bundle.path, run, time.time())
             )
             return found
 

@@ -203,7 +203,7 @@ class _Followed:
             buffer_bytes=buffer,
             busy=seen.busy,
             lost_superchunks=seen.lost,
-            hottest=_hottest(points, [drive.name for drive in run.target.drives], period_s, now_s),
+            hottest=_hottest(points, run.target.names, period_s, now_s),
             telemetry_age_s=_age_s(_newest_ns(points, now_s), now_s),
             period_s=period_s,
         )

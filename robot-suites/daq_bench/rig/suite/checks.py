@@ -15,7 +15,6 @@ from daq_bench.bench_model.behaviour import drive_temperature
 from daq_bench.bench_model.bundle.files import find_document, find_struct
 from daq_bench.bench_model.bundle.telemetry_files import OWN, SUMMARY_FILE
 from daq_bench.bench_model.documents.run import Run
-from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.documents.telemetry import TelemetrySummary
 from daq_bench.bench_model.documents.verdict import Judgement
 from daq_bench.bench_model.evidence import derived
@@ -73,8 +72,8 @@ def temperature_below(bundle: Path, limit_degc: float | None) -> float:
     """The highest temperature of the target's drives so far, degC, which is below `limit_degc` or else below the drives' own warning."""
     run = find_struct(bundle, "run.json", Run)
     assert run is not None
-    found = drive_temperature.of_bundle(bundle, as_document(run))
-    drives = ", ".join(drive.name for drive in run.target.drives) or "none that is known"
+    found = drive_temperature.of_bundle(bundle, run)
+    drives = ", ".join(run.target.names) or "none that is known"
     if found.hottest_sensor is None:
         raise NoReadingError(
             f"no temperature was read of the target's drives ({drives}): they have no sensor that the bench can read, or the load was "

@@ -20,7 +20,6 @@ from daq_bench.bench_model.behaviour import aligned
 from daq_bench.bench_model.bundle.files import find_document
 from daq_bench.bench_model.bundle.telemetry_files import CURSOR_FILE, POINTS_FILE, spool_folders
 from daq_bench.bench_model.documents.run import TelemetryOfRun
-from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.documents.telemetry import InfluxCounts, TelemetryAccount
 from daq_bench.bench_model.evidence import telemetry_account
 from daq_bench.bench_model.verdict.conclusion import word_of
@@ -282,7 +281,7 @@ def aligned_lines(bundle: Bundle) -> Iterator[str]:
     which InfluxDB would keep one; so those of the n-th load come n - 1 ns later. Steps are whole milliseconds."""
     head = f"aligned_run,host={tag(bundle.run.candidate.name)},run={tag(bundle.id)}"
     places: dict[str, int] = {}
-    for point in aligned.points(bundle.path, as_document(bundle.run)):
+    for point in aligned.points(bundle.path, bundle.run):
         device = f"{tag(point.device)}_" if point.device else ""
         fields = ",".join(f"{device}{name}={value!r}" for name, value in point.fields.items())
         later_ns = places.setdefault(point.load, len(places))

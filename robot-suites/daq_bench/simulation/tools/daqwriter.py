@@ -227,8 +227,8 @@ class Recording:
                 "needed_bytes": int(self.most_owed), "method": METHOD, "busy_fraction": 0.8, "busy_bytes_per_s": self.demand,
                 "extrapolated": [], "extrapolation_method": "the measured service replayed against another load",
             },
-            "latency_us": _latency(1e6 * max(0.004, self.slowest_s), offered),
-            "write_latency_us": _latency(4e6 * self.block / max(1.0, self.server.pace()), max(1, payload // self.block)),
+            "latency_us": latency(1e6 * max(0.004, self.slowest_s), offered),
+            "write_latency_us": latency(4e6 * self.block / max(1.0, self.server.pace()), max(1, payload // self.block)),
             "cpu": {
                 **cpu, "seconds_per_gb": 0.04, "writer": cpu, "source": cpu, "writer_seconds_per_gb": 0.03, "copy_s": 20.0,
                 "copy_share": 0.4, "voluntary_context_switches": 1000, "involuntary_context_switches": 10,
@@ -263,13 +263,13 @@ def write(server: Server, argv: list[str]) -> tuple[Document, int, str]:
     server.end_record()
     server.passes.append(could)
     return (
-        _write_document(server, told, asked, started_s, (times, parts), error, depth * block),
+        write_document(server, told, asked, started_s, (times, parts), error, depth * block),
         1 if error else 0,
         error,
     )
 
 
-def _write_document(
+def write_document(
     server: Server,
     told: dict[str, str],
     asked: int,
@@ -278,6 +278,7 @@ def _write_document(
     error: str,
     buffer: int,
 ) -> Document:
+    """daqwriter's answer to `write`. `series`: the times in s at which so many bytes each were written."""
     times, parts = series
     block, total, write_s = int(told["block-size"]), sum(parts), times[-1] if times else 0.0
     rate, gb, placement = total / write_s if write_s else 0.0, max(total / 1e9, 1e-9), "pinned to the drive's NUMA node"
@@ -296,7 +297,7 @@ def _write_document(
         },
         "ended_by": "error" if error else "bytes", "passes": total / int(told["span"]), "bytes_per_s": rate, "iops": rate / block,
         "written_bytes": total, "time": {"prepare_s": 1.0, "write_s": write_s, "flush_s": 0.004},
-        "bytes_per_s_with_flush": total / (write_s + 0.004), "latency_us": _latency(2e6 * buffer / max(rate, 1.0), max(1, total // block)),
+        "bytes_per_s_with_flush": total / (write_s + 0.004), "latency_us": latency(2e6 * buffer / max(rate, 1.0), max(1, total // block)),
         "cpu": {
             "user_s": 0.02 * gb, "system_s": 0.03 * gb, "seconds_per_gb": 0.05, "user_seconds_per_gb": 0.02, "system_seconds_per_gb": 0.03,
             "max_rss_bytes": buffer + 20_000_000, **switches,
@@ -306,7 +307,8 @@ def _write_document(
     }  # fmt: skip
 
 
-def _latency(worst_us: float, count: int) -> Document:
+def latency(worst_us: float, count: int) -> Document:
+    """Percentiles that are in order."""
     shares = {"min": 0.01, "mean": 0.1, "p50": 0.08, "p90": 0.3, "p99": 0.8, "p99_9": 0.98, "p99_99": 0.99, "max": 1.0}
     values = {name: worst_us * share for name, share in shares.items()}
     return {"definition": "intended arrival until durable", "count": count, **values, "hdr_unit": "ns", "hdr": HDR}

@@ -6,11 +6,9 @@ alternating order (bench_model.statistics.paired), so that a drift of the machin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-from daq_bench.bench_model.bundle.files import find_document
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.statistics.paired import CONFIDENCE, Pair, compare
 from daq_bench.bench_model.statistics.repetitions import median_interval
@@ -23,12 +21,6 @@ FULL = "full"
 WORKER_BYTES_PER_S = 10e6  # section 4 of the source: a single job on a modern CPU develops 10 to 15 MB/s
 SATURATED = 0.9  # [P] share of the cores' time from which on the CPU is the limit
 SERIES_KEY = ("storage", "analysis", "layout")
-
-
-def of_bundle(bundle: Path, run: Document) -> Document | None:
-    """None for a run without such a measurement."""
-    found = find_document(bundle, f"results/{RESULTS}")
-    return document(found) if found is not None else None
 
 
 def document(found: Document) -> Document:

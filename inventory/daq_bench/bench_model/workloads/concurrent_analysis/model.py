@@ -9,7 +9,7 @@ from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.workloads.concurrent_analysis import analysis
 from daq_bench.bench_model.workloads.concurrent_analysis.document import ConcurrentAnalysis, ConcurrentAnalysisRates
 from daq_bench.bench_model.workloads.concurrent_analysis.points import worker_counts
-from daq_bench.bench_model.workloads.model import Asked, Beside, Count, Model
+from daq_bench.bench_model.workloads.model import Asked, Beside, Count, Model, of_result
 from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, follows, rows
 
 SPARSE, FULL = "sparse", "full"
@@ -157,7 +157,11 @@ def _times(plan: Plan, metric: str) -> int:
 MODEL = Model(
     coverage,
     (Count("sets[].shape.events", _events),),
-    (Beside(analysis.NAME, analysis.of_bundle, _rates, ConcurrentAnalysisRates),),
+    (
+        Beside(
+            analysis.NAME, of_result(f"results/{analysis.RESULTS}", analysis.document), _rates, ConcurrentAnalysisRates
+        ),
+    ),
     times=_times,
     result=ConcurrentAnalysis,
 )

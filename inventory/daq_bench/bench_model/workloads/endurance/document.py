@@ -130,7 +130,8 @@ class Endurance(Closed, frozen=True):
 
 
 class Interval(Closed, frozen=True):
-    """`best` and `high` are null where nothing bounds them."""
+    """A value of which bounds are known, and perhaps a best guess between them. `high` null: unbounded. `best` null: nothing between the
+    bounds is likelier than the rest."""
 
     low: float
     best: float | None

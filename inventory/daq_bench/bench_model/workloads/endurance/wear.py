@@ -7,9 +7,11 @@ that follows; where the wear is below its quantum, the life is bounded from belo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from daq_bench.bench_model.base.load import NOMINAL_BYTES_PER_S, Demand
 from daq_bench.bench_model.behaviour.wear_of_run import PERCENT_QUANTUM, PERCENT_SATURATED
+from daq_bench.bench_model.workloads.endurance.document import Interval
 
 TB = 1e12
 DAYS_PER_YEAR = 365.25
@@ -18,20 +20,10 @@ LIFE_PERCENT = 100.0
 
 
 @dataclass(frozen=True)
-class Interval:
-    """A value of which bounds are known, and perhaps a best guess between them. `high` None: unbounded. `best` None: nothing between the
-    bounds is likelier than the rest."""
-
-    low: float
-    best: float | None
-    high: float | None
-
-
-@dataclass(frozen=True)
 class YearlyLoad:
     """Host bytes per year onto one drive; `low` and `high` where the source leaves it open (real and nominal rate)."""
 
-    name: str
+    name: Literal["supernova", "continuous", "rating"]
     text: str
     low_bytes: float
     high_bytes: float

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.bundle.files import find_document, read_json
+from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.workloads.hot_store import figures as model
 
@@ -16,7 +17,7 @@ EMBEDDED = "lmdb"
 Raw = Callable[[str], Any]  # the content of results/raw/<name>.json
 
 
-def of_bundle(bundle: Path, run: Document) -> Document | None:
+def of_bundle(bundle: Path, run: Run) -> Document | None:
     """None for a run without the hot store. Raises OSError and ValueError where a raw document is gone or damaged."""
     found = find_document(bundle, RUNS)
     return document(found, raw_of(bundle / "results" / "raw")) if found is not None else None

@@ -14,6 +14,7 @@ from typing import Any
 from daq_bench.bench_model.base.units import GB
 from daq_bench.bench_model.behaviour.record_power import Reading, power_readings
 from daq_bench.bench_model.bundle.files import find_document, read_json_lines
+from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Document, as_document
 from daq_bench.bench_model.profiles.candidates import Candidate, load_candidate
 from daq_bench.bench_model.profiles.published import FOLDER, PublishedDevice, load_published, of_metric
@@ -41,12 +42,12 @@ QUANTITIES = (
 )
 
 
-def of_bundle(bundle: Path, run: Document) -> Document | None:
+def of_bundle(bundle: Path, run: Run) -> Document | None:
     """None for a run without such a comparison."""
     found = find_document(bundle, f"results/{RESULTS}")
     if found is None:
         return None
-    candidate = load_candidate(bundle / "profiles" / "lab.yml", run["candidate"]["name"])
+    candidate = load_candidate(bundle / "profiles" / "lab.yml", run.candidate.name)
     published = load_published(bundle / "profiles" / FOLDER)
     return document(found, candidate, published, power_readings(bundle), hazard_events(bundle))
 

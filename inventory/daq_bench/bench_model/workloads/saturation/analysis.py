@@ -8,14 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daq_bench.bench_model.base.units import decimal_label
-from daq_bench.bench_model.bundle.files import find_document
 from daq_bench.bench_model.statistics.change_points import PENALTY, Noise, noise_of, segments
 from daq_bench.bench_model.workloads.saturation import passes
 from daq_bench.bench_model.workloads.saturation.passes import Trace
@@ -61,12 +59,6 @@ class Found:
     finding: str
     cliffs: tuple[Cliff, ...] = ()
     reason: str = ""
-
-
-def of_bundle(bundle: Path, run: dict[str, Any]) -> dict[str, Any] | None:
-    """None for a run without the workload."""
-    found = find_document(bundle, FILE)
-    return document(found) if found is not None else None
 
 
 def document(saturation: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.workloads import preconditioning
-from daq_bench.bench_model.workloads.model import Asked, Beside, Count, Model, stated
+from daq_bench.bench_model.workloads.model import Asked, Beside, Count, Model, of_result, stated
 from daq_bench.bench_model.workloads.plan import (
     INVALIDATES,
     Plan,
@@ -79,6 +79,6 @@ MODEL = Model(
         Count("repetitions[].written_bytes", _pass),
         Count("cliff_free_bytes", stated("cliff_free_size")),
     ),
-    (Beside(analysis.NAME, analysis.of_bundle, _analysis, SaturationAnalysis),),
+    (Beside(analysis.NAME, of_result(analysis.FILE, analysis.document), _analysis, SaturationAnalysis),),
     result=Saturation,
 )

@@ -6,10 +6,8 @@ said only where the whole interval lies below 1, at a level that holds for all s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 
-from daq_bench.bench_model.bundle.files import find_document
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.statistics.paired import BELOW, CONFIDENCE, Pair, PairedEstimate, compare
 from daq_bench.bench_model.statistics.repetitions import median_interval
@@ -20,12 +18,6 @@ AGAINST_ORIGINAL = ("switched-off", "threads", "small-events", "application")
 FALLBACK = ("switched-off", "small-events")
 IN_USE = (*FALLBACK, "application")  # what an operator runs; the other settings are tried to draw the figure
 US_PER_NS = 1e-3
-
-
-def of_bundle(bundle: Path, run: Document) -> Document | None:
-    """None for a run without such a measurement."""
-    found = find_document(bundle, f"results/{RESULTS}")
-    return document(found) if found is not None else None
 
 
 def document(found: Document) -> Document:

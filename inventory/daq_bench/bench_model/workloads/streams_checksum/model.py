@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from daq_bench.bench_model.documents.struct import Document, as_document
-from daq_bench.bench_model.workloads.model import Asked, Beside, Count, Model, stated
+from daq_bench.bench_model.workloads.model import Asked, Beside, Count, Model, of_result, stated
 from daq_bench.bench_model.workloads.plan import INVALIDATES, Plan, Problem, column, counting, follows, rows, tool
 from daq_bench.bench_model.workloads.streams_checksum import analysis
 from daq_bench.bench_model.workloads.streams_checksum.document import StreamsChecksum, StreamsChecksumAnalysis
@@ -188,7 +188,14 @@ MODEL = Model(
         Count("rounds", lambda asked, _: asked.repetitions),
         *(Count(f"demand[].{key}", _load(key)) for key in ("asked_bytes_per_s", "seconds", "due_bytes")),
     ),
-    (Beside("results/streams_checksum_analysis.json", analysis.of_bundle, _analysis, StreamsChecksumAnalysis),),
+    (
+        Beside(
+            "results/streams_checksum_analysis.json",
+            of_result(f"results/{analysis.RESULTS}", analysis.document),
+            _analysis,
+            StreamsChecksumAnalysis,
+        ),
+    ),
     times=_times,
     result=StreamsChecksum,
 )

@@ -18,7 +18,8 @@ from daq_bench.bench_model.behaviour.load_windows import Window
 from daq_bench.bench_model.behaviour.service_curve import Loss, constant_rate_loss, worst_record
 from daq_bench.bench_model.bundle.files import find_document
 from daq_bench.bench_model.bundle.telemetry_tracks import Track
-from daq_bench.bench_model.documents.struct import Document, read
+from daq_bench.bench_model.documents.run import Run
+from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.workloads.thermal.document import (
     FanLoad,
     FanPoint,
@@ -45,7 +46,7 @@ METRICS = (
 )
 
 
-def of_bundle(bundle: Path, run: Document) -> ThermalSoak | None:
+def of_bundle(bundle: Path, run: Run) -> ThermalSoak | None:
     """None for a run without a thermal soak."""
     found = find_document(bundle, FILE)
     return document(read(found, Thermal, FILE), Scenery.of_bundle(bundle, run)) if found is not None else None
@@ -179,7 +180,7 @@ def _no_word_on_record(thermal: Thermal, scenery: Scenery, soak: Window) -> str:
 def _record(thermal: Thermal, scenery: Scenery, soak: Window, onset: Onset | None) -> RecordInSoak:
     """The required record against what the target took: throughout at the throttled rate, and the worst stretch of the soak."""
     need, duration = thermal.record.demand_bytes_per_s, thermal.record.duration_s
-    buffer = float(scenery.run["candidate"]["transient_buffer_bytes"])
+    buffer = float(scenery.run.candidate.transient_buffer_bytes)
     cap = thermal.load.rate_limit_bytes_per_s
     # A load held below the demand shows what was offered, and not what the target could have taken.
     capped = cap is not None and cap < need

@@ -13,6 +13,7 @@ from pathlib import Path
 from daq_bench.bench_model.bundle import telemetry_tracks
 from daq_bench.bench_model.bundle.files import find_document, read_text
 from daq_bench.bench_model.bundle.telemetry_tracks import Tracks
+from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.statistics.paired import ABOVE, CONFIDENCE, Pair, PairedEstimate, compare
 from daq_bench.workloads.lan.model.transfers import Raw, transfer
@@ -42,7 +43,7 @@ PUBLISHED: Document = {
 }
 
 
-def of_bundle(bundle: Path, run: Document) -> Document | None:
+def of_bundle(bundle: Path, run: Run) -> Document | None:
     """None for a run without such a measurement."""
     found = find_document(bundle, f"results/{RESULTS}")
     if found is None:

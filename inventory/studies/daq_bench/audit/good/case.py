@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.bundle.evidence import Evidence
-from daq_bench.bench_model.documents.struct import Document, as_document
+from daq_bench.bench_model.documents.run import Run
+from daq_bench.bench_model.documents.struct import Document, as_document, read
 from daq_bench.bench_model.documents.telemetry import AccountOfCollector, AccountRow, InfluxState, TelemetryAccount
 from daq_bench.bench_model.profiles.candidates import RAW_DEVICE
 from daq_bench.bench_model.profiles.metrics import ResultMetric, load_metrics
@@ -39,7 +40,11 @@ class Case:
     members: int = 1
 
     @property
-    def run(self) -> Document:
+    def run(self) -> Run:
+        return read(self.document, Run, "run.json")
+
+    @property
+    def document(self) -> Document:
         """run.json, as far as a verdict rests on it."""
         scenario, demand = self.scenario, self.scenario.demand
         return {
@@ -148,7 +153,7 @@ def evidence_of(case: Case, results: dict[str, Document]) -> Evidence:
     checks = [_check("architecture", "x86_64"), _check("CPUs", "32"), _check("drive under the target folder", "IMG1")]
     identity = {"schema_version": 1, "planned": [one["subject"] for one in checks], "checks": checks}
     return Evidence(
-        run=case.run,
+        run=case.document,
         identity=identity,
         tuning={"settings": [_setting("applied")]},
         tuning_verified={"settings": [_setting("unchanged")]},

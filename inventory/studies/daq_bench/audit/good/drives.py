@@ -7,16 +7,17 @@ from typing import Any, cast
 
 import numpy as np
 from daq_bench.audit.good.case import RATE, STARTED_UTC, Case
-from daq_bench.audit.good.record import ENGINE, latency
+from daq_bench.audit.good.record import server
 from msgspec import convert
 
 from daq_bench.bench_model.behaviour import dip_documents
 from daq_bench.bench_model.behaviour.dip_documents import Scenery
 from daq_bench.bench_model.behaviour.load_windows import Window
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
-from daq_bench.bench_model.documents.struct import Document, as_document, read
+from daq_bench.bench_model.documents.struct import Document, as_document, moment, read
 from daq_bench.bench_model.documents.tools.synthetic import Write
 from daq_bench.bench_model.workloads.endurance import projection as endurance_projection
+from daq_bench.bench_model.workloads.endurance.document import Endurance
 from daq_bench.bench_model.workloads.saturation import analysis as saturation_model
 from daq_bench.bench_model.workloads.saturation.passes import asked_bytes
 from daq_bench.bench_model.workloads.steady_state.rounds import WINDOW_ROUNDS, steady_window
@@ -32,6 +33,7 @@ from daq_bench.rig.workloads.steady_state import workload as steady
 from daq_bench.rig.workloads.steady_state.tests import Point, Test, tests_of
 from daq_bench.rig.workloads.thermal import workload as thermal_workload
 from daq_bench.rig.workloads.thermal.watch import rule_of
+from daq_bench.simulation.tools.daqwriter import write_document
 
 LOGICAL_BYTES = 512
 DRIVE, BEGIN_S = "nvme0n1", 1_800_000_000.0
@@ -120,7 +122,9 @@ def endurance(case: Case) -> dict[str, Document]:
     }
     return {
         "results/endurance.json": found,
-        endurance_projection.NAME: endurance_projection.document(found, {}, {}, bounds),
+        endurance_projection.NAME: as_document(
+            endurance_projection.document(convert(found, Endurance), {}, {}, bounds)
+        ),
     }
 
 
@@ -286,8 +290,7 @@ def _scenery(case: Case, loads: list[Document]) -> Scenery:
         )
         for one in loads
     ]
-    run = case.run
-    return Scenery({**run, "target": {**run["target"], "device": {"name": DRIVE}}}, tracks, windows, [])
+    return Scenery(case.run, tracks, windows, [])
 
 
 def saturation(case: Case) -> dict[str, Document]:
@@ -347,22 +350,10 @@ def _pass(case: Case, own: Document, asked: int) -> Write:
         left -= amounts[-1]
     times = [step * (place + 1) + case.random.uniform(0, 1e-4) for place in range(len(amounts))]
     times[-1] = times[-2] + amounts[-1] / (fast if asked <= cache else slow)  # the rest, at the rate that is in force
-    blocks = asked // own["block_size"]
-    cpu = {"user_s": 10.0, "system_s": 5.0, "voluntary_context_switches": 0, "involuntary_context_switches": 0}
-    rates = {"seconds_per_gb": 0.1, "user_seconds_per_gb": 0.06, "system_seconds_per_gb": 0.04}
     told = {
-        **ENGINE, "command": "write", "engine": "libaio", "engine_note": None, "status": "complete", "started_utc": STARTED_UTC,
-        "parameters": {
-            "target": saturation_workload.FILE, "target_kind": "scratch-file", "filesystem": "xfs", "pattern": "sequential",
-            "preallocate": True, "block_bytes": own["block_size"], "threads": 1, "io_depth": own["io_depth"], "bytes": asked,
-            "duration_s": None, "span_bytes": asked, "buffer_bytes": own["block_size"], "seed": 1, "numa_node": None,
-            "placement_note": "not bound", "condition": "fresh", "data": "incompressible",
-        },
-        "ended_by": "bytes", "written_bytes": asked, "passes": 1.0,
-        "time": {"prepare_s": 1.0, "write_s": times[-1], "flush_s": 0.1},
-        "bytes_per_s": asked / times[-1], "bytes_per_s_with_flush": asked / (times[-1] + 0.1), "iops": blocks / times[-1],
-        "latency_us": latency(4000.0, blocks), "threads": [{**cpu, "cpus": [], "bytes": asked, "end_s": times[-1]}],
-        "cpu": {**cpu, **rates, "max_rss_bytes": 10**8},
-        "series": {"interval_s": step, "t_s": times, "written_bytes": amounts},
+        "target": saturation_workload.FILE, "pattern": "sequential", "block-size": own["block_size"], "threads": 1, "seed": 1,
+        "io-depth": own["io_depth"], "span": asked, "condition": "fresh", "interval": step,
     }  # fmt: skip
+    began_s = moment(STARTED_UTC).timestamp()
+    told = write_document(server(case), told, asked, began_s, (times, amounts), "", own["block_size"])
     return read(told, Write, "a pass")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from daq_bench.audit.good.case import Case
-from daq_bench.audit.good.record import ENGINE, latency
 from daq_bench.audit.good.record import minidaq as minidaq_record
 from msgspec import structs
 
@@ -20,6 +19,7 @@ from daq_bench.rig.workloads import block_scan as of_blocks
 from daq_bench.rig.workloads import latency_under_load as ladder
 from daq_bench.rig.workloads import minidaq_scan as minidaq
 from daq_bench.rig.workloads.shared.scan import SAMPLE_S
+from daq_bench.simulation.tools.daqwriter import latency
 
 LARGE = 2**23
 
@@ -96,14 +96,15 @@ def _request(case: Case, load: minidaq.Load, size: int) -> Document:
     own, counts = load.parameters, [int(rate)] * seconds
     trial = Trial(1.0, rate, rate, 1.0, lost=0, vetoed=0, busy_count=0, stood=True)
     asked = {
-        **ENGINE, "command": "minidaq-search", "status": "complete", "mode": "triggered", "data_path": "copy",
+        "schema_version": 1, "tool": "daqwriter", "version": "0.1.0", "error": None,
+        "command": "minidaq-search", "status": "complete", "mode": "triggered", "data_path": "copy",
         "applications": own["applications"], "links": own["links"], "request_bytes": size, "duration_s": own["seconds_per_trial"],
         "unpaced_bytes_per_s": rate, "asked_bytes_per_s": rate, "highest_bytes_per_s": rate,
         "highest_trigger_rate_hz": rate / size, "lowest_refused_bytes_per_s": None, "trials": [as_document(trial)] * 4,
     }  # fmt: skip
     search = read(asked, MinidaqSearch, "a search")
     demand = Demand.of(own, load.scale, seconds)
-    record = read(minidaq_record(case, demand, own, 1), Minidaq, "a record")
+    record = read(minidaq_record(case, demand, own, 1)[0], Minidaq, "a record")
     run = structs.replace(
         record,
         trigger=Trigger(
@@ -150,7 +151,7 @@ def _rung(factor: float, demand: Demand) -> Document:
         "busy_count": 1 if lost else 0,
         "backlog_high_water_bytes": 40_000_000,
         "percentiles": percentiles,
-        "latency_us": latency(500.0, offered - lost),
+        "latency_us": latency(3000.0, offered - lost),
         "admissible": True,
         "reason": None,
     }

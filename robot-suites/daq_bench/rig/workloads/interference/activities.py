@@ -21,7 +21,6 @@ CHECKSUM_COMBINATIONS = 12  # daqwriter checksum: one variant, the reference, an
 CHECKSUM_REPETITIONS = 5
 COPIES = ("crc32", "adler32", "crc32-copy", "adler32-copy")
 PORT = 5291
-RATE_SHARE_MIN = 0.95  # a paced activity below this share of what was asked, alone, was not the asked load
 
 
 @dataclass(frozen=True)

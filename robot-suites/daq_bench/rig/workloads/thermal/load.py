@@ -10,6 +10,7 @@ from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.load import Demand
+from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.workloads.thermal.document import Rule
 from daq_bench.rig.base.shell import Completed
 from daq_bench.rig.candidate.load_target import LoadTarget
@@ -32,11 +33,7 @@ class Plan:
     work: Path
     raw: Path
     points: Sequence[Path]
-    run: dict[str, Any]
-
-    @property
-    def drives(self) -> list[str]:
-        return [drive["name"] for drive in self.run["target"]["drives"]]
+    run: Run
 
     def rule(self, min_s: float, max_s: float) -> Rule:
         return rule_of(self.parameters, min_s, max_s)

@@ -11,6 +11,7 @@ from daq_bench.bench_model.behaviour.load_windows import STEP_S, target_counter
 from daq_bench.bench_model.bundle import telemetry_tracks
 from daq_bench.bench_model.bundle.line_protocol import AlikeLines, Point
 from daq_bench.bench_model.bundle.telemetry_tracks import DRIVES_OWN, Track, Tracks
+from daq_bench.bench_model.documents.run import TargetOfRun
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.workloads.thermal.document import Rule
 
@@ -63,11 +64,13 @@ class Watch:
         return len(whole)
 
 
-def decide(tracks: Tracks, run: Document, rule: Rule, start_s: float, now_s: float, by_us: bool = False) -> str | None:
+def decide(
+    tracks: Tracks, target: TargetOfRun, rule: Rule, start_s: float, now_s: float, by_us: bool = False
+) -> str | None:
     """Why a load that began at `start_s` should end now; None: it goes on. Times on the candidate's clock.
 
     `by_us`: the fans are at a speed that we chose, so that heat is our doing and danger a reason to end at once."""
-    drives = [drive["name"] for drive in run["target"]["drives"]]
+    drives = target.names
     if by_us and in_danger(tracks, drives, now_s):
         return "danger"
     elapsed = now_s - start_s
@@ -75,7 +78,7 @@ def decide(tracks: Tracks, run: Document, rule: Rule, start_s: float, now_s: flo
         return None
     if elapsed >= rule.max_s:
         return "time limit"
-    onset = _onset_s(tracks, run, drives, start_s, now_s)
+    onset = _onset_s(tracks, target, drives, start_s, now_s)
     if onset is not None:
         return "throttling" if elapsed - onset >= rule.hold_s else None
     settled = []
@@ -98,11 +101,11 @@ def _settled(track: Track, rule: Rule, start_s: float, last_s: float, drives: in
     return equilibrium.asymptote(track, start_s, last_s, confidence).interval is not None
 
 
-def _onset_s(tracks: Tracks, run: Document, drives: Sequence[str], start_s: float, now_s: float) -> float | None:
+def _onset_s(tracks: Tracks, target: TargetOfRun, drives: Sequence[str], start_s: float, now_s: float) -> float | None:
     """Says when throttling began by the rate, or by the drives' own word."""
     told = [one.since_utc_s for one in throttling.signals_between(tracks, drives, start_s, now_s)]
     onsets = [max(0.0, since - start_s) for since in told if since is not None]
-    counter, _ = target_counter(run, tracks)
+    counter, _ = target_counter(target, tracks)
     series = telemetry_tracks.rates(counter, start_s, now_s, STEP_S) if counter is not None else []
     for dip in dips.analyse(series, STEP_S).dips:
         if throttling.judge_dip(tracks, drives, dip, start_s).throttling:

@@ -95,7 +95,7 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
         work=context.places.raw,
         raw=context.raw,
         points=[context.bundle.path / spool / POINTS_FILE for spool in SPOOLS],
-        run=as_document(context.bundle.run),
+        run=context.bundle.run,
     )
     facilities, asked = context.facilities, parameters.get("hazards", [])
     hazards = HazardSchedule([], lambda: None)
@@ -223,7 +223,7 @@ class Soak:
             # A long soak is looked at more rarely, since each look goes through all of it; and not at all while nothing can end it.
             if (by_us or elapsed >= rule.min_s) and elapsed - decided >= max(DECIDE_EVERY_S, elapsed / 100):
                 decided = elapsed
-                found = decide(self._watch.tracks(), self._plan.run, rule, start_s, start_s + elapsed, by_us)
+                found = decide(self._watch.tracks(), self._plan.run.target, rule, start_s, start_s + elapsed, by_us)
                 if found:
                     return found
         return "time limit"
@@ -268,8 +268,8 @@ class Soak:
     def _blind(self) -> str | None:
         """Slowing fans without seeing what becomes hot could damage a drive."""
         tracks = self._watch.tracks()
-        blind = [name for name in self._plan.drives if not tracks.get("temperature", name, "critical_degc")]
-        if blind or not self._plan.drives:
+        blind = [name for name in self._plan.run.target.names if not tracks.get("temperature", name, "critical_degc")]
+        if blind or not self._plan.run.target.names:
             which = ", ".join(blind) or "the target"
             return f"no temperature of {which} with its critical limit, without which fans must not be slowed down"
         return None
