@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from nights_factory import NightPlan, write_night
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.bundle.line_protocol import parse_line
+from daq_bench.bench_model.documents.struct import checked
+from daq_bench.bench_model.nights.outcome import document
+from daq_bench.bench_model.nights.run_history import history_of, read_all
+from daq_bench.bench_model.nights.trend import trend_of
+from daq_bench.bench_report.trend.view import span_words
+from daq_bench.rig.base.bundle import Bundle, to_json
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.cli import nights, parser
+from daq_bench.rig.nightly import housekeeping, overdue
+from daq_bench.rig.nightly.baselines import Baselines
 from daq_bench.rig.nightly.night import Nightly
 from daq_bench.rig.telemetry import influx_server
 from daq_bench.rig.telemetry.influx_server import LocalInflux, free_port
@@ -71,6 +82,112 @@ def test_two_o_clock_is_not_there_every_day() -> None:
         2,
         1,
     ]
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not there")
+@pytest.mark.parametrize(
+    ("base", "expected"),
+    [
+        ("2026-10-24 12:00:00 UTC", ["10-24 20:30", "10-25 21:30", "10-26 21:30"]),  # back to winter time in the night of the 25th
+        ("2027-03-27 12:00:00 UTC", ["03-27 21:30", "03-28 20:30", "03-29 20:30"]),  # ahead to summer time in that of the 28th
+    ],
+    ids=["back", "ahead"],
+)
+def test_systemds_own_calendar_begins_one_night_a_day_where_clocks_change(base: str, expected: list[str]) -> None:
+    """systemd is the outside source; at 02:00, as the timer once had it, it begins no night on 2027-03-28."""
+
+    def begins(time_of_day: str) -> list[str]:
+        argv = ["systemd-analyze", "calendar", "--iterations=3", f"--base-time={base}", f"*-*-* {time_of_day}"]
+        done = subprocess.run(
+            argv, capture_output=True, text=True, check=True, env={**os.environ, "TZ": "Europe/Zurich", "LC_ALL": "C"}
+        )
+        return re.findall(r"\(in UTC\): \w+ \d{4}-(\d\d-\d\d \d\d:\d\d):00 UTC", done.stdout)
+
+    text = (UNITS / "daq-bench-nightly.timer").read_text(encoding="utf-8")
+    (found,) = re.findall(r"^OnCalendar=\*-\*-\* (\S+)$", text, re.MULTILINE)
+    assert begins(found) == expected
+    if base.startswith("2027"):
+        assert not any(one.startswith("03-28") for one in begins("02:00:00"))
+
+
+# Local times of Zurich: 02:15 and 02:45 come twice on 2026-10-25, and 02:15 is not there on 2027-03-28.
+OF_CHANGES = [
+    datetime(2026, 10, 25, 0, 15, tzinfo=UTC), datetime(2026, 10, 25, 0, 45, tzinfo=UTC), datetime(2026, 10, 25, 1, 15, tzinfo=UTC),
+    datetime(2026, 10, 25, 1, 45, tzinfo=UTC), datetime(2027, 3, 28, 0, 45, tzinfo=UTC), datetime(2027, 3, 28, 1, 15, tzinfo=UTC),
+]  # fmt: skip
+
+
+@pytest.fixture
+def zurich(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "Europe/Zurich")
+        time.tzset()
+        assert time.localtime(OF_CHANGES[0].timestamp())[3:6] == time.localtime(OF_CHANGES[2].timestamp())[3:6] == (2, 15, 0)
+        yield
+    time.tzset()
+
+
+def test_runs_of_a_night_of_a_clock_change_have_names_order_and_times_of_their_own(
+    tmp_path: Path, zurich: None
+) -> None:
+    made = [Bundle.create(tmp_path, "server-a", "", "snb-100s", now=lambda one=one: one) for one in OF_CHANGES]
+    assert sorted({one.id for one in made}) == [one.id for one in made]
+    assert (tmp_path / "latest").resolve() == made[-1].path
+    for bundle, moment in zip(made, OF_CHANGES, strict=True):
+        bundle.event("phase", "record", "begins")
+        (event,) = bundle.events()
+        assert event.time == moment and event.time_utc.endswith("Z")
+        assert parse_line(bundle.workload_file.read_text(encoding="utf-8").strip()).time_ns == int(moment.timestamp()) * 10**9
+
+
+def test_a_history_over_clock_changes_is_in_order_with_true_days_between(tmp_path: Path, zurich: None) -> None:
+    plans = [NightPlan(number, started=moment) for number, moment in enumerate(OF_CHANGES)]
+    for plan in reversed(plans):
+        write_night(tmp_path, plan)
+    nights, broken = read_all([tmp_path])
+    history = history_of(nights, broken, "server-a")
+    assert [night.started for night in history.nights] == OF_CHANGES and history.notes == ()
+    assert Baselines(tmp_path / "nightly").of(history.nights[3], history.nights[:3]) == history.nights[2]
+    assert "(154.0 days)" in span_words(trend_of(history))
+
+
+@pytest.mark.parametrize(
+    "now",
+    [datetime(2026, 10, 25, 2, 30, tzinfo=UTC), datetime(2027, 3, 28, 2, 30, tzinfo=UTC)],
+    ids=["back", "ahead"],
+)
+@pytest.mark.parametrize("hours", [23.0, 24.9, 25.1, 27.0])
+def test_ages_are_hours_that_went_by_also_over_a_clock_change(
+    tmp_path: Path, zurich: None, monkeypatch: pytest.MonkeyPatch, now: datetime, hours: float
+) -> None:
+    """A day has 25 hours, or 23: what was written so many hours ago is so old, and a night is missing after 25, by neither clock."""
+    at = now.timestamp() - hours * 3600
+    old, young = (tmp_path / "runs" / f"{one:%Y%m%dT%H%M%SZ}-a" for one in (datetime.fromtimestamp(at, UTC), now))
+    for bundle, moment in ((old, at), (young, now.timestamp() - 1)):
+        bundle.mkdir(parents=True)
+        (bundle / "run.json").write_text("{}", encoding="utf-8")
+        for one in (bundle / "run.json", bundle):
+            os.utime(one, (moment, moment))
+    nights = tmp_path / "nightly"
+    begun = document([], [], "finished", "n1", (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}", None), {})
+    (nights / "n1").mkdir(parents=True)
+    (nights / "n1" / "nightly.json").write_text(to_json(checked(begun)), encoding="utf-8")
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Clock:
+            return cls.fromtimestamp(now.timestamp(), tz)
+
+    for module in (housekeeping, overdue):
+        monkeypatch.setattr(module, "datetime", Clock)
+    said: list[str] = []
+    missing = overdue.overdue(nights, 25.0, said.append)
+    assert bool(missing) == (hours > 25.0)
+    house = housekeeping.Housekeeping(
+        tmp_path / "runs", nights, housekeeping.Keeping(days=25 / 24), Baselines(nights), [], said.append
+    )
+    assert house.run([]) == ([old.name] if hours > 25.0 else [])
+    assert said == []
 
 
 @pytest.mark.parametrize("other", [{}, {"TZ": "Pacific/Apia"}], ids=["here", "elsewhere"])

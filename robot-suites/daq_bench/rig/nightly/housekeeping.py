@@ -1,18 +1,22 @@
 """Deletes bundles and nights as the plan says: passes by number, everything by age and size. Nothing is deleted that the plan does not ask.
 
 A folder is a bundle or a night by its name (the moment at which it began, as in its id) and its document; others are left alone. The bench
-first hides what it deletes, so that a bench that dies in the middle leaves no half bundle for others to find; the next night removes it."""
+first hides what it deletes, so that a bench that dies in the middle leaves no half bundle for others to find; the next night removes it.
+Other nights and runs may be at work in the same folders: what they have removed is gone, and what they write stays."""
 
 from __future__ import annotations
 
+import fcntl
 import re
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.errors import BenchError, in_words
+from daq_bench.bench_model.bundle.provenance import REPORTS_MANIFEST
 from daq_bench.bench_model.nights.night import Night
 from daq_bench.bench_model.nights.outcome import PASS
 from daq_bench.rig.checking.sealing import altered_evidence, sealed
@@ -20,6 +24,8 @@ from daq_bench.rig.nightly.baselines import Baselines, task_key
 
 BUNDLE, NIGHT = "run.json", "nightly.json"
 LATEST = "latest"
+NIGHT_LOCK = ".lock"  # a night holds it while it runs
+QUIET_S_MIN = 86400.0  # [P] a bundle that lacks a seal, and in which somebody wrote since, may be of a run that goes on
 DELETING = ".deleting-"
 STAMP = re.compile(r"(\d{8}T\d{6})Z-")
 BYTES_OF_GB = 1e9
@@ -51,28 +57,34 @@ class Kept:
 
     @property
     def bytes_on_disk(self) -> int:
-        return sum(one.lstat().st_blocks * 512 for one in (self.path, *self.path.rglob("*")))
+        size = 0
+        for one in (self.path, *self.path.rglob("*")):
+            with suppress(FileNotFoundError):  # of a run that goes on
+                size += one.lstat().st_blocks * 512
+        return size
 
 
 class Housekeeping:
-    """One night's. `tonight`: the bundles and the night that are never deleted, whatever their age."""
+    """One night's. `tonight`: the bundles and the night that are never deleted, whatever their age; `compared`: names of the bundles with
+    which each job was compared last."""
 
     def __init__(
         self, runs: Path, nights: Path, keeping: Keeping, baselines: Baselines, tonight: Sequence[Path],
-        say: Callable[[str], None],
+        say: Callable[[str], None], compared: Collection[str] = (),
     ) -> None:  # fmt: skip
         self._folders, self._keeping, self._say = {runs.resolve(): BUNDLE, nights.resolve(): NIGHT}, keeping, say
         self._runs, self._now = runs.resolve(), datetime.now(UTC)
         self._tonight = {path.resolve() for path in tonight}
         self._protected = {*baselines.paths(), *self._tonight}
         self._protected |= {(folder / LATEST).resolve() for folder in self._folders}
+        self._named = {*keeping.named, *compared}
         self.deleted: list[str] = []
 
     def run(self, known: Sequence[Night]) -> list[str]:
         """Returns the names of what was deleted. `known`: the bundles in `runs` that others may rest on."""
         for folder in self._folders:
             for rest in folder.glob(f"{DELETING}*"):
-                shutil.rmtree(rest)
+                self._remove(rest)
         if self._keeping.passes is not None:
             self._delete(self._surplus_passes(known, self._keeping.passes))
         if self._keeping.days is not None:
@@ -115,7 +127,8 @@ class Housekeeping:
         if left > bytes_max:
             self._say(
                 f"warning: bundles and nights have {left / BYTES_OF_GB:.4g} GB, and keep_gb allows {bytes_max / BYTES_OF_GB:.4g}: what is "
-                "left is tonight's, a baseline, named in `keep`, or differs from its manifest. Move some of it elsewhere, or allow more"
+                "left is tonight's or of a run that may go on, a baseline, named in `keep`, or differs from its manifest. Move some of it "
+                "elsewhere, or allow more"
             )
 
     def _on_disk(self) -> list[Kept]:
@@ -123,9 +136,8 @@ class Housekeeping:
         found = []
         for folder, document in self._folders.items():
             for path in folder.iterdir() if folder.is_dir() else ():
-                stamp = STAMP.match(path.name)
-                if stamp and not path.is_symlink() and (path / document).is_file():
-                    began = datetime.strptime(stamp[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+                began = _began(path.name)
+                if began and not path.is_symlink() and (path / document).is_file():
                     found.append(Kept(path, began, max(began, _last_change(path))))
         return sorted((one for one in found if one.last_change <= self._now), key=lambda one: one.began)
 
@@ -133,20 +145,72 @@ class Housekeeping:
         """Deletes those that may be; says whether all of them were."""
         whole = True
         for path in paths:
-            if path in self._protected or path.name in self._keeping.named or not _as_it_was_sealed(path):
+            if path in self._protected or path.name in self._named or self._goes_on(path) or not _as_it_was_sealed(path):
                 whole = False
                 continue
             hidden = path.with_name(f"{DELETING}{path.name}")
-            path.rename(hidden)
-            shutil.rmtree(hidden)
+            try:
+                path.rename(hidden)
+            except FileNotFoundError:  # another night deleted it
+                continue
+            except OSError as error:
+                self._say(f"warning: {path} cannot be deleted: {in_words(error)}")
+                whole = False
+                continue
+            whole &= self._remove(hidden)
             self.deleted.append(path.name)
         return whole
+
+    def _remove(self, hidden: Path) -> bool:
+        """Removes what no reader finds any more; says so, and says no, where something of it stays. A link's end is left alone."""
+        try:
+            if hidden.is_symlink() or not hidden.is_dir():
+                hidden.unlink(missing_ok=True)
+            else:
+                shutil.rmtree(hidden)
+        except FileNotFoundError:  # another night is at it
+            return True
+        except OSError as error:
+            self._say(f"warning: {hidden} cannot be removed: {in_words(error)}. The next night tries it again")
+            return False
+        return True
+
+    def _goes_on(self, path: Path) -> bool:
+        """Says whether a run or a night may still write there."""
+        if (path / NIGHT).is_file():
+            return night_runs(path)
+        whole = sealed(path) and (path / REPORTS_MANIFEST).is_file()
+        return not whole and (self._now - _last_change(path)).total_seconds() < QUIET_S_MIN
+
+
+def night_runs(folder: Path) -> bool:
+    """Says whether a command is at that night now."""
+    try:
+        with (folder / NIGHT_LOCK).open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _began(name: str) -> datetime | None:
+    """The moment that a bundle's or a night's name begins with; None where it is no moment."""
+    stamp = STAMP.match(name)
+    try:
+        return datetime.strptime(stamp[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC) if stamp else None
+    except ValueError:
+        return None
 
 
 def _last_change(path: Path) -> datetime:
     """When something was last written into it: a run that goes on for weeks is as old as its newest telemetry."""
-    files = (path, *path.glob("*"), *path.glob("telemetry/*"))
-    return datetime.fromtimestamp(max(one.lstat().st_mtime for one in files), UTC)
+    times = [0.0]
+    for one in (path, *path.glob("*"), *path.glob("telemetry/*")):
+        with suppress(FileNotFoundError):  # of a run that goes on
+            times.append(one.lstat().st_mtime)
+    return datetime.fromtimestamp(max(times), UTC)
 
 
 def _as_it_was_sealed(path: Path) -> bool:

@@ -46,14 +46,13 @@ from daq_bench.rig.base.terminal import say
 from daq_bench.rig.checking.door import admit
 from daq_bench.rig.nightly.baselines import Baselines
 from daq_bench.rig.nightly.fleet import Fleet
-from daq_bench.rig.nightly.housekeeping import Housekeeping
+from daq_bench.rig.nightly.housekeeping import NIGHT_LOCK, Housekeeping
 from daq_bench.rig.nightly.job import Where, trust_of
 from daq_bench.rig.nightly.lanes import Stop
 from daq_bench.rig.nightly.notify import Teller, begun, changed, over, word_before
 from daq_bench.rig.nightly.plan import Plan
 
 DOCUMENT, SUMMARY, XUNIT, OCP = "nightly.json", "summary.txt", "xunit.xml", "ocp"
-LOCK = ".lock"
 REPORT_S_MAX = 600.0
 DONE = ("finished", "interrupted")
 
@@ -90,7 +89,7 @@ class Nightly:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        with (self._folder / LOCK).open("a") as stream:
+        with (self._folder / NIGHT_LOCK).open("a") as stream:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -215,12 +214,16 @@ class Nightly:
     def _keep_house(self) -> list[str]:
         tonight = [self._folder, *(entry.night.path for entry in self._entries if entry.night)]
         nights = self._folder.parent
-        house = Housekeeping(self._where.runs, nights, self._plan.keeping, self._baselines, tonight, self._say)
+        stored = [*stored_nights(nights, self._say), self._document("finished")]
+        house: Housekeeping | None = None
         try:
+            house = Housekeeping(
+                self._where.runs, nights, self._plan.keeping, self._baselines, tonight, self._say, compared_with(stored)
+            )
             gone = house.run(read_all([self._where.runs])[0])
         except (BenchError, OSError) as error:
             self._say(f"warning: housekeeping stopped: {in_words(error)}")
-            return house.deleted
+            return house.deleted if house else []
         self._say(f"housekeeping: {len(gone)} bundles and nights deleted")
         return gone
 
@@ -286,6 +289,12 @@ def regressed_runs(nights: Sequence[NightDocument]) -> dict[str, frozenset[str]]
         for run in night.runs
         if run.run_id and run.worst == REGRESSION
     }
+
+
+def compared_with(nights: Sequence[NightDocument]) -> set[str]:
+    """Returns the runs with which each job was compared last: without them the next night knows no worse."""
+    runs = (run for night in nights for run in night.runs if run.baseline)
+    return set({(run.job, run.target): str(run.baseline) for run in runs}.values())
 
 
 def last_words(nights: Sequence[NightDocument], but: str) -> dict[Job, dict[str, Word]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from daq_bench.rig.nightly.night import LOCK, stored_nights
+from daq_bench.rig.nightly.housekeeping import night_runs
+from daq_bench.rig.nightly.night import stored_nights
 from daq_bench.rig.nightly.notify import Notify, Teller, missing
 
 AHEAD = timedelta(minutes=2)  # [P] a night that began later than now, by more, is one of a clock that jumped
@@ -27,7 +27,7 @@ def overdue(nights: Path, hours: float, say: Callable[[str], None]) -> str:
             f"no night has begun for {since_h:.0f} h; the last one, {night.nightly}, began {night.started_utc}. Look at the timer and "
             "at the service: systemctl status daq-bench-nightly.timer daq-bench-nightly.service"
         )
-    if night.state == "running" and not _held(nights / night.nightly):
+    if night.state == "running" and not night_runs(nights / night.nightly):
         return (
             f"{night.nightly} began {night.started_utc} and was killed: nothing runs and it has not ended. "
             f"Go on with it: daq-bench nightly --resume {nights / night.nightly}"
@@ -44,14 +44,3 @@ def tell_overdue(nights: Path, hours: float, notify: Notify, say: Callable[[str]
         teller.tell(missing(f"Night missing: {reason}"))
         teller.end()
     return bool(reason)
-
-
-def _held(folder: Path) -> bool:
-    try:
-        with (folder / LOCK).open("rb") as stream:
-            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
