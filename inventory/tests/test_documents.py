@@ -18,7 +18,7 @@ from msgspec import inspect
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.places import REPOSITORY
 from daq_bench.bench_model.bundle.files import read_json
-from daq_bench.bench_model.documents.struct import as_document, read
+from daq_bench.bench_model.documents.struct import SCHEMA_VERSION, Struct, as_document, read
 from daq_bench.bench_model.documents.verdict import Finding, Judgement, Spread, Verdict
 from daq_bench.bench_model.evidence import derived
 from daq_bench.bench_model.evidence.schemas import TYPES, schemas
@@ -128,12 +128,54 @@ def test_a_document_keeps_to_the_schema_of_its_type_and_is_read_again() -> None:
         ({"requirements": None}, r"verdict\.json: requirements: Expected `array`, got `null`"),
         ({"requirements": [{}]}, r"verdict\.json: requirements\[0\]: .*missing required field `id`"),
         ({"declared_rehearsal": "no"}, r"verdict\.json: declared_rehearsal: Expected `bool`, got `str`"),
-        ({"schema_version": 2}, r"verdict\.json: schema_version: Invalid enum value 2"),
+        ({"schema_version": 0}, r"verdict\.json: schema_version: Invalid enum value 0"),
     ],
 )
 def test_what_is_not_of_the_type_is_named_by_its_field(change: dict[str, Any], message: str) -> None:
     with pytest.raises(BenchError, match=message):
         read({**as_document(WHOLE), **change}, Verdict, "verdict.json")
+
+
+@pytest.mark.parametrize("change", [{}, {"no_such_field": 1}, {"outcome": "REVIEW"}, {"reasons": None}])
+def test_a_newer_document_says_so_whatever_else_is_new_in_it(change: dict[str, Any]) -> None:
+    with pytest.raises(BenchError) as refused:
+        read({**as_document(WHOLE), **change, "schema_version": 99}, Verdict, "verdict.json")
+    assert str(refused.value) == (
+        "verdict.json: a newer bench wrote it (schema_version 99; this bench reads up to 1). Update this bench (in a checkout: "
+        "`git pull`, then `make setup`), or use the one that wrote it"
+    )
+
+
+@pytest.mark.parametrize("version", [0, -1, True, "99", 99.0, None, [99]])
+def test_a_version_that_no_bench_writes_is_no_newer_one(version: object) -> None:
+    with pytest.raises(
+        BenchError, match=r"schema_version: .*The file is damaged, altered, or of another version of the bench"
+    ) as refused:
+        read({**as_document(WHOLE), "schema_version": version}, Verdict, "verdict.json")
+    assert "newer" not in str(refused.value)
+
+
+class Outer(Struct, frozen=True):
+    inner: list[Verdict]
+
+
+def test_a_newer_document_within_another_says_so() -> None:
+    with pytest.raises(BenchError, match=r"^raw\.json: a newer bench wrote it \(schema_version 2; "):
+        read({"inner": [as_document(WHOLE), {**as_document(WHOLE), "schema_version": 2}]}, Outer, "raw.json")
+
+
+def test_every_type_has_the_version_that_is_told() -> None:
+    """A type of version 2 needs a message that knows it."""
+    stated = {
+        kind.__name__: field.type
+        for kind in TYPES.values()
+        for field in inspect.type_info(kind).fields  # type: ignore[attr-defined]  # every type is a struct
+        if field.encode_name == "schema_version"
+    }
+    assert len(stated) > 10
+    assert {
+        name for name, kind in stated.items() if kind not in (inspect.LiteralType((SCHEMA_VERSION,)), inspect.IntType())
+    } == set()
 
 
 def test_a_field_that_is_missing_is_no_default(tmp_path: Path) -> None:

@@ -77,6 +77,32 @@ def test_the_newest_run_of_each_stands_there_with_its_values(lab: Path) -> None:
     assert value(found, "runs_left_out") == 0
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["compare"],
+        ["lot"],
+        ["site"],
+        ["history"],
+        ["trend", "--candidate=server-a"],
+        ["export-metrics", "--output=daq.prom"],
+        ["render"],
+        ["check"],
+    ],
+)
+def test_an_empty_name_is_no_folder_of_runs(
+    words: list[str], lab: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a path it would be the working folder, here one of runs."""
+    monkeypatch.chdir(lab / "runs")
+    before = sorted((lab / "runs").rglob("*"))
+    with pytest.raises(SystemExit) as ended:
+        main([*words, ""])
+    assert ended.value.code == 2
+    assert ": the name is empty. Give " in capsys.readouterr().err
+    assert sorted((lab / "runs").rglob("*")) == before
+
+
 def test_node_exporter_may_read_it_whatever_the_umask_is(lab: Path) -> None:
     """root's umask is 077 where a site is strict, and node_exporter is another user."""
     before = os.umask(0o077)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -212,7 +213,7 @@ def test_a_wrong_argument_is_named(capsys: pytest.CaptureFixture[str], arguments
         (["judge", "none"], "Name one: runs/<run-id>", "Name one: RUN=runs/<run-id>"),
         (["plan", "--target", "nope"], "write --target ./nope for", "write TARGET=./nope for"),
         (["qualify", "--together"], "--candidates a,b --together", "CANDIDATES=a,b TOGETHER=1"),
-        (["gather", "--store="], "such as --store /srv/runs", "such as STORE=/srv/runs"),
+        (["gather", "--store="], "argument --store: the name is empty", "argument --store (STORE=): the name is empty"),
         (["discover", "--host=a b"], "--host 'a b' is no user@server", "HOST='a b' is no user@server"),
         (["tables", "none", "--output={}"], "--output {} is there already", "OUT={} is there already"),
     ],
@@ -269,6 +270,56 @@ def test_a_folder_is_a_target_where_it_exists_or_is_written_as_a_path(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "existing").mkdir()
     assert chosen_targets(parser().parse_args(["qualify", "--target", name]))[1] == (tmp_path / name).resolve()
+
+
+def takes_runs() -> list[str]:
+    """The commands of the rig with an argument that names runs."""
+    choices = next(action.choices for action in parser()._actions if action.dest == "command")
+    assert isinstance(choices, dict)
+    found = {name: {one.dest for one in command._actions} for name, command in choices.items()}
+    return [name for name in COMMANDS if found[name] & {"run", "bundles"}]
+
+
+def test_every_command_that_reads_runs_is_known() -> None:
+    known = {"admit", "baseline", "check-bundle", "judge", "replay", "report", "resume", "tables"}
+    assert set(takes_runs()) == known
+
+
+@pytest.mark.parametrize("name", ["", " "])
+@pytest.mark.parametrize("command", takes_runs())
+def test_an_empty_name_is_no_run(
+    command: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the user stands in a bundle, which an empty path would be."""
+    here = Bundle.create(tmp_path, "c", "", "s")
+    here.begin(some_run())
+    monkeypatch.chdir(here.path)
+    with pytest.raises(SystemExit) as ended:
+        main([command, *(["--output", str(tmp_path / "out")] if command == "tables" else []), name])
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert re.search(r"argument (run|RUN): the name is empty\. Give runs?[/ ]", said.err), said.err
+    assert not said.out
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("option", ["--candidate", "--scenario", "--requirement", "--inventory", "--target"])
+def test_an_empty_name_is_no_profile(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--scenario "$SCENARIO"` with an unset variable would load the candidate with another scenario than was meant."""
+    with pytest.raises(SystemExit) as ended:
+        main(["plan", f"{option}="])
+    assert ended.value.code == 2
+    assert f"argument {option}: the name is empty. Give " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ['[""]', "{", "3", '["a", 1]', '{"a": 1}'])
+def test_admit_refuses_what_is_no_list_of_runs(
+    text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert main(["admit"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: standard input is no") and said.count("\n") == 1
 
 
 def test_a_run_that_is_none_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

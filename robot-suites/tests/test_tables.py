@@ -278,6 +278,36 @@ def test_a_fault_of_the_bench_itself_is_an_error_and_no_fail(
     assert "the bench has a fault" in json.loads(said.out)["error"]
 
 
+READS_RUNS = ["judge", "check-bundle", "tables", "admit", "report", "compare", "trend"]
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [(one, "run.json") for one in READS_RUNS] + [(one, "verdict.json") for one in ("check-bundle", "compare", "trend")],
+)
+def test_a_bundle_of_a_newer_bench_is_told_as_such(
+    command: str, file: str, bundle: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its other fields are new, too."""
+    document = json.loads((bundle / file).read_text(encoding="utf-8"))
+    (bundle / file).write_text(json.dumps({**document, "schema_version": 99, "colour": "red"}), encoding="utf-8")
+    seal(bundle)
+    more = {"tables": ["--output", str(tmp_path / "out")], "trend": ["--candidate", "server-a"]}
+    status = main([command, *more.get(command, []), str(bundle)])
+    said = "".join(capfd.readouterr())
+    assert status == (1 if command == "admit" or (command, file) == ("check-bundle", "verdict.json") else 2)
+    assert f"{file}: a newer bench wrote it (schema_version 99; this bench reads up to 1). Update this bench" in said
+    assert "enum value" not in said
+
+
+def test_an_empty_name_is_no_bundle(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a path it would be the working folder, here a bundle."""
+    monkeypatch.chdir(bundle)
+    with pytest.raises(BenchError, match=r"the name of the run bundle is empty. Name one such as runs/latest"):
+        Bundle("")
+    assert Bundle(".").path == bundle.resolve()
+
+
 def test_a_link_to_itself_is_no_bundle(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(BenchError, match="loop is no run bundle"):

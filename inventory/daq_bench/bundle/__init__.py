@@ -54,6 +54,8 @@ class Bundle:
     """The run bundle in the folder `path`. Raises BenchError where there is none, or where a file is not what the bench writes."""
 
     def __init__(self, path: str | Path) -> None:
+        if not str(path):
+            raise BenchError("the name of the run bundle is empty. Name one such as runs/latest")
         self.path = Path(os.path.realpath(path))  # resolve() raises for a link to itself
         files.require_sound(self.path)
         found = files.find_struct(self.path, "run.json", Run)

@@ -9,6 +9,7 @@ import os
 import select
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from daq_bench.bench_model.base.errors import in_words
@@ -60,6 +61,14 @@ class Parser(argparse.ArgumentParser):
             message = self._missing(message)
         more = "" if f"`{self.prog} --help`" in message else f". `{self.prog} --help` tells more"
         self.exit(2, f"{self.prog}: error: {message}{more}\n".replace("?. `", "? `"))
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Refuses an empty name, which a script passes whose variable is unset: as a path it is the working folder, and as the name of a
+        profile it reads as none."""
+        names = action.type in (None, str, Path) and not isinstance(action, argparse._SubParsersAction)
+        if names and not arg_string.strip() and arg_string != action.default:
+            raise argparse.ArgumentError(action, f"the name is empty. Give {action.help or 'a name'}")
+        return super()._get_value(action, arg_string)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

@@ -26,6 +26,8 @@ NO_FLOATS = frozenset((bool, int, str, type(None)))
 DEPTH_MAX = 64  # deeper than anything that the bench writes
 SHOWN_MAX = 60  # characters of a value in a complaint
 PROBLEM_MAX = 300  # and of the problem, which may quote a field that somebody made up
+SCHEMA_VERSION = 1  # of every typed document that has one; a test holds the types to it
+VERSION = "schema_version"
 REMEDY = "The file is damaged, altered, or of another version of the bench"
 
 
@@ -100,7 +102,29 @@ def read(document: object, kind: type[Kind], file: str) -> Kind:
         with _one_at_a_time:
             return msgspec.convert(document, kind, strict=True)
     except msgspec.ValidationError as error:
-        raise BenchError(f"{file}: {complaint(error, document)}. {REMEDY}") from None
+        found = AT.fullmatch(str(error))
+        at = found["field"] if found else ""
+        # A newer document may have other fields, too, which msgspec may meet first.
+        newer = newer_bench(_value_at(document, VERSION)) or (
+            at.endswith(f".{VERSION}") and newer_bench(_value_at(document, at))
+        )
+        raise BenchError(f"{file}: {newer or f'{complaint(error, document)}. {REMEDY}'}") from None
+
+
+def newer_bench(version: object) -> str:
+    """Says that a newer bench wrote a document of this `schema_version`, and what to do; empty where the number does not say so."""
+    if not isinstance(version, int) or isinstance(version, bool) or version <= SCHEMA_VERSION:
+        return ""
+    return (
+        f"a newer bench wrote it ({VERSION} {version}; this bench reads up to {SCHEMA_VERSION}). Update this bench (in a checkout: "
+        "`git pull`, then `make setup`), or use the one that wrote it"
+    )
+
+
+def require_known(document: object, file: str) -> None:
+    """Raises BenchError for a document of a newer bench, before it is compared with one of this bench."""
+    if newer := newer_bench(_value_at(document, VERSION)):
+        raise BenchError(f"{file}: {newer}")
 
 
 def complaint(error: msgspec.ValidationError, document: object) -> str:

@@ -109,8 +109,10 @@ def night_or_reason(bundle: Path, warm: bool = True) -> Night | LeftOut:
         reason = f"{Path(str(error.filename)).name} is missing: no finished run"
     except BenchError as error:
         reason = str(error)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = f"is damaged ({type(error).__name__}: {in_words(error)})"
+    except (OSError, ValueError) as error:
+        reason = f"cannot be read ({in_words(error)})"
+    except (KeyError, TypeError, AttributeError) as error:
+        reason = f"is damaged ({type(error).__name__}: {error})"
     return LeftOut(bundle.name, reason.replace(str(bundle), bundle.name))
 
 

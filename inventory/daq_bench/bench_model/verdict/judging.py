@@ -21,7 +21,7 @@ from daq_bench.bench_model.bundle.evidence import Evidence
 from daq_bench.bench_model.bundle.files import plain_file, read_bytes, read_json
 from daq_bench.bench_model.bundle.provenance import MANIFEST, altered_documents
 from daq_bench.bench_model.documents.admission import named
-from daq_bench.bench_model.documents.struct import Document, as_document, not_finite
+from daq_bench.bench_model.documents.struct import Document, as_document, not_finite, require_known
 from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.profiles.metrics import ResultMetric, load_metrics
 from daq_bench.bench_model.profiles.requirements import RequirementProfile, load_requirements
@@ -97,6 +97,7 @@ def judged_again(bundle: Path) -> Again:
     """The verdict of the bundle's evidence beside the one that it stores. Raises FileNotFoundError where it stores none."""
     try:
         stored = read_json(bundle, VERDICT)
+        require_known(stored, VERDICT)
     except BenchError as error:
         return Again(None, str(error))
     try:
@@ -125,7 +126,8 @@ def standing_of(bundle: Path) -> Standing:
     again = judged_again(bundle)
     if again.contradicts:
         told = named([one.text for one in again.differences], "; ")
-        reason = f"contradicts itself: {again.words}" + (f" ({told})" if told else "")
+        reason = again.words + (f" ({told})" if told else "")
+        reason = f"contradicts itself: {reason}" if again.verdict else f"cannot be judged: {again.reason}"
         return Standing(CONTRADICTORY, again.verdict, reason, leave_out)
     return Standing(SEALED, again.verdict)
 

@@ -26,12 +26,12 @@ from daq_bench.bench_model.profiles.metrics import ResultMetric, load_metrics
 from daq_bench.bench_model.profiles.published import FOLDER, PublishedDevice, load_published
 from daq_bench.bench_model.profiles.requirements import RequirementProfile
 from daq_bench.bench_model.verdict.conclusion import conclude
-from daq_bench.bench_model.verdict.judging import SEALED, UNJUDGED, VERDICT, profiles_of, standing_of
+from daq_bench.bench_model.verdict.judging import SEALED, UNJUDGED, profiles_of, standing_of
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.base.fields import parse_document, read_document, read_text
+from daq_bench.bench_report.base.fields import read_document, read_text
 from daq_bench.bench_report.reading import door
 from daq_bench.bench_report.reading.door import Trust
-from daq_bench.bench_report.reading.load import run_document, versioned
+from daq_bench.bench_report.reading.load import run_document
 
 NO_VERDICT = "NO VERDICT"
 Made = TypeVar("Made")
@@ -140,16 +140,13 @@ class Source:
 
 def read_source(root: Path) -> Source:
     """Reads one bundle. Raises BundleError for a folder that is no run bundle, a damaged one, or one that others may not rest on."""
-    document = run_document(root, f"{root}/run.json")
-    stored, name = read_text(root, VERDICT), f"{root}/{VERDICT}"
-    if stored is not None:
-        versioned(parse_document(stored, name), name)
+    run = run_document(root, f"{root}/run.json").typed(Run)
     standing = standing_of(root)
     if standing.state not in (SEALED, UNJUDGED):
         raise BundleError(str(root), standing.reason, standing.remedy)
     return Source(
         root=root,
-        run=document.typed(Run),
+        run=run,
         verdict=standing.verdict,
         manifest_sha256=digest_of(root / MANIFEST),
     )

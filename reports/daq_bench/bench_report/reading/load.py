@@ -34,7 +34,6 @@ from daq_bench.bench_report.reading.dataset.telemetry import Accounting
 from daq_bench.bench_report.reading.load_smart import smart_of
 from daq_bench.bench_report.reading.provenance import provenance_of
 
-SCHEMA_VERSION = 1
 EVENTS_FILE = "events.jsonl"
 BLOCK_SCAN = "results/block_scan.json"
 LACKING = {
@@ -65,7 +64,7 @@ def run_document(root: Path, called: str = "run.json") -> Node:
         raise BundleError(
             f"{root}/run.json", "is missing, so this folder is not a run bundle", "Name one as runs/<run-id>"
         )
-    return versioned(parse_document(text, called), called)
+    return parse_document(text, called)
 
 
 def load(root: Path) -> Bundle:
@@ -116,7 +115,7 @@ def _in_order(scan: BlockScan) -> BlockScan:
 
 def _judged_again(root: Path) -> Again | None:
     """Judges again; None without a stored verdict. A field that the stored one lacks, or states otherwise, is listed as contradicted."""
-    return None if _document(root, VERDICT) is None else judged_again(root)
+    return None if read_document(root, VERDICT) is None else judged_again(root)
 
 
 def _accounting(root: Path) -> Accounting | None:
@@ -137,7 +136,7 @@ def _expected(run: Run) -> dict[str, str]:
 
 def _results(root: Path) -> dict[str, Node]:
     names = sorted(path.name for path in (root / "results").glob("*.json"))
-    found = ((Path(name).stem, _document(root, f"results/{name}")) for name in names)
+    found = ((Path(name).stem, read_document(root, f"results/{name}")) for name in names)
     return {name: node for name, node in found if node is not None}
 
 
@@ -149,26 +148,11 @@ def _published(root: Path) -> dict[str, PublishedDevice]:
         raise BundleError(str(error.place), error.problem, error.remedy) from error
 
 
-def _document(root: Path, name: str) -> Node | None:
-    """The document, its schema version checked where it states one."""
-    node = read_document(root, name)
-    return None if node is None else versioned(node, name)
-
-
-def versioned(node: Node, name: str) -> Node:
-    """Returns the document itself. Raises BundleError for one of another schema version than this reader knows."""
-    version = node.value.get("schema_version") if isinstance(node.value, dict) else None
-    if version not in (None, SCHEMA_VERSION):
-        problem = f"this reader knows version {SCHEMA_VERSION}, found {version}"
-        raise BundleError(f"{name}: schema_version", problem, "Read it by the bench that made it, or a newer one")
-    return node
-
-
 def _settings(root: Path, name: str) -> tuple[Setting, ...] | None:
     found = _made(root, name, lambda node: node.typed(Tuning))
     return tuple(found.settings) if found else None
 
 
 def _made(root: Path, name: str, make: Callable[[Node], Made]) -> Made | None:
-    node = _document(root, name)
+    node = read_document(root, name)
     return None if node is None else make(node)

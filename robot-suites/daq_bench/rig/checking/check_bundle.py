@@ -24,6 +24,7 @@ from daq_bench.bench_model.bundle.provenance import (
     key_of,
     read_manifest,
 )
+from daq_bench.bench_model.documents.struct import Document, require_known
 from daq_bench.bench_model.evidence import derived
 from daq_bench.bench_model.verdict.judging import VERDICT, differences, judge_bundle
 from daq_bench.rig.base.bundle import Bundle, to_json
@@ -222,9 +223,10 @@ def _check_results(check: Check, bundle: Bundle) -> None:
 
 
 def _check_verdict(check: Check, bundle: Bundle) -> None:
-    stored = _told(check, "verdict.json", lambda: bundle.read("verdict.json"))
+    stored = _told(check, VERDICT, lambda: _stored_verdict(bundle))
     if stored is None:
-        check.problems.append(f"{bundle.path} has no verdict.json: the run did not finish")
+        if plain_file(bundle.path, VERDICT) is None:
+            check.problems.append(f"{bundle.path} has no verdict.json: the run did not finish")
         return
     problems = _derived_problems(bundle) + _column_problems(bundle)
     recomputed = _told(check, "verdict.json", lambda: judge_bundle(bundle.path))
@@ -234,6 +236,12 @@ def _check_verdict(check: Check, bundle: Bundle) -> None:
             f"recomputed: {recomputed.outcome}, as stored",
             problems + [f"{VERDICT}: {one.text}" for one in differences(stored, recomputed)],
         )
+
+
+def _stored_verdict(bundle: Bundle) -> Document | None:
+    found = bundle.read(VERDICT)
+    require_known(found, VERDICT)
+    return found
 
 
 def _told(check: Check, what: str, make: Callable[[], Made | None]) -> Made | None:

@@ -42,7 +42,7 @@ def no_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def add_run(command: argparse.ArgumentParser) -> None:
-    command.add_argument("run", type=Path, help="runs/<run-id>")
+    command.add_argument("run", type=Path, help="runs/<run-id>; `daq-bench list runs` lists them")
 
 
 def positive(text: str) -> float:

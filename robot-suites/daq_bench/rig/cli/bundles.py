@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.bundle.files import strict
 from daq_bench.bench_model.bundle.provenance import REPORTS
 from daq_bench.bench_model.documents.admission import Admissions
 from daq_bench.bench_model.documents.run import TelemetryOfRun
@@ -101,15 +101,31 @@ def check(options: argparse.Namespace) -> int:
 
 def _add_admit(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "bundles", type=Path, nargs="*", metavar="RUN", help="run bundles; none: a JSON list of them on standard input"
+        "bundles",
+        type=Path,
+        nargs="*",
+        metavar="RUN",
+        help="run bundles; without one, a JSON list of them on standard input",
     )
     _add_own(command)
     add_json(command, "what was found of each")
 
 
+def _read_bundles(text: str) -> list[Path]:
+    try:
+        found = strict(text.strip() or "[]")
+    except ValueError:
+        found = None
+    if not isinstance(found, list) or not all(isinstance(one, str) and one.strip() for one in found):
+        raise BenchError(
+            'standard input is no JSON list of run bundles. Write it as ["runs/<run-id>", ...], or name RUN'
+        )
+    return [Path(one) for one in found]
+
+
 def admissions(options: argparse.Namespace) -> int:
     """Status 1 where one of them has a fault. Who signed a run, and by which profiles, is said and is no fault."""
-    bundles = options.bundles or [Path(one) for one in json.loads(sys.stdin.read() or "[]")]
+    bundles = options.bundles or _read_bundles(sys.stdin.read())
     found = admit(bundles, _trust(options))
     for one in found:
         say(

@@ -195,7 +195,9 @@ def _run(options: argparse.Namespace, request: Request, console: Console) -> dic
 
 
 def _add_resume(command: argparse.ArgumentParser) -> None:
-    command.add_argument("run", type=Path, help="runs/<run-id> of the interrupted run")
+    command.add_argument(
+        "run", type=Path, help="runs/<run-id> of the interrupted run; `daq-bench list runs` lists them"
+    )
     command.add_argument("--influx-url", metavar="URL", help="another InfluxDB than the interrupted run's")
     add_yes(command)
     add_json(command, "the run's outcome, reasons and bundle")
