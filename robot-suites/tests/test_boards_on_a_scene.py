@@ -320,7 +320,7 @@ def of_title(dom: str, title: str) -> str:
 @pytest.mark.pictures
 @pytest.mark.parametrize(
     ("board", "candidate"),
-    [(RUN_LIVE, "busy"), (RUN_LIVE, "silent"), (DRIVE_HEALTH, "busy"), (FLEET, ""), (COMPARE, "")],
+    [(RUN_LIVE, "busy"), (RUN_LIVE, "silent"), (RUN_LIVE, "calm"), (DRIVE_HEALTH, "busy"), (FLEET, ""), (COMPARE, "")],
 )
 def test_a_board_is_drawn(on: Server, grafana: Grafana, now_ms: int, board: Dashboard, candidate: str) -> None:
     """Each tile and each cell's text is on the page; the picture is kept for eyes."""
