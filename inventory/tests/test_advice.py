@@ -135,6 +135,12 @@ def test_a_target_that_takes_less_than_was_offered_is_the_cause_where_nothing_el
         ("a \x1b[31mred\u202e\nlog  line.", "a [31mred log line"),
         ("<script>alert(1)</script> [bold]x[/]", "<script>alert(1)</script> [bold]x[/]"),  # each surface escapes markup
         ("x" * 1000, "x" * CAUSE_CHARACTERS + "..."),
+        ("Größe, " * 100, "Größe, " * 42 + "Größe,..."),  # 43 words of 6 characters and 42 spaces are 300
+        ("Größen, " * 100, "Größen, " * 36 + "Größen,..."),  # 37 words end at 295; 5 letters of the next are no word
+        ("y" * 299 + " zz", "y" * 299 + "..."),
+        ("y" * 297 + " zz and more", "y" * 297 + " zz..."),  # 300 characters end with a word
+        ("y" * 300, "y" * 300),
+        ("y" * 290 + ". And so on " * 9, "y" * 290 + ". And so..."),
     ],
 )
 def test_a_cause_is_one_line_and_moves_no_cursor(said: str, shown: str) -> None:

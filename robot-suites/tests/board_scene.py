@@ -15,6 +15,7 @@ from daq_bench.bench_dashboards.boards.run_live import DASHBOARD as RUN_LIVE
 from daq_bench.bench_dashboards.dashboard import Dashboard
 from daq_bench.bench_dashboards.interpolation import Choice, Every, Range
 from daq_bench.bench_model.behaviour.aligned import EPOCH_NS
+from daq_bench.rig.base.event_lines import string
 
 SECOND_NS = 10**9
 HOUR_S, DAY_S = 3600, 24 * 3600
@@ -79,9 +80,24 @@ def raw_lines(now_ns: int) -> str:
     return "\n".join(found) + "\n"
 
 
+CAUSE = 'nvme0n1 says "Größe \\x1b, 5 °C=limit", twice; ' + "as long as an advice lets it be, " * 7 + "at least"
+STEP = 'Look into SNB-01, then: `daq-bench qualify --target "a b"`'
+PASSED = "Nothing is open."
+
+
 def history_lines(now_ns: int) -> str:
-    """FAIL beside a rehearsal that missed by more, a PASS of 20 days ago and one of six minutes ago; two runs to be compared."""
-    found = []
+    """FAIL beside a rehearsal that missed by more, a PASS of 20 days ago and one of six minutes ago; two runs to be compared. c1 is of a
+    bench that wrote no advice yet. b0 is an earlier run of b's, whose cause is not b1's."""
+    found = [
+        f'bench_run,host=b,scenario=s,model=m,firmware=f,profile=p,run=b0 started_ns=1i,duration_s=90.0,outcome="FAIL",word="FAIL",'
+        f'likely_cause="of b0",next_step="after b0" {now_ns - 21 * DAY_S * SECOND_NS}'
+    ]
+    advice = {
+        "a": f",likely_cause={string(CAUSE)},next_step={string(STEP)}",
+        "b": f",next_step={string(STEP)}",
+        "c": "",
+        "calm": f',likely_cause="",next_step={string(PASSED)}',
+    }
     judged = (
         ("a", "FAIL", "FAIL", "missed", -3.5, 24 * 60),
         ("b", "INADMISSIBLE", "REHEARSAL", "missed", -90.0, 20 * 60),
@@ -95,7 +111,8 @@ def history_lines(now_ns: int) -> str:
             f'bench_verdict,{tags},requirement=overall of_run="{host}1",outcome="{outcome}",word="{word}" {at}',
             f'bench_verdict,{tags},requirement=SNB-01 of_run="{host}1",outcome="{outcome}",decision="{decision}",text="rate",unit="GB/s",'
             f"measured=9.5,bound=9.243,margin_percent={margin} {at}",
-            f'bench_run,{tags},profile=p,run={host}1 started_ns={at}i,duration_s=90.0,outcome="{outcome}",word="{word}" {at}',
+            f'bench_run,{tags},profile=p,run={host}1 started_ns={at}i,duration_s=90.0,outcome="{outcome}",word="{word}"'
+            f"{advice[host]} {at}",
         ]
     for run, rate, backlog, share in (("a1", 2.5e9, 1e9, 0.25), ("c1", 4e9, 0, 0.1)):
         fields = f'load="record 1",stored_bytes_per_s={rate},system_fraction={share},busy_fraction=0.5'
@@ -203,7 +220,7 @@ def _tiles() -> tuple[Expected, ...]:
     found.append(Expected(DRIVE_HEALTH, "PCIe link in use", "busy", [[1], [0.5]], link))
 
     found += [
-        Expected(FLEET, "Runs in this range", "", [[4]], [tile("4", "blue")]),
+        Expected(FLEET, "Runs in this range", "", [[5]], [tile("5", "blue")]),
         Expected(FLEET, "Smallest newest margin", "", [["a", "SNB-01", -3.5]], [tile("-3.5%", "red", "a SNB-01")]),
         Expected(COMPARE, "Outcomes", "", [["FAIL"]], [tile("FAIL", "red", "A"), tile("PASS", "green", "B")]),
         Expected(
@@ -244,6 +261,7 @@ PASS, FAIL, REHEARSAL = ("PASS", "green"), ("FAIL", "red"), ("REHEARSAL", "yello
 MET, MISSED = ("met", "green"), ("missed", "red")
 ASKED = ("Requirement", "It asks", "Outcome", "Decision", "Measured", "Bound", "Unit", "Margin")
 WHOSE = ("Requirement", "Candidate", "Model", "Firmware", *ASKED[1:])
+ADVICE = ("Likely cause", "Next")
 NOW = "a few seconds ago"
 EMPTY = ("-", "#00000000")  # transparent
 DRIVES = ("Drive", "Serial", "Model", "Self-test", "Critical warning", "Worn", "Spare", "Media errors", "Error log", "Reallocated",
@@ -254,9 +272,11 @@ OK, WRONG = ("passed", GOOD), ("FAILED", BAD)
 SHOWS_GB = ("9.50", "9.24", "GB/s")
 TABLES = (
     ExpectedTable(FLEET, "Runs now", "", ("host", "run", "Answered"), (("busy", "r2", NOW), ("calm", "c1", NOW), (BARE, "b1", NOW))),
-    ExpectedTable(FLEET, "Newest run of each candidate", "", ("host", "Outcome", "Judged"),
-                  (("c", PASS, "20 days ago"), ("a", FAIL, "a day ago"), ("b", REHEARSAL, "20 hours ago"),
-                   ("calm", PASS, "6 minutes ago"))),
+    ExpectedTable(FLEET, "Newest run of each candidate", "", ("host", "Outcome", "Judged", *ADVICE),
+                  (("c", PASS, "20 days ago", "-", "-"), ("a", FAIL, "a day ago", CAUSE, STEP), ("b", REHEARSAL, "20 hours ago", "-", STEP),
+                   ("calm", PASS, "6 minutes ago", "-", PASSED))),
+    ExpectedTable(RUN_LIVE, "Why, and what to do next", "calm", ("run", "Judged", *ADVICE), (("calm1", "6 minutes ago", "-", PASSED),)),
+    ExpectedTable(RUN_LIVE, "Why, and what to do next", "busy", (), ()),
     ExpectedTable(FLEET, "Newest value of each requirement", "", WHOSE, (
         ("SNB-01", "b", "m", "f", "rate", ("INADMISSIBLE", "yellow"), MISSED, *SHOWS_GB, ("-90%", BAD)),
         ("SNB-01", "a", "m", "f", "rate", FAIL, MISSED, *SHOWS_GB, ("-3.50%", BAD)),

@@ -146,6 +146,27 @@ def test_each_table_shows_what_is_expected(on: Server, grafana: Grafana, now_ms:
 
 
 @pytest.mark.grafana
+@pytest.mark.parametrize(
+    "alter",
+    [
+        lambda query: re.sub(r'"(likely_cause|next_step)"', r'last("\1") AS "\1"', query),
+        lambda query: query.replace('"likely_cause", "next_step"', '"next_step" AS "likely_cause", "likely_cause" AS "next_step"'),
+        lambda query: query.replace("last(", "first("),
+    ],
+    ids=["each newest by itself", "swapped", "the oldest"],
+)  # fmt: skip
+def test_a_cause_that_is_another_runs_is_noticed(
+    on: Server, grafana: Grafana, now_ms: int, alter: Callable[[str], str]
+) -> None:
+    """Each newest by itself: a run of an older bench would show the cause of the run before."""
+    (one,) = (each for each in TABLES if each.title == "Newest run of each candidate")
+    panel = asking(panel_of(one.board, one.title), alter)
+    found = grafana.shown(on, panel, choices_of(one.candidate), range_of(one.board, "", now_ms))["table"]
+    advised = [tuple(cell["text"] for cell in row[3:]) for row in found["rows"]]
+    assert advised != [row[3:] for row in one.rows]
+
+
+@pytest.mark.grafana
 @pytest.mark.parametrize(("board", "title", "candidate", "wanted"), LINES)
 def test_lines_have_names_colours_and_figures(
     on: Server,
@@ -299,7 +320,7 @@ def of_title(dom: str, title: str) -> str:
 @pytest.mark.pictures
 @pytest.mark.parametrize(
     ("board", "candidate"),
-    [(RUN_LIVE, "busy"), (RUN_LIVE, "silent"), (DRIVE_HEALTH, "busy"), (FLEET, ""), (COMPARE, "")],
+    [(RUN_LIVE, "busy"), (RUN_LIVE, "silent"), (RUN_LIVE, "calm"), (DRIVE_HEALTH, "busy"), (FLEET, ""), (COMPARE, "")],
 )
 def test_a_board_is_drawn(on: Server, grafana: Grafana, now_ms: int, board: Dashboard, candidate: str) -> None:
     """Each tile and each cell's text is on the page; the picture is kept for eyes."""

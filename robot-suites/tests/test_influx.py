@@ -14,9 +14,13 @@ from typing import Any, ClassVar
 import pytest
 from daq_bench.audit.good.small_run import candidate, drive, scenario, some_run, target
 from influx2_server import ORGANISATION, Influx2Server
+from msgspec import structs
 from ruamel.yaml import YAML
 
-from daq_bench.bench_model.documents.run import RequirementOfRun
+from daq_bench.bench_model.documents.derived import HardwareEvents
+from daq_bench.bench_model.documents.run import AskedFor, RequirementOfRun
+from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.influx import TOKEN, URL, Influx
 from daq_bench.rig.base.settings import Layout
@@ -157,6 +161,34 @@ def test_verdict_run_and_events_reach_the_history_once(server: Influx, finished:
     for name, row in (("bench_run", run), ("bench_verdict", verdicts["SNB-01"]), ("bench_event", events[0])):
         assert set(row) - {"time"} <= {*declared[name]["tags"], *declared[name]["fields"]}, name
     assert cells(server, f'SELECT * FROM "bench_verdict" {where}') == []
+
+
+AWKWARD = 'Größe "5 °C", a=b, \\x1b \\'
+
+
+def test_a_cause_and_a_step_keep_their_words_in_influxdb(influx: LocalInflux, finished: Bundle) -> None:
+    """Quotes, commas, backslashes, a line's end. A bench that wrote no advice has none; told again, a cause that is gone is empty."""
+    own = Influx(influx.start(), configured=False)
+
+    def told() -> tuple[Any, Any]:
+        assert publish(finished.path, own) is None
+        (row,) = cells(
+            own, f"""SELECT * FROM "history"."bench_run" WHERE run = '{finished.id}' AND scenario = 'words'"""
+        )
+        return row.get("likely_cause"), row.get("next_step")
+
+    finished.save_run(scenario=scenario("words", scale=1.0), request=AskedFor(target_directory='/srv/"ü", a=b\\\nc'))
+    assert told() == (None, None), "its verdict is of a form that this bench cannot advise on"
+    finished.write("verdict.json", as_document(Verdict(1, "FAIL", [], 1.0, False, [], [])))
+    events = HardwareEvents(1, "", {}, {}, [], 0, [f"{AWKWARD}\nand more"])
+    finished.write("results/hardware_events.json", as_document(events))
+    step = (
+        "Do not accept the candidate as it is: it failed under the load. After a change, qualify it again: `daq-bench qualify "
+        """--candidate 'this machine' --scenario words --requirement snb --target '/srv/"ü", a=b\\ c' --scale 1`"""
+    )
+    assert told() == told() == (f"{AWKWARD} and more", step)
+    finished.write("results/hardware_events.json", as_document(structs.replace(events, sentences=[])))
+    assert told() == ("", step)
 
 
 def test_what_influxdb_lost_is_noticed_and_delivered_again(influx: LocalInflux, finished: Bundle) -> None:

@@ -1,5 +1,5 @@
 """Whoever looks for ten seconds reads the same word and the same reason of a run everywhere: terminal, mail, page 1, site row, comparison,
-trend and dashboard tile; beside them, the same likely cause and next step on terminal, mail, webhook, page 1, site and in JSON.
+trend and dashboard tile; beside them, the same likely cause and next step on terminal, mail, webhook, page 1, site, dashboard and in JSON.
 Twelve runs of simulated servers hold them together: good, each way of bad, rehearsal, loaded machine, undecided.
 """
 
@@ -15,6 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from daq_bench.bench_dashboards.boards.fleet import DASHBOARD as FLEET
+from daq_bench.bench_dashboards.boards.run_live import DASHBOARD as RUN_LIVE
+from daq_bench.bench_dashboards.dashboard import Dashboard
+from daq_bench.bench_dashboards.interpolation import Choice, Every, Range, interpolated
+from daq_bench.bench_dashboards.trial import Server
 from daq_bench.bench_model.documents.nights import Job
 from daq_bench.bench_model.documents.run import AskedFor
 from daq_bench.bench_model.evidence.admissibility import SIMULATED
@@ -29,10 +34,12 @@ from daq_bench.bench_report.comparison.bundles import read_source
 from daq_bench.bench_report.qualification.render import document_of, load_for, to_html
 from daq_bench.bench_report.trend.command import paper_of
 from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.influx import Influx
 from daq_bench.rig.cli.bundles import judge
 from daq_bench.rig.cli.runs import closing_words, exit_status
 from daq_bench.rig.nightly.notify import over
-from daq_bench.rig.telemetry.history import run_point, verdict_points
+from daq_bench.rig.telemetry.history import publish, run_point, verdict_points
+from daq_bench.rig.telemetry.influx_server import LocalInflux, create_database
 from daq_bench.samples.servers import OPEN, SCENARIO
 from daq_bench.simulation.physics.drawing import spec_of
 from daq_bench.simulation.physics.hazards import Hazard
@@ -224,6 +231,27 @@ def test_the_dashboards_tile(seen: Seen) -> None:
     for point in (run, overall):
         line = point.to_line_protocol()
         assert f'word="{seen.word}"' in line and f'outcome="{stored["outcome"]}"' in line
+
+
+@pytest.mark.parametrize(
+    ("board", "title"), [(FLEET, "Newest run of each candidate"), (RUN_LIVE, "Why, and what to do next")]
+)
+def test_the_dashboards_row(seen: Seen, influx: LocalInflux, board: Dashboard, title: str) -> None:
+    """What InfluxDB answers to the panel, once the run was delivered; delivered twice, it is there once."""
+    url, run = influx.running_url(), seen.bundle.run
+    assert url and run.finished
+    database = f"ten_seconds_{list(RUNS).index(seen.name)}"
+    create_database(url, database)
+    panel = next(one for one in board.panels() if one.title == title)
+    end_ms = int(run.finished.timestamp() * 1000)
+    choices: dict[str, Choice] = {"host": run.candidate.name, "run": seen.bundle.id, "scenario": Every.VALUE}
+    query = interpolated(panel.targets[0].query.render(), choices, Range(end_ms - 60_000, end_ms + 60_000))
+    for _ in range(2):
+        assert publish(seen.bundle.path, Influx(url, database)) is None
+        ((columns, (row,)),) = Server(url, database).tables(query)
+        shown = dict(zip(columns, row, strict=True))
+        assert (shown["time"], shown["result"]) == (end_ms, seen.word)
+        assert (shown["likely_cause"], shown["next_step"]) == (seen.advice.cause, seen.advice.step.line)
 
 
 def test_nobody_is_told_that_nothing_was_missed_where_something_was_not_measured_or_is_undecided(seen: Seen) -> None:

@@ -11,6 +11,7 @@ from daq_bench.bench_dashboards.influxql import (
     chosen,
     differs,
     equals,
+    last,
     one_of,
     over_time,
     value,
@@ -68,6 +69,9 @@ JUDGED_COLUMNS = (
     Override("Decision", words=DECISIONS, width=120),
     Override("Margin", unit=Unit.PERCENT),
 )
+# What a run's own report advises: the name in the answer, and the heading.
+ADVICE_COLUMNS = (("likely_cause", "Likely cause"), ("next_step", "Next"))
+LONG_TEXTS = tuple(Override(heading, long=True) for _, heading in ADVICE_COLUMNS)
 REPORT = DataLink("Report", REPORT_URL)
 SAME_RUN = DataLink("This run's drives", f"/d/{DRIVES}?var-host=${{__data.fields.host}}&var-run=${{__data.fields.run}}")
 TO_COMPARE = DataLink("Compare with another run", f"/d/{COMPARE}?var-run_a=${{__data.fields.run}}")
@@ -142,6 +146,13 @@ VERDICT_COLUMNS = (
     ("unit", "Unit"),
     ("margin_percent", "Margin"),
 )
+
+
+def newest_run(where: tuple[Condition, ...], *by: str, tags: tuple[str, ...] = ()) -> Query:
+    """Returns a query of the newest judged run, timed at its end, with its own advice: a run of an older bench has none, and gets no
+    earlier run's."""
+    advice = tuple(value(name) for name, _ in ADVICE_COLUMNS)
+    return Query("bench_run", (last("word").named("result"), *advice), where, by, policy=HISTORY, tags=tags)
 
 
 def verdict_of(*where: Condition, in_range: bool, limit: int = 0) -> Query:

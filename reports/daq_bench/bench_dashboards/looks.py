@@ -136,6 +136,7 @@ class Override:
     words: tuple[Word, ...] = ()
     links: tuple[DataLink, ...] = ()
     label: str = ""
+    long: bool = False  # a text that its cell may cut off: the whole opens by a click; "-" where there is none
 
     def json(self) -> Json:
         properties: list[Json] = []
@@ -165,6 +166,9 @@ class Override:
         if self.words:
             put("mappings", mappings(self.words))
             put("custom.cellOptions", {"type": "color-background", "mode": "basic"})
+        if self.long:
+            put("noValue", "-")
+            put("custom.inspect", True)
         if self.links:
             put("links", [link.json() for link in self.links])
         pattern = self.name.startswith("/")

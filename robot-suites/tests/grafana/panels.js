@@ -19,8 +19,8 @@ const OPTIONS = {
   thresholds: grafana.thresholdsOverrideProcessor,
 };
 const CUSTOM = [
-  'align', 'axisPlacement', 'axisSoftMin', 'cellOptions', 'drawStyle', 'fillOpacity', 'hidden', 'insertNulls', 'lineInterpolation', 'lineStyle',
-  'lineWidth', 'minWidth', 'pointSize', 'showPoints', 'spanNulls', 'stacking', 'thresholdsStyle', 'width',
+  'align', 'axisPlacement', 'axisSoftMin', 'cellOptions', 'drawStyle', 'fillOpacity', 'hidden', 'insertNulls', 'inspect', 'lineInterpolation',
+  'lineStyle', 'lineWidth', 'minWidth', 'pointSize', 'showPoints', 'spanNulls', 'stacking', 'thresholdsStyle', 'width',
 ];
 const PLUGIN = { custom: { pointSize: 5 } }; // what Grafana's graph takes where a panel says nothing
 const NUMBERS_ONLY = ['min', 'max', 'decimals'];

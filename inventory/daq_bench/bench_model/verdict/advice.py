@@ -112,10 +112,15 @@ def _pace(run: Run, verdict: Verdict) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Tools and drives say it: no word of it moves a cursor or ends the line."""
+    """Tools and drives say it: no word of it moves a cursor or ends the line. A long one ends after its last whole word."""
     shown = "".join(one if one.isprintable() else " " for one in text)
     shown = " ".join(shown.split()).rstrip(".")
-    return shown if len(shown) <= CAUSE_CHARACTERS else f"{shown[:CAUSE_CHARACTERS].rstrip()}..."
+    if len(shown) <= CAUSE_CHARACTERS:
+        return shown
+    whole = (
+        shown[: CAUSE_CHARACTERS + 1].rpartition(" ")[0] or shown[:CAUSE_CHARACTERS]
+    )  # one word without an end is cut
+    return f"{whole.rstrip(' .')}..."
 
 
 def next_step(run: Run, verdict: Verdict | None, grounds: Grounds) -> NextStep:

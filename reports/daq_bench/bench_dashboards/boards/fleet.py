@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from daq_bench.bench_dashboards.common import (
+    ADVICE_COLUMNS,
     FLEET,
     JUDGED_COLUMNS,
     LIVE,
+    LONG_TEXTS,
     OUTCOME_COLUMN,
     REPORT,
     SAME_RUN,
     TO_COMPARE,
     VERDICT_COLUMNS,
     links,
+    newest_run,
 )
 from daq_bench.bench_dashboards.dashboard import Dashboard
 from daq_bench.bench_dashboards.furniture import TagValues
@@ -122,11 +125,17 @@ def _outcomes() -> tuple[Row, ...]:
     )
     newest = Table(
         "Newest run of each candidate",
-        "Longest ago first: a candidate that is not run any more says nothing, whatever its last outcome was.",
-        (Target(_verdicts(last("word").named("result"), "host", where=OVERALL), table=True),),
+        "Longest ago first: a candidate that is not run any more says nothing, whatever its last outcome was. Why it probably ended so and "
+        "what to do next are its report's words; a click opens a text that is cut off.",
+        (Target(newest_run(WHO, "host"), table=True),),
         Unit.COUNT,
-        overrides=(OUTCOME_COLUMN, Override("Judged", unit=Unit.AGE)),
-        columns=(("host", "host"), ("result", "Outcome"), ("Time", "Judged")),
+        overrides=(
+            Override("host", width=170),
+            OUTCOME_COLUMN,
+            Override("Judged", unit=Unit.AGE, width=130),
+            *LONG_TEXTS,
+        ),
+        columns=(("host", "host"), ("result", "Outcome"), ("Time", "Judged"), *ADVICE_COLUMNS),
         sort="Judged",
         ascending=True,
     )
@@ -162,7 +171,7 @@ def _outcomes() -> tuple[Row, ...]:
             ("ended_ms", "ended_ms"),
         ),
     )
-    return (Row(8, newest, lanes, widths=(8, 16)), Row(9, runs))
+    return (Row(8, newest), Row(7, lanes), Row(9, runs))
 
 
 def _margins() -> Section:

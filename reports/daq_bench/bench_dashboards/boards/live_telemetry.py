@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from daq_bench.bench_dashboards.common import HERE, JUDGED_COLUMNS, REPORT, VERDICT_COLUMNS, line, verdict_of
+from daq_bench.bench_dashboards.common import (
+    ADVICE_COLUMNS,
+    HERE,
+    JUDGED_COLUMNS,
+    LONG_TEXTS,
+    REPORT,
+    VERDICT_COLUMNS,
+    line,
+    newest_run,
+    verdict_of,
+)
 from daq_bench.bench_dashboards.influxql import (
     HISTORY,
     Condition,
@@ -130,4 +140,16 @@ def verdict() -> Section:
         sort="Margin",
         ascending=True,
     )
-    return Section("Verdict", Row(8, outcome, table, widths=(6, 18)))
+    why = Table(
+        "Why, and what to do next",
+        "Of the run judged last in the range shown, in its report's words; a click opens a text that is cut off.",
+        (Target(newest_run(HERE, tags=("host", "run")), table=True),),
+        Unit.COUNT,
+        overrides=(
+            Override("run", links=(REPORT,), width=200),
+            Override("Judged", unit=Unit.AGE, width=130),
+            *LONG_TEXTS,
+        ),
+        columns=(("run", "run"), ("Time", "Judged"), *ADVICE_COLUMNS),
+    )
+    return Section("Verdict", Row(4, outcome, why, widths=(5, 19)), Row(8, table))

@@ -21,7 +21,9 @@ from daq_bench.bench_model.bundle.files import find_document
 from daq_bench.bench_model.bundle.telemetry_files import CURSOR_FILE, POINTS_FILE, spool_folders
 from daq_bench.bench_model.documents.run import TelemetryOfRun
 from daq_bench.bench_model.documents.telemetry import InfluxCounts, TelemetryAccount
+from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.evidence import telemetry_account
+from daq_bench.bench_model.verdict.advice import advice_of
 from daq_bench.bench_model.verdict.conclusion import word_of
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.event_lines import span_line, string, tag
@@ -81,6 +83,8 @@ def run_point(bundle: Bundle) -> Point | None:
     point = _point(bundle, "bench_run", run=bundle.id, profile=bundle.run.requirement.id)
     point.field("started_ns", nanoseconds(started)).field("outcome", verdict["outcome"])
     point.field("word", _word(verdict))
+    for name, text in _advice(bundle).items():
+        point.field(name, text)
     point.field("duration_s", (finished - started).total_seconds())
     trigger = trigger_ns(bundle)
     if trigger is not None:
@@ -88,6 +92,19 @@ def run_point(bundle: Bundle) -> Point | None:
     if (bundle.path / REPORT).exists():
         point.field("report", report_path(bundle))
     return point
+
+
+def _advice(bundle: Bundle) -> dict[str, str]:
+    """The texts of the run's report, each on one line. An empty cause is written, too: it takes the place of an earlier one. A verdict that
+    this bench cannot read has none."""
+    try:
+        verdict = bundle.find("verdict.json", Verdict)
+    except BenchError:
+        return {}
+    if verdict is None:
+        return {}
+    advice = advice_of(bundle.path, bundle.run, verdict)
+    return {"likely_cause": advice.cause, "next_step": advice.step.line.replace("\n", " ")}
 
 
 def _word(verdict: dict[str, Any]) -> str:
