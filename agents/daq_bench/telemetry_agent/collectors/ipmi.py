@@ -46,7 +46,8 @@ PASSWORD_VARIABLE = "IPMI_PASSWORD"
 CLOCK_ERROR_S = 2.0  # a BMC counts whole seconds, and is asked a moment later
 SENSORS, POWER, LOG = "sensors", "power", "log"
 POWER_UNREAD = "power unread"  # why, where the BMC has DCMI and its power was not read
-LOG_NOW, LOG_SINCE = "log now", "log since"  # the BMC's time when the log was read; seconds since it was read before
+# The BMC's time after the log was read, and the seconds up to then since the reading before began.
+LOG_NOW, LOG_SINCE = "log now", "log since"
 
 
 def lan_interface(host: str, port: int, user: str, cipher_suite: int) -> tuple[str, ...]:
@@ -86,7 +87,7 @@ class Ipmi:
         self._absent: set[str] = set()
         self._log_asked_s = float("-inf")
         self._log_state: LogState | None = None
-        self._log_read_s, self._log_gap_s = float("-inf"), 0.0
+        self._log_read_s = self._log_before_s = float("-inf")  # begin of the log's last reading, and of the one before
 
     def read(self) -> Reading:
         """Ask for every sensor, then for DCMI's power and the log of events; those alone may fail, as faults."""
@@ -196,16 +197,17 @@ class Ipmi:
             parse_log(listed.text)
             text = listed.text
         self._log_state = state
-        self._log_gap_s, self._log_read_s = now_s - self._log_read_s, now_s
+        self._log_before_s, self._log_read_s = self._log_read_s, now_s
         return text
 
     def _date_log(self, command: list[str], texts: dict[str, str]) -> list[str]:
         """Adds what tells how old the new entries are, by the BMC's own clock."""
-        texts[LOG_SINCE] = str(self._log_gap_s)
         try:
             done = _run(command, ("sel", "time", "get"), min(LOG_TIMEOUT_S, self._timeout_s))
         except OSError as error:
             return [str(error)]
+        finally:  # a slow BMC takes seconds for the entries, and for its time
+            texts[LOG_SINCE] = str(time.monotonic() - self._log_before_s)
         if done.status or bmc_seconds(done.text) is None:
             return [f"ipmitool sel time get: {done.reason if done.status else 'not understood: ' + shown(done.text)}"]
         texts[LOG_NOW] = done.text
