@@ -28,7 +28,8 @@ from daq_bench.bench_model.documents.verdict import Judgement, Verdict
 from daq_bench.bench_model.evidence.admissibility import ASK_FOR_ALL, IDENTITY, NOT_ITS_STORAGE, shortfalls
 from daq_bench.bench_model.evidence.company import NOT_ALONE
 from daq_bench.bench_model.profiles.scenarios import load_scenario
-from daq_bench.bench_model.verdict.conclusion import conclude, state
+from daq_bench.bench_model.verdict.conclusion import conclude, of_damage, state
+from daq_bench.bench_model.verdict.decision import MISSED
 from daq_bench.bench_model.verdict.foresight import Foreseen, undecidable
 from daq_bench.bench_model.verdict.judging import profiles_of
 from daq_bench.bench_model.verdict.sentences import brief
@@ -101,7 +102,9 @@ def likely_cause(run: Run, verdict: Verdict, grounds: Grounds) -> str:
 
 
 def _pace(run: Run, verdict: Verdict) -> str:
-    """Says that the target takes less than was offered to it, where the scan has shown so: what exceeds its pace is lost."""
+    """Says that the target takes less than was offered to it, where the scan has shown so: what exceeds its pace is lost, not damaged."""
+    if any(one.severity == "mandatory" and state(one) == MISSED and of_damage(one) for one in verdict.requirements):
+        return ""
     offered = run.demand.offered_bytes_per_s if run.demand else 0.0
     for row in verdict.requirements:
         if row.metric == LARGE_BLOCKS and row.measured is not None:
@@ -151,6 +154,11 @@ def _of_judged(run: Run, verdict: Verdict, grounds: Grounds) -> NextStep:
     missed, undecided, lacking = (
         [one for one in rows if state(one) == word] for word in ("missed", "undecided", "not measured")
     )
+    if damaged := [one for one in missed if of_damage(one)]:  # no limit of a run makes it harmless
+        return NextStep(
+            f"Trust no data to this candidate: {_listed(damaged)}. Find out what damages them, then repeat the run:",
+            again,
+        )
     if verdict.outcome == "FAIL":
         what = f"it misses {_listed(missed)}" if missed else "it failed under the load"
         if any(text.startswith(STORAGE_FAILED) for text in verdict.reasons):
