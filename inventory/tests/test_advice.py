@@ -52,7 +52,7 @@ def advice(verdict: Verdict, *causes: str, run: Run | None = None, left: tuple[t
 
 
 def bundle_of(folder: Path, scenario: str, requirement: str) -> Path:
-    """What a run takes along of its profiles, each put together from the files that it extends."""
+    """A folder with the profiles that a run takes along, each put together from the files that it extends."""
     for kind, source in (
         ("scenarios", read_scenario(INVENTORY / "scenarios" / f"{scenario}.yml")),
         ("requirements", read_requirements(INVENTORY / "requirements" / f"{requirement}.yml")),

@@ -75,8 +75,8 @@ def lines_of(cause: str, step: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Grounds:
-    """What a bundle says beside its verdict, read when it is asked for: a site shows thousands of runs. `causes`: sentences on the machine
-    under load, what it says of itself first. `left`: what would keep a PASS away from the same scenario at full load, with remedies."""
+    """Facts of a bundle beside its verdict, read when they are asked for: a site shows thousands of runs. `causes`: sentences on the machine
+    under load, its own account first. `left`: what would keep a PASS away from the same scenario at full load, with remedies."""
 
     causes: Callable[[], Iterable[str]] = tuple
     left: Callable[[], Iterable[Foreseen]] = tuple
@@ -301,7 +301,7 @@ def _option(name: str, value: str) -> str:
 
 
 def grounds_of(bundle: Path, run: Run) -> Grounds:
-    """What the advice rests on. A document that is missing, or that the verdict calls malformed, gives no cause."""
+    """The grounds of the advice. A document that is missing, or that the verdict calls malformed, gives no cause."""
     return Grounds(partial(_causes, bundle), partial(_left, bundle, run))
 
 
