@@ -193,7 +193,7 @@ def test_restoring_what_was_never_provisioned_fails_and_after_a_refusal_it_passe
     own.end_suite(running.TestSuite("A child"), None)  # type: ignore[arg-type]
     own.restore_candidate()
     own.start_suite(suite, None)  # type: ignore[arg-type]
-    own.end_suite(suite, None)  # type: ignore[arg-type]
+    own.end_suite(suite, None)
     with pytest.raises(AssertionError, match="there is nothing to give back"):
         own.restore_candidate()  # of the next suite, in the same process
 

@@ -75,7 +75,7 @@ def lines_of(cause: str, step: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Grounds:
-    """Facts of a bundle beside its verdict, read when they are asked for: a site shows thousands of runs. `causes`: sentences on the machine
+    """Facts beside a verdict, read when they are asked for: a site shows thousands of runs. `causes`: sentences on the machine
     under load, its own account first. `left`: what would keep a PASS away from the same scenario at full load, with remedies."""
 
     causes: Callable[[], Iterable[str]] = tuple
