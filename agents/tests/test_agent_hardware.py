@@ -56,7 +56,7 @@ TOLD = [
     ("EXT4-fs error (device sda1): ext4_find_entry:1455: inode #2: comm ls: reading directory", "file_system", "sda1"),
     ("XFS (nvme0n1): log I/O error -5", "file_system", "nvme0n1"),
     ("INFO: task kworker/u8:1:77 blocked for more than 120 seconds.", "hang", ""),
-    # What people reported, to the kernel's lists if nothing else is said. A controller is reset:
+    # People reported these lines, to the kernel's lists if nothing else is said. A controller is reset:
     ("mpt3sas_cm0: fault_state(0x2666)!", "disk_link", "mpt3sas_cm0"),
     ("mpt3sas_cm0: sending diag reset !!", "disk_link", "mpt3sas_cm0"),
     ("megaraid_sas 0000:18:00.0: resetting fusion adapter scsi0.", "disk_link", "0000:18:00.0"),

@@ -20,6 +20,7 @@ from daq_bench.bench_model.evidence.admissibility import IDENTITY, NOT_ITS_STORA
 from daq_bench.bench_model.evidence.company import NOT_ALONE
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.composed import read_requirements, read_scenario
+from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.verdict.advice import (
     CAUSE_CHARACTERS,
     LARGE_BLOCKS,
@@ -29,6 +30,7 @@ from daq_bench.bench_model.verdict.advice import (
     command,
     grounds_of,
 )
+from daq_bench.bench_model.verdict.conclusion import DAMAGE, conclude
 
 INVENTORY = Path(__file__).resolve().parents[1]
 HOT = "nvme0n1 at 77 degC, its warning limit is 75 degC"
@@ -50,7 +52,7 @@ def advice(verdict: Verdict, *causes: str, run: Run | None = None, left: tuple[t
 
 
 def bundle_of(folder: Path, scenario: str, requirement: str) -> Path:
-    """What a run takes along of its profiles, each put together from the files that it extends."""
+    """A folder with the profiles that a run takes along, each put together from the files that it extends."""
     for kind, source in (
         ("scenarios", read_scenario(INVENTORY / "scenarios" / f"{scenario}.yml")),
         ("requirements", read_requirements(INVENTORY / "requirements" / f"{requirement}.yml")),
@@ -186,6 +188,41 @@ def test_a_rehearsal_is_never_told_not_to_accept_and_one_on_a_file_leads_to_a_se
             failed.text.startswith("It fails as far as a rehearsal can: it misses SNB-03") and failed.code == step.code
         )
     assert advice(met, run=short).step.code[0].endswith("--scale 1")
+
+
+DAMAGED = [
+    "snb_record.damaged_superchunks",
+    "streams_checksum.wrong_checksums",
+    "streams_checksum.wrong_files",
+    "concurrent_analysis.wrong_results",
+    "hot_store.lost_events",
+]
+
+
+@pytest.mark.parametrize("metric", DAMAGED)
+def test_damage_heads_and_nothing_softens_it(metric: str) -> None:
+    """Neither a file that decides nothing, nor a rehearsal, nor a target that is slow, too, makes it harmless."""
+    lost, damaged = row(1, "missed"), structs.replace(row(4, "missed"), metric=metric)
+    on_file = the_run(scaled_down=[LESS, f"{NOT_ITS_STORAGE}scratch file on ext4"])
+    virtual = structs.replace(on_file, candidate=structs.replace(on_file.candidate, virtual=True))
+    for run in (None, on_file, virtual):
+        verdict = judged("FAIL", lost, damaged, scanned(7.3), found=(SCALED,))
+        found = advice(verdict, run=run)
+        assert found.step.text.startswith("Trust no data to this candidate: SNB-04")
+        assert "works here" not in found.step.line and found.step.code == (command(run or the_run()),)
+        assert found.cause == "", "a slow target damages nothing"
+        assert conclude(verdict).missed[0].startswith("SNB-04") and conclude(verdict).line.startswith(
+            "FAIL: missed SNB-04"
+        )
+    met = structs.replace(damaged, decision="met", outcome="PASS")
+    step = advice(judged("FAIL", lost, met, found=(SCALED,)), run=on_file).step
+    assert "Trust" not in step.text and "works here" in step.text
+
+
+def test_every_metric_of_damage_is_one_that_the_bench_measures() -> None:
+    known = load_metrics(INVENTORY / "metrics.yml")
+    assert {name.rpartition(".")[2] for name in DAMAGED} == set(DAMAGE)
+    assert set(DAMAGED) <= set(known)
 
 
 def test_a_step_at_full_load_is_what_the_plan_calls_able_to_pass(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from daq_bench.bench_model.base.units import (
     never_negative,
     of_temperature,
     parse_size,
+    rate_label,
 )
 
 
@@ -63,6 +64,30 @@ def test_an_earlier_run_that_recorded_a_difference_in_degc_has_its_place_beside_
     assert convert_earlier(1.0, "GB", "MB") == 1000.0
     with pytest.raises(ValueError, match="is a difference of temperatures and 'degC' a temperature"):
         convert_earlier(21.0, "K", "degC")
+
+
+@pytest.mark.parametrize(
+    ("rate", "label"),
+    [
+        (2.7e9, "2.7 GB/s"),  # of stored evidence that read "2.7e+03 MB/s"
+        (999.4e6, "999 MB/s"),
+        (999.6e6, "1 GB/s"),
+        (999.6e9, "1000 GB/s"),
+        (51.23456e6, "51.2 MB/s"),
+        (-2.7e9, "-2.7 GB/s"),
+        (0.0, "0 MB/s"),
+        (1.0, "0 MB/s"),
+        (345.0, "0.000345 MB/s"),
+    ],
+)
+def test_a_rate_has_three_digits_and_no_exponent(rate: float, label: str) -> None:
+    assert rate_label(rate) == label
+
+
+def test_no_rate_that_a_server_has_is_told_with_an_exponent() -> None:
+    for power in range(-20, 135):
+        said = rate_label(1.37 * 10 ** (power / 10))
+        assert "e" not in said.partition(" ")[0] and said.endswith(("MB/s", "GB/s")), said
 
 
 def test_decimal_labels_keep_their_digits() -> None:

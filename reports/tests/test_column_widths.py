@@ -1,4 +1,4 @@
-"""What may not be broken fits into its column of the printed requirement tables, in the longest unit of all requirements."""
+"""Text that may not be broken fits into its column of the printed requirement tables, in the longest unit of all requirements."""
 
 from __future__ import annotations
 

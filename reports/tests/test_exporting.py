@@ -77,6 +77,32 @@ def test_the_newest_run_of_each_stands_there_with_its_values(lab: Path) -> None:
     assert value(found, "runs_left_out") == 0
 
 
+READERS = [["export-metrics", "--output=daq.prom"], ["site", "--output=site"], ["history"]]
+
+
+@pytest.mark.parametrize("words", READERS)
+def test_nothing_that_can_be_read_is_an_error_and_one_good_run_is_none(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A timer that writes an empty page every hour and ends with 0 is never looked at."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    assert main(words) == 0, "a folder without a bundle is the first day"
+    capsys.readouterr()
+    damaged = write_night(tmp_path / "runs", NightPlan(1))
+    (damaged / "run.json").write_text('{"schema_version": 1', encoding="utf-8")
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert f"left out: {damaged.name}: " in said and "run.json" in said
+    assert "error: the only bundle or folder cannot be used. `daq-bench check-bundle runs/<run-id>` says what" in said
+    write_night(tmp_path / "runs", NightPlan(2))
+    assert main(words) == 0
+    said = capsys.readouterr().err
+    assert f"left out: {damaged.name}: " in said and "error" not in said
+    if words[0] == "site":
+        assert damaged.name in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -35,7 +35,7 @@ def lab(tmp_path: Path) -> Path:
 
 
 def made(lab: Path, copy: bool = False) -> tuple[str, list[str]]:
-    pages = build([lab / "runs"], lab / "nightly", lab / "site", copy)
+    pages, *_ = build([lab / "runs"], lab / "nightly", lab / "site", copy)
     return (lab / "site" / "index.html").read_text(encoding="utf-8"), pages
 
 

@@ -19,6 +19,7 @@ from daq_bench.bench_model.base.calling import BY_MAKE, variable
 from daq_bench.bench_model.base.command_line import NO_READER
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.verdict import Outcome, Verdict
+from daq_bench.rig.base import catalogue
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.checking import reporting
@@ -131,6 +132,19 @@ def test_list_shows_the_rest_where_one_entry_is_wrong(tmp_path: Path, capsys: py
     assert "has no candidate 'goood'. Did you mean good?" in capsys.readouterr().err
     assert main(["list", "candidates", f"--inventory={tmp_path}/none.yml", "--json"]) == 2
     assert "there is no such file" in json.loads(capsys.readouterr().out)["error"]
+
+
+def test_the_link_to_the_newest_run_is_no_run_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "REPOSITORY", tmp_path)
+    made = [Bundle.create(tmp_path / "runs", name, "", "s") for name in ("a", "b")]
+    for one in made:
+        one.begin(some_run())
+    (tmp_path / "runs" / "of-another-folder").symlink_to(made[0].path)
+    assert (tmp_path / "runs" / "latest" / "run.json").is_file()
+    assert main(["list", "runs", "--names"]) == 0
+    assert sorted(capsys.readouterr().out.split()) == sorted(f"runs/{one.id}" for one in made)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.machine import LocalMachine, Machine
 from daq_bench.rig.candidate.machine_lock import MachineLock
 from daq_bench.rig.cli import main
-from daq_bench.rig.discovery.doctor import Finding, control_node, readiness
+from daq_bench.rig.discovery.doctor import PORTABLE, Finding, control_node, readiness
 from daq_bench.rig.on_candidate.readiness import active, selinux
 
 ENTRY = """
@@ -30,6 +30,25 @@ def test_an_empty_checkout_lacks_what_is_built_and_says_how_to_get_it(tmp_path: 
     missing = {one.subject: one.remedy for one in control_node(Layout(tmp_path)) if not one.ok}
     assert {"daqwriter", "telemetry agent", "InfluxDB"} <= set(missing)
     assert all("make setup" in missing[name] for name in ("daqwriter", "telemetry agent", "InfluxDB"))
+
+
+def test_the_writer_for_other_machines_is_missed_by_none_but_candidates_over_ssh(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`make qualify` of this machine does not build it, and that machine lacks nothing."""
+    monkeypatch.setattr(Layout, "portable_daqwriter", tmp_path / "none")
+    (found,) = (one for one in control_node(Layout()) if one.subject == PORTABLE)
+    assert found.ok
+    assert found.found == "not built, and only needed for candidates that are reached over SSH; `make setup` builds it"
+    mine = tmp_path / "mine.yml"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    mine.write_text(ENTRY.replace("VARIABLES", f"ansible_host: 127.0.0.1, ansible_port: {port}"), encoding="utf-8")
+    assert main(["doctor", "there", f"--inventory={mine}"]) == 1
+    said = capsys.readouterr().out
+    assert (
+        f"MISSING  control node: {PORTABLE}: {tmp_path / 'none'} is not there. Remedy: `make setup` builds it" in said
+    )
 
 
 def test_a_program_that_is_not_there_is_named_with_its_package(

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from robot import running
+from robot.errors import DataError
 from robot.libdocpkg import LibraryDocumentation
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "reports" / "tests"))
@@ -178,8 +180,42 @@ def test_the_order_of_the_keywords_within_a_run(rehearsed: Path) -> None:
         own.write()
 
 
-def test_restoring_what_was_never_provisioned_does_nothing() -> None:
-    DaqBench().restore_candidate()
+def test_restoring_what_was_never_provisioned_fails_and_after_a_refusal_it_passes() -> None:
+    """A suite without `Provision Candidate` measured nothing; one whose candidate was refused has told so already."""
+    own = DaqBench()
+    with pytest.raises(AssertionError, match="there is nothing to give back: no candidate is provisioned"):
+        own.restore_candidate()
+    suite = running.TestSuite("Refused")
+    own.start_suite(suite, None)  # type: ignore[arg-type]  # the listener looks at the data alone
+    with pytest.raises(AssertionError, match="has no candidate 'nobody'"):
+        own.provision_candidate("nobody")
+    own.restore_candidate()
+    own.end_suite(running.TestSuite("A child"), None)  # type: ignore[arg-type]
+    own.restore_candidate()
+    own.start_suite(suite, None)  # type: ignore[arg-type]
+    own.end_suite(suite, None)
+    with pytest.raises(AssertionError, match="there is nothing to give back"):
+        own.restore_candidate()  # of the next suite, in the same process
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "words"),
+    [
+        (["candidate=smc-01"], {}, "was given 'candidate'. Name the candidate in the keyword: Provision Candidate    candidate=..."),
+        ([], {"scale": "0.1"}, "was given 'scale'. Name the candidate in the keyword: Provision Candidate    scale=..."),
+        (
+            ["candidat=smc-01"], {},
+            "was given 'candidat'. Arguments of a run are for the keyword Provision Candidate. Did you mean candidate?",
+        ),
+        (["smc-01"], {}, "was given some. Name the candidate in the keyword: Provision Candidate    candidate=..."),
+    ],
+)  # fmt: skip
+def test_an_argument_of_the_library_is_refused_with_the_keyword_that_takes_it(
+    given: list[str], named: dict[str, str], words: str
+) -> None:
+    with pytest.raises(DataError) as refused:
+        DaqBench(*given, **named)
+    assert str(refused.value) == f"Library DaqBench takes no arguments, and {words}"
 
 
 def test_a_lost_superchunk_fails_with_its_count() -> None:

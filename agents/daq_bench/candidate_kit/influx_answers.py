@@ -1,4 +1,4 @@
-"""Which answers to a write mean that the set-up is wrong, and no line of the write.
+"""Tells answers to a write that say that the set-up is wrong from those about a line of the write.
 
 Promise: the agent, which keeps its lines then, and the rig, which refuses the run, take the same answers for a wrong set-up.
 Sources: Go's net/http and nginx for TLS, InfluxDB 1.8, 2.0 and 2.9 for the organisation and for what they say of lines.

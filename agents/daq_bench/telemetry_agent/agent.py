@@ -34,8 +34,8 @@ from daq_bench.telemetry_agent.summary import FINISHED, RUNNING, SUMMARY_FILE, i
 
 FINAL_SAMPLE_S = 3.0
 SUMMARY_PERIOD_S = 10.0
-# What this agent can read; 2: drives' persistent event logs, link retrainings, the age of a BMC's events. 3: the bench that brings it
-# tells the wear of SAS and SATA drives per PB, and names processes by what they wrote (bench_model, telemetry_files.edition_of).
+# The edition of this agent, by what it can read; 2: drives' persistent event logs, link retrainings, the age of a BMC's events. 3: the
+# bench that brings it tells the wear of SAS and SATA drives per PB, and names processes by what they wrote (telemetry_files.edition_of).
 EDITION = 3
 SWITCH_INTERVAL_S = 0.001  # a tick waits so long at most for another thread to let go of the interpreter
 

@@ -20,9 +20,12 @@ from pathlib import Path
 
 from daq_bench.bench_model.base.command_line import Parser, ended
 from daq_bench.bench_model.base.errors import BenchError, in_words
+from daq_bench.bench_model.nights.night import LeftOut
 from daq_bench.bench_report.comparison import command as comparison
 from daq_bench.bench_report.lot import command as lot
 from daq_bench.bench_report.reading.door import add_trust, admitted, trust_of
+
+LEFT_OUT_NAMED = 4
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -140,17 +143,18 @@ def _nightly(chosen: argparse.Namespace) -> int:
 def _site(chosen: argparse.Namespace) -> int:
     from daq_bench.bench_report.site import build
 
-    for page in build(chosen.runs, chosen.nights, chosen.output, chosen.copy, trust_of(chosen)):
+    pages, read, left_out = build(chosen.runs, chosen.nights, chosen.output, chosen.copy, trust_of(chosen))
+    for page in pages:
         print(chosen.output / page)
-    return 0
+    return _told(read, left_out)
 
 
 def _export(chosen: argparse.Namespace) -> int:
     from daq_bench.bench_report.exporting import export
 
-    count = export(chosen.runs, chosen.output, trust_of(chosen))
+    count, read, left_out = export(chosen.runs, chosen.output, trust_of(chosen))
     print(f"{chosen.output}: the newest of {count} kind{'s' * (count != 1)} of run")
-    return 0
+    return _told(read, left_out)
 
 
 def _history(chosen: argparse.Namespace) -> int:
@@ -162,7 +166,24 @@ def _history(chosen: argparse.Namespace) -> int:
             forget(folder)
     nights, broken, _ = admitted(*read_all(chosen.runs), trust_of(chosen))
     print(f"{len(nights)} runs that others may rest on, {len(broken)} bundles or folders that are left out")
-    return 0
+    return _told(len(nights), broken)
+
+
+def _told(read: int, left_out: Sequence[LeftOut]) -> int:
+    """Names on stderr what is left out. Status 2 where there are bundles, and not one can be used."""
+    for one in left_out[:LEFT_OUT_NAMED]:
+        print(f"left out: {one.name}: {one.reason}", file=sys.stderr)
+    if len(left_out) > LEFT_OUT_NAMED:
+        print(f"left out: {len(left_out) - LEFT_OUT_NAMED} more", file=sys.stderr)
+    if read or not left_out:
+        return 0
+    word = "the only bundle or folder" if len(left_out) == 1 else f"not one of the {len(left_out)} bundles or folders"
+    can = "cannot" if len(left_out) == 1 else "can"
+    print(
+        f"error: {word} {can} be used. `daq-bench check-bundle runs/<run-id>` says what is wrong with one",
+        file=sys.stderr,
+    )
+    return 2
 
 
 if __name__ == "__main__":

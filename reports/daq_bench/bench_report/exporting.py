@@ -35,8 +35,10 @@ MODE = 0o644  # node_exporter is another user, whatever this one's umask
 STAMP_DIGITS_MAX = 19  # of nanoseconds until 2262
 
 
-def export(runs: Sequence[Path], output: Path, trust: Trust) -> int:
-    """Writes `output` in one step; returns the number of series of runs. Raises BenchError for a folder that is not there."""
+def export(runs: Sequence[Path], output: Path, trust: Trust) -> tuple[int, int, list[LeftOut]]:
+    """Writes `output` in one step; returns the numbers of series and of runs that were read, and what is left out.
+
+    Raises BenchError for a folder that is not there."""
     if output.suffix != SUFFIX:
         raise BenchError(f"{output} does not end in {SUFFIX}: node_exporter would not read it. Choose another name")
     found, left_out, _ = admitted(*read_all(runs), trust)
@@ -53,7 +55,7 @@ def export(runs: Sequence[Path], output: Path, trust: Trust) -> int:
         raise BenchError(
             f"{output} cannot be written: {error.strerror}. Make room or name another {typed('--output')}"
         ) from None
-    return count
+    return count, len(found), left_out
 
 
 def registry_of(nights: Sequence[Night], left_out: Sequence[LeftOut], now: datetime) -> tuple[CollectorRegistry, int]:

@@ -105,9 +105,12 @@ class NightLine:
     address: str
 
 
-def build(runs: Sequence[Path], nights: Path, out: Path, copy: bool = False, trust: Trust | None = None) -> list[str]:
-    """Writes the site into `out`, in place of an earlier one; returns its pages. `copy`: with the documents themselves, so that the folder
-    can be moved. Raises BenchError for a folder `out` that is no earlier site, or that holds the bundles."""
+def build(
+    runs: Sequence[Path], nights: Path, out: Path, copy: bool = False, trust: Trust | None = None
+) -> tuple[list[str], int, list[LeftOut]]:
+    """Writes the site into `out`, in place of an earlier one; returns its pages, how many runs it shows, and what is left out. `copy`: with
+    the documents themselves, so that the folder can be moved. Raises BenchError for a folder `out` that is no earlier site, or that holds
+    the bundles."""
     _require_ours(out, [*runs, nights])
     if not any(folder.is_dir() for folder in (*runs, nights)):
         named = ", ".join(map(str, (*runs, nights)))
@@ -141,7 +144,7 @@ def build(runs: Sequence[Path], nights: Path, out: Path, copy: bool = False, tru
             _write(made / one.page, {**common, "title": one.name, "candidate": one, "runs": one.runs})
         (made / MARK).touch()
         _swap(made, out)
-    return ["index.html", *pages.values()]
+    return ["index.html", *pages.values()], len(found), left_out
 
 
 def _require_ours(out: Path, sources: Sequence[Path]) -> None:

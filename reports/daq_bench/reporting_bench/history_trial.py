@@ -45,7 +45,7 @@ def site(runs: Path) -> int:
     from daq_bench.bench_report.site import build
 
     with tempfile.TemporaryDirectory() as folder:
-        return len(build([runs], Path(folder) / "nights", Path(folder) / "site"))
+        return len(build([runs], Path(folder) / "nights", Path(folder) / "site")[0])
 
 
 def lot_rows(runs: Path) -> int:

@@ -110,6 +110,15 @@ def binary_label(size_bytes: int) -> str:
     return f"{size_bytes} B"
 
 
+def rate_label(bytes_per_s: float) -> str:
+    """`2.7 GB/s`, `512 MB/s`: a rate with at most three significant digits and no exponent."""
+    name, factor = ("GB/s", GB) if abs(bytes_per_s) >= 999.5 * MB else ("MB/s", MB)
+    value = bytes_per_s / factor
+    return (
+        f"{value:.0f} {name}" if abs(value) >= 999.5 else f"{value:.3g} {name}" if abs(value) >= 1e-4 else f"0 {name}"
+    )
+
+
 def decimal_label(size_bytes: float) -> str:
     """`18.5 GB`: an amount of data with three or four significant digits."""
     for name, factor in (("TB", TB), ("GB", GB), ("MB", MB), ("kB", 1000)):

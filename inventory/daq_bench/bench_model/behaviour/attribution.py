@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from daq_bench.bench_model.base.units import rate_label
 from daq_bench.bench_model.behaviour.hardware_events import LOST, WORDS
 from daq_bench.bench_model.behaviour.throttling import AROUND_S, LOG_PERIOD_S, signals_between
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
@@ -356,7 +357,7 @@ def _others(scene: Scene) -> Iterator[CauseEvidence]:
         track = scene.tracks.get("block_device", device, "read_bytes_per_s")
         before, during = scene.around(track) if track else (None, None)
         if before is not None and during is not None and during - before >= OTHERS_SHARE * scene.reference_bytes_per_s:
-            text = f"others read {(during - before) / 1e6:.3g} MB/s more from {device}"
+            text = f"others read {rate_label(during - before)} more from {device}"
             yield CauseEvidence("host_contention", text)
     yield from _beside_us(scene)
     own = {*scene.drives, scene.device}
@@ -365,7 +366,7 @@ def _others(scene: Scene) -> Iterator[CauseEvidence]:
         if device in own or before is None or during is None:
             continue
         if during - before >= scene.reference_bytes_per_s * OTHERS_SHARE:
-            yield CauseEvidence("host_contention", f"others write {(during - before) / 1e6:.3g} MB/s more to {device}")
+            yield CauseEvidence("host_contention", f"others write {rate_label(during - before)} more to {device}")
 
 
 def _beside_us(scene: Scene) -> Iterator[CauseEvidence]:
@@ -378,7 +379,7 @@ def _beside_us(scene: Scene) -> Iterator[CauseEvidence]:
         return
     before, during = ((whole[index] or 0.0) - (own[index] or 0.0) for index in (0, 1))
     if during - before >= OTHERS_SHARE * scene.reference_bytes_per_s:
-        text = f"{scene.device} takes {(during - before) / 1e6:.3g} MB/s more than this workload writes"
+        text = f"{scene.device} takes {rate_label(during - before)} more than this workload writes"
         yield CauseEvidence("host_contention", text)
 
 

@@ -28,7 +28,8 @@ from daq_bench.bench_model.documents.verdict import Judgement, Verdict
 from daq_bench.bench_model.evidence.admissibility import ASK_FOR_ALL, IDENTITY, NOT_ITS_STORAGE, shortfalls
 from daq_bench.bench_model.evidence.company import NOT_ALONE
 from daq_bench.bench_model.profiles.scenarios import load_scenario
-from daq_bench.bench_model.verdict.conclusion import conclude, state
+from daq_bench.bench_model.verdict.conclusion import conclude, of_damage, state
+from daq_bench.bench_model.verdict.decision import MISSED
 from daq_bench.bench_model.verdict.foresight import Foreseen, undecidable
 from daq_bench.bench_model.verdict.judging import profiles_of
 from daq_bench.bench_model.verdict.sentences import brief
@@ -74,8 +75,8 @@ def lines_of(cause: str, step: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Grounds:
-    """What a bundle says beside its verdict, read when it is asked for: a site shows thousands of runs. `causes`: sentences on the machine
-    under load, what it says of itself first. `left`: what would keep a PASS away from the same scenario at full load, with remedies."""
+    """Facts beside a verdict, read when they are asked for: a site shows thousands of runs. `causes`: sentences on the machine
+    under load, its own account first. `left`: what would keep a PASS away from the same scenario at full load, with remedies."""
 
     causes: Callable[[], Iterable[str]] = tuple
     left: Callable[[], Iterable[Foreseen]] = tuple
@@ -101,7 +102,9 @@ def likely_cause(run: Run, verdict: Verdict, grounds: Grounds) -> str:
 
 
 def _pace(run: Run, verdict: Verdict) -> str:
-    """Says that the target takes less than was offered to it, where the scan has shown so: what exceeds its pace is lost."""
+    """Says that the target takes less than was offered to it, where the scan has shown so: what exceeds its pace is lost, not damaged."""
+    if any(one.severity == "mandatory" and state(one) == MISSED and of_damage(one) for one in verdict.requirements):
+        return ""
     offered = run.demand.offered_bytes_per_s if run.demand else 0.0
     for row in verdict.requirements:
         if row.metric == LARGE_BLOCKS and row.measured is not None:
@@ -156,6 +159,11 @@ def _of_judged(run: Run, verdict: Verdict, grounds: Grounds) -> NextStep:
     missed, undecided, lacking = (
         [one for one in rows if state(one) == word] for word in ("missed", "undecided", "not measured")
     )
+    if damaged := [one for one in missed if of_damage(one)]:  # no limit of a run makes it harmless
+        return NextStep(
+            f"Trust no data to this candidate: {_listed(damaged)}. Find out what damages them, then repeat the run:",
+            again,
+        )
     if verdict.outcome == "FAIL":
         what = f"it misses {_listed(missed)}" if missed else "it failed under the load"
         if any(text.startswith(STORAGE_FAILED) for text in verdict.reasons):
@@ -298,7 +306,7 @@ def _option(name: str, value: str) -> str:
 
 
 def grounds_of(bundle: Path, run: Run) -> Grounds:
-    """What the advice rests on. A document that is missing, or that the verdict calls malformed, gives no cause."""
+    """The grounds of the advice. A document that is missing, or that the verdict calls malformed, gives no cause."""
     return Grounds(partial(_causes, bundle), partial(_left, bundle, run))
 
 

@@ -18,6 +18,13 @@ NOT_MEASURED = "not measured"
 STATES = (MISSED, UNDECIDED, NOT_MEASURED, MET)
 REHEARSAL = "REHEARSAL"
 BRIEF = 100  # characters
+DAMAGE = (
+    "damaged_superchunks",
+    "wrong_checksums",
+    "wrong_files",
+    "wrong_results",
+    "lost_events",
+)  # metrics, without their workload
 
 
 def state(judged: Judgement) -> str:
@@ -27,6 +34,11 @@ def state(judged: Judgement) -> str:
     if judged.decision:
         return judged.decision
     return MISSED if judged.outcome == "FAIL" or (judged.margin is not None and judged.margin < 0) else MET
+
+
+def of_damage(judged: Judgement) -> bool:
+    """Says whether the requirement counts data that came back otherwise than they were written."""
+    return judged.metric.rpartition(".")[2] in DAMAGE
 
 
 def weight(judged: Judgement) -> tuple[int, float]:
@@ -100,7 +112,8 @@ def word_of(outcome: str, declared_rehearsal: bool) -> str:
 def conclude(verdict: Verdict) -> Conclusion:
     """Draws the conclusion from a verdict."""
     mandatory = sorted((one for one in verdict.requirements if one.severity == "mandatory"), key=weight)
-    missed = tuple(sentence(one) for one in mandatory if state(one) == MISSED)
+    missed_rows = [one for one in mandatory if state(one) == MISSED]
+    missed = tuple(sentence(one) for one in sorted(missed_rows, key=lambda one: not of_damage(one)))
     word = word_of(verdict.outcome, verdict.declared_rehearsal)
     invalid = any(one.invalidates for one in verdict.findings)
     cause = _cause(verdict, mandatory, missed)

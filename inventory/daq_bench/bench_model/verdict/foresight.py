@@ -1,4 +1,4 @@
-"""Which requirements no run of this plan can decide, however good the candidate is: the verdict's own rules, asked with ideal results."""
+"""Names requirements that no run of this plan can decide, however good the candidate: the verdict's own rules, with ideal results."""
 
 from __future__ import annotations
 

@@ -179,7 +179,9 @@ def _runs(_: Path, __: str | None) -> Rows:
     """The newest first."""
     home = REPOSITORY if IN_CHECKOUT else Path.cwd()
     for folder in sorted((home / "runs").glob("*"), reverse=True):
-        if (folder / "run.json").is_file():
+        if (
+            folder / "run.json"
+        ).is_file() and not folder.is_symlink():  # runs/latest names a run that stands there itself
             yield {"run": f"runs/{folder.name}"}
 
 

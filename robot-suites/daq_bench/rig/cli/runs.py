@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from rich.console import Console
 
@@ -214,8 +214,14 @@ def resume(options: argparse.Namespace) -> int:
     return status
 
 
-def summary_of(verdict: Verdict, advice: Advice) -> dict[str, Any]:
-    """What a person reads first, for programs. `likely_cause` is null where nothing is known beyond the conclusion."""
+class Summary(TypedDict):
+    conclusion: str
+    likely_cause: str | None
+    next_step: str
+
+
+def summary_of(verdict: Verdict, advice: Advice) -> Summary:
+    """The three lines that a person reads first, for programs. `likely_cause` is null where nothing is known beyond the conclusion."""
     return {
         "conclusion": conclude(verdict).line,
         "likely_cause": advice.cause or None,

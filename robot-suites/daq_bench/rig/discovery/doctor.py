@@ -32,6 +32,7 @@ from daq_bench.rig.run.preflight import check_clock
 from daq_bench.rig.telemetry.influx_room import fullness
 
 CONTROL, CANDIDATE = "control node", "candidate"
+PORTABLE = "daqwriter for candidates over SSH"
 PROGRAMS = {"ssh": "openssh-client", "setpriv": "util-linux", "git": "git", "ipmitool": "ipmitool"}
 PYTHON_MIN = (3, 11)
 MEMORY_BYTES_MIN = 2 * GIB  # [P] reports of long runs take 1 GiB
@@ -86,7 +87,6 @@ def control_node(layout: Layout) -> Iterator[Finding]:
     yield finding("checkout", checkout, layout.is_checkout, "runs need one: stand in it, after `make setup` there")
     built = {
         "daqwriter": layout.daqwriter,
-        "daqwriter for candidates": layout.portable_daqwriter,
         "telemetry agent": layout.agent,
         "InfluxDB": layout.influxd,
     }
@@ -94,6 +94,10 @@ def control_node(layout: Layout) -> Iterator[Finding]:
         yield finding(
             subject, "built" if file.is_file() else f"{file} is not there", file.is_file(), "`make setup` builds it"
         )
+    if layout.is_checkout:
+        portable = layout.portable_daqwriter.is_file()
+        only = "not built, and only needed for candidates that are reached over SSH; `make setup` builds it"
+        yield Finding(CONTROL, PORTABLE, "built" if portable else only)
     if layout.is_checkout and layout.agent.is_file():
         stale = layout.stale_archive()
         yield finding(
@@ -152,6 +156,8 @@ def candidate(layout: Layout, inventory: Path, name: str) -> Iterator[Finding]:
     """The candidate of an inventory: all that would end a run there. Raises BenchError for a wrong inventory."""
     entry = load_candidate(inventory, name)
     connection = connection_of(inventory, name)
+    if connection.kind == "ssh" and not layout.portable_daqwriter.is_file():
+        yield Finding(CONTROL, PORTABLE, f"{layout.portable_daqwriter} is not there", "`make setup` builds it")
     yield from management(layout, name, entry.document)
     with tempfile.TemporaryDirectory(prefix="daq-bench-") as folder:
         machine = machine_of(connection, Path(folder) / "ssh", layout)

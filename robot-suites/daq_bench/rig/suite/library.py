@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ from robot import result as results
 from robot import running
 from robot.api import SkipExecution, logger
 from robot.api.deco import keyword, library
+from robot.errors import DataError
 from robot.result import Result
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.base.units import KIB, MIB, binary_label
 from daq_bench.rig.suite import checks
 from daq_bench.rig.suite.arguments import CONVERTERS, Duration, Size, Temperature, WithoutSensor
@@ -69,10 +72,14 @@ class DaqBench:
 
     ROBOT_LISTENER_API_VERSION = 3
 
-    def __init__(self) -> None:
+    def __init__(self, *given: str, **named: str) -> None:
+        """Takes no arguments: those that name a candidate are for `Provision Candidate`."""
+        if given or named:
+            raise _of_keyword([*(one.partition("=")[0] for one in given if "=" in one), *named])
         self.ROBOT_LIBRARY_LISTENER = self
         self._session: Session | None = None
         self._given_back = False
+        self._refused: object = None  # the suite whose candidate could not be provisioned
         self._written: str | None = None  # the load whose data were written last
         self._write: dict[str, Any] = {}
         self._is_local = True
@@ -124,8 +131,10 @@ class DaqBench:
         }
         owner = self._suites[-1] if self._suites else None
         title = f"Own suite {owner.full_name}" if owner else "Own suite"
+        self._refused = owner or self
         with _in_words():
             self._session = Session(title, {name: value for name, value in request.items() if value is not None})
+        self._refused = None
         self._owner, self._given_back, self._written, self._bodies = owner, False, None, {}
         self._tell()
         return str(self._session.bundle)
@@ -309,10 +318,15 @@ class DaqBench:
         Checks may still follow; loads may not. The run is judged and sealed when the suite ends that provisioned the candidate. A suite
         that does not call this keyword gives the candidate back at its end all the same.
 
+        Fails where `Provision Candidate` was never called: nothing was tuned or watched, and the suite measured nothing. Where
+        `Provision Candidate` failed it passes with a note, since that failure is told already.
+
         | Suite Teardown    Restore Candidate
         """
-        if self._session is None:  # Provision Candidate failed, and said why
-            logger.info("no candidate is provisioned: there is nothing to give back")
+        if self._session is None and self._refused is None:
+            raise AssertionError(f"there is nothing to give back: {NO_RUN}")
+        if self._session is None:
+            logger.info("Provision Candidate failed: there is nothing to give back")
             return
         self._give_back(self._session)
 
@@ -399,6 +413,8 @@ class DaqBench:
     def end_suite(self, data: running.TestSuite, result: results.TestSuite) -> None:
         if self._suites:
             self._suites.pop()
+        if self._refused is data:
+            self._refused = None
         if self._session is not None and data is self._owner:
             self._end(result)
 
@@ -422,6 +438,17 @@ class DaqBench:
     def close(self) -> None:
         """Robot Framework is done with the library: a run whose suite could not end it ends now."""
         self._end(None)
+
+
+def _of_keyword(names: Sequence[str]) -> DataError:
+    """The refusal of an argument of the library, with the keyword that may have been meant."""
+    known = list(inspect.signature(DaqBench.provision_candidate).parameters)[1:]
+    name = names[0] if names else ""
+    given = f"{name!r}" if name else "some"
+    words = f"Library DaqBench takes no arguments, and was given {given}"
+    if name and name not in known:
+        return DataError(f"{words}. Arguments of a run are for the keyword Provision Candidate. {nearest(name, known)}")
+    return DataError(f"{words}. Name the candidate in the keyword: Provision Candidate    {name or 'candidate'}=...")
 
 
 def _absolute(path: str | None) -> str | None:

@@ -42,7 +42,7 @@ class Others:
 
     @property
     def written_share(self) -> float:
-        """What it wrote to the array, over what the bench wrote."""
+        """The bytes that it wrote to the array, over those that the bench wrote."""
         return self.written / (self.own or 1.0)
 
 
@@ -238,7 +238,7 @@ class Server:
             self.watcher()
 
     def _note_others(self, written: float, read: float) -> float:
-        """What another process did in this second; returns B that it wrote to the array."""
+        """Another process takes its share of this second; returns B that it wrote to the array."""
         foreign, elsewhere = self.foreign_bytes(), self.foreign_bytes("other_device")
         cpus = CPUS * self._others("other_cpu") + S_PER_OTHERS_GB * (foreign + elsewhere) / 1e9
         self.busy_s += OWN_CPUS * (written + read > 0)
