@@ -179,9 +179,8 @@ def _runs(_: Path, __: str | None) -> Rows:
     """The newest first."""
     home = REPOSITORY if IN_CHECKOUT else Path.cwd()
     for folder in sorted((home / "runs").glob("*"), reverse=True):
-        if (
-            folder / "run.json"
-        ).is_file() and not folder.is_symlink():  # runs/latest names a run that stands there itself
+        # `runs/latest` is a link to one of them.
+        if (folder / "run.json").is_file() and not folder.is_symlink():
             yield {"run": f"runs/{folder.name}"}
 
 
