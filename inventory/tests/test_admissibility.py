@@ -46,7 +46,8 @@ def outcome(spoil: Spoil) -> tuple[str, str]:
     ],
 )
 def test_a_tools_own_word_decides(tool: str, status: str | None, expected: str) -> None:
-    found, reasons = outcome(lambda run: record(run, 1)[tool].update(status=status))
+    errno = "EIO" if status == "failed" else None
+    found, reasons = outcome(lambda run: record(run, 1)[tool].update(status=status, errno=errno))
     assert found == expected, reasons
     assert any(name in reasons for name in ("record 2", "read-back 2", f"repetitions[1].{tool}.status"))
 

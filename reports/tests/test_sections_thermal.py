@@ -161,7 +161,7 @@ def test_what_the_drive_counted_under_an_even_rate_is_said_with_the_contradictio
         "Processor 0 counted throttling for heat 1 times",
     ):
         assert words in text.replace("&#39;", "'"), words
-    scenery.run["target"]["drives"].clear()
+    scenery.run.target.drives.clear()
     facts = documents(tracks_factory.scenery(white(np.random.default_rng(1), COUNT)))
     facts["results/throttling.json"] = throttling_document(scenery)
     text = html(bundle_with(extra=facts))

@@ -132,9 +132,10 @@ def minidaq(case: Case, demand: Demand, parameters: dict[str, Any], number: int)
     asked = {
         "target": "/dev/nvme0n1" if case.raw else "/data/record.daq",
         "duration": demand.duration_s,
+        "scale": demand.scale,
         "seed": case.scenario.seed + number - 1,
     }
-    options = [*(f"--{name}={value}" for name, value in asked.items()), *minidaq_options(parameters, demand.scale)]
+    options = [*minidaq_options(parameters, demand.scale), *(f"--{name}={value}" for name, value in asked.items())]
     made = Recording(server(case), options, lambda _: None)
     payload, seconds = demand.record_bytes, max(1, int(demand.duration_s))
     made.started_s, made.drain_from_s = moment(STARTED_UTC).timestamp(), seconds
