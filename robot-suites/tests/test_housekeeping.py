@@ -64,9 +64,9 @@ class House:
 
     def keep(self, compared: Collection[str] = (), **limits: object) -> list[str]:
         keeping, baselines = Keeping(**limits), Baselines(self.nights)  # type: ignore[arg-type]
-        return Housekeeping(
-            self.runs, self.nights, keeping, baselines, self.tonight, self.said.append, compared
-        ).run([])
+        return Housekeeping(self.runs, self.nights, keeping, baselines, self.tonight, self.said.append, compared).run(
+            []
+        )
 
     def names(self) -> set[str]:
         return {path.name for folder in (self.runs, self.nights) for path in folder.iterdir() if path.is_dir()}
@@ -235,7 +235,7 @@ def test_links_and_names_that_are_no_moment_are_left_alone(house: House, tmp_pat
 
 
 def test_two_nights_that_clean_up_at_once_are_no_error(house: House) -> None:
-    """What the first has deleted, or is deleting, the second leaves out."""
+    """The second leaves out whatever the first has deleted, or is deleting."""
     house.bundle(1, "young")
     old = [house.bundle(50 + number, f"old-{number}") for number in range(30)]
     start, gone = threading.Barrier(2), dict[int, list[str]]()
