@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from loop_drives import LoopDrives, can_use_loop_devices, mounts_of, signatures
 from playbook_runs import Bench, fake_cpus
+
+from daq_bench.rig.candidate.provision import PLAYS_ON
 
 
 def governors(bench: Bench) -> list[str]:
@@ -287,3 +291,21 @@ def test_a_wrong_storage_block_is_refused_before_the_candidate_is_touched(
     assert run.code != 0
     assert message in run.text
     assert "Describe the candidate" not in run.text
+
+
+@pytest.mark.parametrize("playbook", ["verify.yml", "restore.yml"])
+def test_a_candidate_on_which_no_command_returns_is_given_up(bench: Bench, tmp_path: Path, playbook: str) -> None:
+    """Connected, and hung: its restoration took up the four hours of a whole playbook. The bench ends the ssh that is left then."""
+    client, ours = tmp_path / "ssh", tmp_path / "clients"
+    client.write_text(f"#!/bin/sh\necho $$ >> {ours}\nexec sleep 600\n")
+    client.chmod(0o755)
+    bench.environment[PLAYS_ON] = mark = str(tmp_path)
+    over_ssh = {"ansible_connection": "ssh", "ansible_host": "192.0.2.1", "ansible_ssh_executable": str(client)}
+    try:
+        run = bench.run(playbook, **over_ssh, bench_answer_s=3)
+        assert run.code != 0 and "Timed out after 3 second(s)" in run.text, run.output
+    finally:
+        for pid in map(int, ours.read_text().split()):
+            with suppress(ProcessLookupError):
+                assert f"{PLAYS_ON}={mark}".encode() in Path(f"/proc/{pid}/environ").read_bytes()
+                os.kill(pid, signal.SIGKILL)

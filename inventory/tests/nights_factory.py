@@ -44,6 +44,7 @@ class NightPlan:
     first: str = "R-01"  # the requirement of the rate: its name, its metric, and its unit
     metric: str = "night.rate"
     unit: str = "GB/s"
+    left: tuple[str, ...] = ()  # what could not be given back
 
     @property
     def start(self) -> datetime:
@@ -76,6 +77,7 @@ def write_night(runs: Path, plan: NightPlan, folder: str | None = None) -> Path:
         _event(plan, 10, "phase", "block_scan"),
         _event(plan, 60, "phase", "snb_record"),
         _event(plan, 170, "phase", "verify"),
+        *({**_event(plan, 230, "error", "clean-up"), "text": f"{name}: it does not answer"} for name in plan.left),
     ]
     (bundle / "events.jsonl").write_text("".join(json.dumps(one) + "\n" for one in events), encoding="utf-8")
     return conclude(bundle)

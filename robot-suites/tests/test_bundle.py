@@ -11,6 +11,7 @@ from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle.line_protocol import parse_line
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.checking.sealing import altered_evidence, seal_evidence
+from daq_bench.rig.telemetry.history import event_lines
 
 
 @pytest.fixture
@@ -33,6 +34,25 @@ def test_events_are_kept_as_json_and_as_line_protocol(bundle: Bundle) -> None:
     assert point.measurement == "bench_event"
     assert point.tags == {"kind": "busy", "source": "snb_record", "run": bundle.id}
     assert point.fields == {"text": 'Dataflow is BUSY, "again"'}
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r", "\n", "\x0b", "\x85", "\u2028"])
+def test_whatever_ends_a_line_ends_none_of_an_event(bundle: Bundle, end: str) -> None:
+    """ssh ends its lines with CR LF: the half of such an event made InfluxDB refuse the verdict, and whatever stood beside it."""
+    bundle.event(
+        "error", f"clean{end}up", f"Connection timed out during banner exchange{end}Connection to server timed out"
+    )
+    (line,) = event_lines(bundle)
+    assert line.splitlines() == [line]
+    assert (
+        parse_line(line).fields["text"] == "Connection timed out during banner exchange Connection to server timed out"
+    )
+
+
+def test_an_event_that_an_older_bench_stored_with_a_cr_is_one_point(bundle: Bundle) -> None:
+    head = f"bench_event,kind=error,source=clean-up,run={bundle.id}"
+    bundle.workload_file.write_bytes(f'{head} text="one\r two" 1\n{head} text="three" 2\n'.encode())
+    assert [parse_line(line).fields["text"] for line in event_lines(bundle)] == ["one  two", "three"]
 
 
 def test_a_failed_write_leaves_the_old_content_and_no_rest(bundle: Bundle) -> None:

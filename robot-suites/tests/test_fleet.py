@@ -6,9 +6,12 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +215,62 @@ def test_a_misspelt_candidate_ends_the_command_before_the_first_run(
     assert main(words) == 2
     assert "has no candidate 'nemo'" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.fixture
+def silent() -> Iterator[int]:
+    """The port of a server that accepts, and never says anything."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.fixture
+def black_hole() -> Iterator[int]:
+    """The port of a server whose queue is full: the kernel drops each further attempt, and nothing ever answers."""
+    with ExitStack() as stack:
+        server = stack.enter_context(socket.socket())
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        port = server.getsockname()[1]
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(("127.0.0.1", port))
+        with pytest.raises(TimeoutError):
+            socket.create_connection(("127.0.0.1", port), timeout=0.5)
+        yield port
+
+
+def test_servers_that_never_answer_cost_a_fleet_their_own_slots_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent: int, black_hole: int
+) -> None:
+    """Real runs through real ssh. Each says so itself, long before any limit of a night; nothing of them is left, and no lock."""
+    monkeypatch.setenv("DAQ_BENCH_LOCK_DIR", str(tmp_path))
+    here = {**server(), "ansible_host": "127.0.0.1"}
+    hosts = {
+        "silent": {**here, "ansible_port": silent}, "black-hole": {**here, "ansible_port": black_hole},
+        "closed": {**here, "ansible_port": 1},
+    }  # fmt: skip
+    file = tmp_path / "lab.yml"
+    YAML_SAFE.dump({"all": {"children": {"candidates": {"hosts": hosts}}}}, file)
+    entries = fleet(Where(file, tmp_path / "runs"), tmp_path, *hosts, at_once=2).execute("the test")
+    assert [entry.outcome for entry in entries] == ["ERROR"] * 3
+    for entry, said in zip(entries, ("banner exchange", "timed out", "refused"), strict=True):
+        assert f"candidate {entry.job.candidate} at bench@127.0.0.1" in entry.reason
+        assert "cannot be reached by ssh" in entry.reason and said in entry.reason
+        assert entry.reason.splitlines() == [entry.reason]
+        with exclusive(entry.job.candidate, "the test"):
+            pass
+    ports = {str(port).encode() for port in (silent, black_hole)}
+    left = [Path(f"/proc/{pid}/cmdline") for pid in os.listdir("/proc") if pid.isdigit()]
+    assert [words for words in map(words_of, left) if words[:1] == [b"ssh"] and ports & set(words)] == []
+
+
+def words_of(file: Path) -> list[bytes]:
+    try:
+        return file.read_bytes().split(b"\0")
+    except OSError:  # it has ended meanwhile
+        return []
 
 
 @pytest.mark.parametrize("jobs", ["0", "-1", "two", "1.5"])

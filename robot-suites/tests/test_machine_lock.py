@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -15,10 +16,12 @@ import pytest
 
 from daq_bench.bench_model.base.errors import RefusedError
 from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.rig.candidate import machine_lock, ssh
 from daq_bench.rig.candidate.connection import Connection
 from daq_bench.rig.candidate.lock import all_exclusive, identities
-from daq_bench.rig.candidate.machine import LocalMachine
-from daq_bench.rig.candidate.machine_lock import MachineLock, machine_locked
+from daq_bench.rig.candidate.machine import LocalMachine, SshMachine
+from daq_bench.rig.candidate.machine_lock import MachineLock, SilentError, machine_locked
+from daq_bench.rig.candidate.provision import PLAYS_ON, end_connections
 from daq_bench.rig.candidate.ssh import SshLink
 from daq_bench.rig.candidate.travelling import source_of
 from daq_bench.rig.on_candidate.machine_lock import NAME, began, machine_id
@@ -118,6 +121,51 @@ def test_a_connection_that_outlived_its_bench_is_ended_and_no_other(tmp_path: Pa
                 assert connection.poll() is None
         finally:
             connection.terminate()
+
+
+class Hung(SshLink):
+    """Connected to a candidate on which no command returns; like a master's, the streams stay open when the client is ended."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(Connection("ssh", "server"), folder / "no-link")
+        self.never = folder / "never"
+
+    def _through_master(self) -> list[str]:
+        return ["sh", "-c", f"sleep 60 & echo $! > {self.never}; wait"]
+
+
+def test_a_candidate_on_which_no_command_returns_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ssh, "HOLD_S_MAX", 0.5)
+    monkeypatch.setattr(machine_lock, "GRACE_S", 0.5)
+    link = Hung(tmp_path)
+    try:
+        with pytest.raises(
+            SilentError, match=r"'server' cannot be locked: it did not answer within .* s, and the command"
+        ):
+            MachineLock(SshMachine(link), "server", "daq-bench verify", 0.0).take()
+    finally:
+        os.kill(int(link.never.read_text(encoding="ascii")), signal.SIGKILL)
+
+
+def test_what_a_given_up_playbook_left_is_ended_on_its_own_candidate_alone(tmp_path: Path) -> None:
+    """The command line is ssh's, as a shared connection shows itself, too."""
+    shown = {"task": ["ssh"], "shared": ["ssh: /tmp/x [mux]"], "other": ["ssh"], "sleep": ["sleep"]}
+    made = {
+        name: subprocess.Popen(
+            [*words, "60"],
+            executable="/bin/sleep",
+            env={PLAYS_ON: "b" if name == "other" else "a", "PATH": os.environ["PATH"]},
+        )
+        for name, words in shown.items()
+    }
+    try:
+        end_connections("a")
+        assert [made[name].wait(60) for name in ("task", "shared")] == [-signal.SIGTERM] * 2
+        assert [made[name].poll() for name in ("other", "sleep")] == [None, None]
+    finally:
+        for process in made.values():
+            process.kill()
+            process.wait()
 
 
 def test_an_owner_on_another_control_node_keeps_it_through_a_reboot_but_not_for_ever(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -266,6 +267,7 @@ def test_a_run_that_does_not_hear_is_killed_and_its_machine_restored(
     where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restore: str, said: str
 ) -> None:
     monkeypatch.setattr(nightly_run, "CLEAN_UP_S_MAX", 0.6)
+    monkeypatch.setattr(nightly_run, "LATE_S_MAX", 0.6)
     pid = tmp_path / "pid"
     script(
         monkeypatch,
@@ -340,6 +342,28 @@ def test_a_process_that_ends_worse_than_its_bundles_say_left_something_undone(ex
     assert "of which its bundles say nothing" in found.runs[1].reason
 
 
+@pytest.mark.parametrize(("lost", "words"), [(0.0, ["PASS", "ERROR"]), (1.0, ["FAIL", "ERROR"])])
+def test_a_candidate_that_was_not_given_back_is_an_error_beside_its_run_with_the_command(
+    execute: Execute, where: Where, tmp_path: Path, lost: float, words: list[str]
+) -> None:
+    """It stopped answering in the restoration: its record stands, and it is still tuned."""
+    status, found = execute(leaves(lost=lost, left=("tuning", "telemetry"), then=f"sys.exit({int(lost)})"))
+    assert (status, [run.outcome for run in found.runs]) == (2, words)
+    assert found.runs[1].reason.endswith(
+        "Not everything could be given back (tuning, telemetry). `daq-bench restore --candidate this-machine` does it once the cause is "
+        "removed"
+    )
+    assert "daq-bench restore --candidate this-machine" in (
+        tmp_path / "nightly" / found.nightly / "summary.txt"
+    ).read_text(encoding="utf-8")
+
+
+def test_a_run_that_broke_says_itself_what_it_left(execute: Execute) -> None:
+    status, found = execute(leaves(state="error", left=("tuning",), then="sys.exit(2)"))
+    assert (status, [run.outcome for run in found.runs]) == (2, ["ERROR"])
+    assert "(tuning). `daq-bench restore --candidate this-machine` does it" in found.runs[0].reason
+
+
 @pytest.mark.parametrize(("lost", "then", "words"), [(0.0, "sys.exit(0)", ["PASS"]), (1.0, "sys.exit(1)", ["FAIL"])])
 def test_an_exit_status_that_the_bundles_explain_adds_nothing(
     execute: Execute, lost: float, then: str, words: list[str]
@@ -384,7 +408,9 @@ def test_a_baseline_that_is_set_during_the_night_counts_and_is_kept(
 ) -> None:
     old, new = (NightPlan(number, candidate="this-machine") for number in (1, 2))
     for plan in (old, new):
-        write_night(where.runs, plan)
+        bundle, at_s = write_night(where.runs, plan), plan.start.timestamp()
+        for file in (*bundle.rglob("*"), bundle):
+            os.utime(file, (at_s, at_s))
     chosen = (
         "from daq_bench.rig.nightly.baselines import Baselines\n"
         f"Baselines(Path({str(tmp_path / 'nightly')!r})).choose(Path(RUNS) / {old.run_id!r})"
@@ -431,6 +457,16 @@ def test_a_night_that_goes_on_knows_a_run_that_was_put_in_the_place_of_its_own(t
     write_night(tmp_path, NightPlan(5, candidate="server-b"), own.name)
     again = _entry_of(kept)
     assert (again.outcome, again.night) == ("ERROR", None) and "is now run" in again.reason
+
+
+def test_baselines_that_are_damaged_in_the_night_cost_the_housekeeping_and_not_the_nights_end(
+    execute: Execute, where: Where, tmp_path: Path
+) -> None:
+    folder = tmp_path / "nightly"
+    damage = f"(Path({str(folder)!r}) / 'baselines.json').write_text('torn')\nsys.exit(0)"
+    status, found = execute(leaves(then=damage), keep=1)
+    assert (status, found.state) == (2, "finished")
+    assert "baselines.json cannot be read" in found.runs[0].reason
 
 
 def test_two_nights_at_once_have_folders_of_their_own_and_none_goes_on_with_one_that_runs(

@@ -88,8 +88,14 @@ def test_two_o_clock_is_not_there_every_day() -> None:
 @pytest.mark.parametrize(
     ("base", "expected"),
     [
-        ("2026-10-24 12:00:00 UTC", ["10-24 20:30", "10-25 21:30", "10-26 21:30"]),  # back to winter time in the night of the 25th
-        ("2027-03-27 12:00:00 UTC", ["03-27 21:30", "03-28 20:30", "03-29 20:30"]),  # ahead to summer time in that of the 28th
+        (
+            "2026-10-24 12:00:00 UTC",
+            ["10-24 20:30", "10-25 21:30", "10-26 21:30"],
+        ),  # back to winter time in the night of the 25th
+        (
+            "2027-03-27 12:00:00 UTC",
+            ["03-27 21:30", "03-28 20:30", "03-29 20:30"],
+        ),  # ahead to summer time in that of the 28th
     ],
     ids=["back", "ahead"],
 )
@@ -122,7 +128,11 @@ def zurich(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as patched:
         patched.setenv("TZ", "Europe/Zurich")
         time.tzset()
-        assert time.localtime(OF_CHANGES[0].timestamp())[3:6] == time.localtime(OF_CHANGES[2].timestamp())[3:6] == (2, 15, 0)
+        assert (
+            time.localtime(OF_CHANGES[0].timestamp())[3:6]
+            == time.localtime(OF_CHANGES[2].timestamp())[3:6]
+            == (2, 15, 0)
+        )
         yield
     time.tzset()
 
@@ -137,7 +147,10 @@ def test_runs_of_a_night_of_a_clock_change_have_names_order_and_times_of_their_o
         bundle.event("phase", "record", "begins")
         (event,) = bundle.events()
         assert event.time == moment and event.time_utc.endswith("Z")
-        assert parse_line(bundle.workload_file.read_text(encoding="utf-8").strip()).time_ns == int(moment.timestamp()) * 10**9
+        assert (
+            parse_line(bundle.workload_file.read_text(encoding="utf-8").strip()).time_ns
+            == int(moment.timestamp()) * 10**9
+        )
 
 
 def test_a_history_over_clock_changes_is_in_order_with_true_days_between(tmp_path: Path, zurich: None) -> None:

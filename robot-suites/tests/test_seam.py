@@ -5,6 +5,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.rig.base.output import EndlessOutputError, dropped, taken
 from daq_bench.rig.base.shell import Completed, LocalShell
 from daq_bench.rig.base.terminal import printable_lines, say
-from daq_bench.rig.candidate import answers, machine_lock
+from daq_bench.rig.candidate import answers, machine_lock, ssh
 from daq_bench.rig.candidate.connection import Connection
 from daq_bench.rig.candidate.machine import SshMachine, answer_of
 from daq_bench.rig.candidate.machine_lock import MachineLock
@@ -164,6 +165,18 @@ def test_the_mirror_holds_the_file_alone_and_no_more_than_a_file_can_have(
     mirror.wait()
     mirror.end()
     assert local.stat().st_size == 100_000
+
+
+def test_a_master_that_never_answers_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds the socket and says nothing, as one that is stopped."""
+    monkeypatch.setattr(ssh, "CONNECT_S_MAX", 0.5)
+    control = tmp_path / "ssh"
+    with socket.socket(socket.AF_UNIX) as master:
+        master.bind(str(control))
+        master.listen()
+        link = SshLink(Connection("ssh", "server", host="127.0.0.1"), control)
+        with pytest.raises(BenchError, match=r"candidate server did not answer within 0 s \(ssh -O check\)"):
+            link.up()
 
 
 def test_a_lock_is_taken_through_a_chatty_shell_and_given_back(

@@ -31,12 +31,17 @@ def _head(run: str, kind: str, source: str) -> str:
 
 
 def tag(text: str) -> str:
-    return re.sub(r"([,= \\])", r"\\\1", text.replace("\n", " "))
+    return re.sub(r"([,= \\])", r"\\\1", _one_line(text))
 
 
 def string(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    escaped = _one_line(text).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+def _one_line(text: str) -> str:
+    """Whatever ends a line for any reader: ssh ends its own with CR LF."""
+    return " ".join(text.splitlines())
 
 
 def open_phase(events: Path) -> Event | None:

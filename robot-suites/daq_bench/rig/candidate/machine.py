@@ -96,6 +96,7 @@ class Machine(ABC):
     is_local: bool
     from_record: bool = False  # answers from a run's journal (rig.candidate.journal): nothing is done
     prefix: tuple[str, ...] = ()  # words before each command
+    hang_s: float = HANG_S_MIN  # the least that a command gets before it counts as hung
     lock: MachineLock | None = None  # that this process holds on it
 
     def observe(self, what: str, make: Callable[[], Any]) -> Any:
@@ -121,7 +122,7 @@ class Machine(ABC):
 
     @abstractmethod
     def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
-        """Runs `argv` to its end. Raises BenchError when it cannot start, or exceeds `timeout_s` and HANG_S_MIN."""
+        """Runs `argv` to its end. Raises BenchError when it cannot start, or exceeds `timeout_s` and `hang_s`."""
 
     @abstractmethod
     def places(self, candidate: str, bundle: Path) -> Places: ...
@@ -221,7 +222,7 @@ class SshMachine(Machine):
     def run(self, argv: Sequence[str | Path], timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
         words = [str(word) for word in argv]
         full = [*self._as_root(), *self.prefix, *_with_environment(words, env)]
-        return self.link.run(full, max(timeout_s, HANG_S_MIN), shown=words)
+        return self.link.run(full, max(timeout_s, self.hang_s), shown=words)
 
     def _as_root(self) -> list[str]:
         return ["sudo", "--non-interactive", "--"] if self._connection.become else []

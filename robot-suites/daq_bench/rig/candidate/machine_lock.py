@@ -13,12 +13,17 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
-from daq_bench.rig.base.output import dropped, taken
+from daq_bench.rig.base.output import EndlessOutputError, dropped, taken
 from daq_bench.rig.candidate.machine import Machine, SshMachine
+from daq_bench.rig.candidate.ssh import HOLD_S_MAX
 from daq_bench.rig.on_candidate import machine_lock as there
 
 GRACE_S = 10.0
 _given_up: set[str] = set()  # marks of this process that it could not take away: they keep it from nothing
+
+
+class SilentError(BenchError):
+    """The candidate was reached, and said nothing of its lock."""
 
 
 class MachineLock:
@@ -132,14 +137,22 @@ class MachineLock:
             answer = _answer(line)
         except (ValueError, KeyError, TypeError, RecursionError):
             holder.kill()
-            said = taken(holder, GRACE_S)[1].strip().splitlines()[-1:] or ["it said nothing"]
-            raise BenchError(f"candidate {self._candidate!r} cannot be locked: {said[0][:500]}") from None
+            raise SilentError(f"candidate {self._candidate!r} cannot be locked: {_last_words(holder)}") from None
         if command == "hold" and "result" in answer:
             self._holder = holder
         else:
             holder.kill()
             dropped(holder, GRACE_S)
         return answer
+
+
+def _last_words(holder: subprocess.Popen[bytes]) -> str:
+    """What a holder that was killed said last. Its ssh's master keeps the streams open while its command has not ended."""
+    try:
+        said = taken(holder, GRACE_S)[1].strip().splitlines()
+    except (subprocess.TimeoutExpired, EndlessOutputError):
+        return f"it did not answer within {HOLD_S_MAX:.0f} s, and the command that asked it does not end"
+    return said[-1][:500] if said else "it said nothing"
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,6 +28,7 @@ from daq_bench.rig.candidate.disclosure import disclosed_variables, secrets_of, 
 from daq_bench.rig.candidate.machine import Machine, Places
 
 SHARED_MEMORY = Path("/dev/shm")
+PLAYS_ON = "DAQ_BENCH_PLAYS_ON"  # tells the candidate to whatever a playbook starts here
 PLAYBOOK_S_MAX = 4 * 3600.0  # sanitizing a drive and a reboot take their time; each step in it has a tighter limit
 
 
@@ -61,6 +63,7 @@ class Provisioner:
             **{name: value for name, value in os.environ.items() if name not in (TOKEN, READ_TOKEN, TOKEN_BEFORE)},
             "ANSIBLE_CONFIG": str(self.repository / "ansible" / "ansible.cfg"),
             "LC_ALL": "C.UTF-8",
+            PLAYS_ON: self.candidate,
             **({"TMPDIR": str(self.scratch), "ANSIBLE_LOCAL_TEMP": str(self.scratch)} if self.scratch else {}),
             # While it runs, its log tells the display which task is under way; the whole output takes its place at the end.
             **({} if self.scratch else {"ANSIBLE_LOG_PATH": str(log)}),
@@ -79,13 +82,33 @@ class Provisioner:
                 *(["--check", "--diff"] if check else []),
                 self.repository / "ansible" / "playbooks" / f"{playbook}.yml",
             ]
-            completed = self.shell.run(argv, timeout_s=PLAYBOOK_S_MAX, env=environment)
+            try:
+                completed = self.shell.run(argv, timeout_s=PLAYBOOK_S_MAX, env=environment)
+            except BaseException:
+                end_connections(self.candidate)
+                raise
         said = printable_lines(completed.stdout + completed.stderr)
         write_text_atomically(log, without(said, self.withheld))
         if completed.returncode != 0:
+            end_connections(self.candidate)
             said = first_error(completed.stdout + completed.stderr)
             raise BenchError(f"playbook {playbook} failed on {self.candidate}: {said} (whole output: {log})")
         return completed.stdout
+
+
+def end_connections(candidate: str) -> None:
+    """Ends the ssh of playbooks on the candidate. A task that was given up leaves its own, and below it the shared one, for as long as the
+    candidate's command does not return."""
+    mark = f"{PLAYS_ON}={candidate}".encode()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")[0]
+            if words.split(b":")[0].rpartition(b"/")[2] == b"ssh" and mark in (process / "environ").read_bytes().split(
+                b"\0"
+            ):
+                os.kill(int(process.name), signal.SIGTERM)
+        except OSError:  # it has ended, or is somebody else's
+            continue
 
 
 @contextmanager

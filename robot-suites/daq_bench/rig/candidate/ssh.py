@@ -105,9 +105,9 @@ class SshLink:
         while not self.up():
             if self._master.poll() is not None or time.monotonic() > deadline:
                 self._said.seek(0)
-                said = self._said.read(SAID_BYTES_MAX).decode("utf-8", "replace").strip() or "no answer"
+                said = self._said.read(SAID_BYTES_MAX).decode("utf-8", "replace") or "no answer"
                 self.close()
-                raise UnreachableError(f"{self._where()}, cannot be reached by ssh: {said}")
+                raise UnreachableError(f"{self._where()}, cannot be reached by ssh: {' '.join(said.split())}")
             time.sleep(0.05)
         for port, host, to in self._forwards:
             self._forward(port, host, to)
@@ -116,16 +116,20 @@ class SshLink:
         return self.control.exists() and self._control("check").returncode == 0
 
     def _control(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
+        """Raises BenchError where the master, or the candidate behind it, does not answer."""
         argv = self._ssh("-O", command, *options)
-        return subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=CONNECT_S_MAX,
-            check=False,
-            env=environment_for_children(),
-        )
+        try:
+            return subprocess.run(
+                argv,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=CONNECT_S_MAX,
+                check=False,
+                env=environment_for_children(),
+            )
+        except subprocess.TimeoutExpired:
+            raise BenchError(f"{self._name()} did not answer within {CONNECT_S_MAX:.0f} s (ssh -O {command})") from None
 
     def ensure(self) -> None:
         """Connects again when the candidate was rebooted; its forwarded ports are the same as before."""

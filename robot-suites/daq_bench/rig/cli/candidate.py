@@ -21,7 +21,7 @@ from daq_bench.rig.candidate.connection import connection_of
 from daq_bench.rig.candidate.host import require_target_directory, survey
 from daq_bench.rig.candidate.lock import all_exclusive
 from daq_bench.rig.candidate.machine import Machine, machine_of
-from daq_bench.rig.candidate.machine_lock import MachineLock, machine_locked
+from daq_bench.rig.candidate.machine_lock import MachineLock, SilentError, machine_locked
 from daq_bench.rig.candidate.provision import drift_in
 from daq_bench.rig.cli.arguments import Command, add_json, no_arguments, print_document, say, shown
 from daq_bench.rig.cli.exits import DRIFT
@@ -82,12 +82,16 @@ def _ansible(options: argparse.Namespace, profiles: Profiles, layout: Layout, pr
     with all_exclusive(candidate, what), ExitStack() as stack:
         there = _reached(stack, command, profiles, layout)
         if there:
-            left_behind = stack.enter_context(machine_locked(there, candidate.name, what, reboot_s(candidate)))
+            try:
+                left_behind = stack.enter_context(machine_locked(there, candidate.name, what, reboot_s(candidate)))
+            except SilentError as error:
+                _goes_on_without(command, error)
+                there, left_behind = None, ""
             if left_behind:
                 print(printable(left_behind), file=sys.stderr)
-            if command == "provision":
+            if command == "provision" and there:
                 check_drives(candidate, survey(there))
-            if command == "restore":
+            if command == "restore" and there:
                 kept = _take_back(there, candidate, layout, options.runs.resolve(), partial(say, options))
         if candidate.connection == "local" and candidate.target.storage is None and not candidate.target.is_raw:
             require_target_directory(directory)
@@ -150,10 +154,14 @@ def _reached(stack: ExitStack, command: str, profiles: Profiles, layout: Layout)
     try:
         return stack.enter_context(connected(profiles.inventory_file, name, layout, to_change=command == "provision"))
     except BenchError as error:
-        if command != "restore":
-            raise
-        print(f"warning: {printable(str(error))}; restoring what can be restored without it", file=sys.stderr)
+        _goes_on_without(command, error)
         return None
+
+
+def _goes_on_without(command: str, error: BenchError) -> None:
+    if command != "restore":
+        raise error
+    print(f"warning: {printable(str(error))}; restoring what can be restored without it", file=sys.stderr)
 
 
 def unlock(options: argparse.Namespace) -> int:

@@ -46,6 +46,7 @@ from daq_bench.rig.nightly.job import Where
 from daq_bench.rig.nightly.lanes import Stop
 from daq_bench.rig.nightly.meeting import Meeting
 from daq_bench.rig.nightly.plan import request_of_job
+from daq_bench.rig.run.clean_up import not_given_back
 from daq_bench.rig.run.planning import plan_run
 from daq_bench.rig.run.qualify import Qualification
 from daq_bench.rig.run.resume import request_of
@@ -248,12 +249,8 @@ def closing_words(bundle: Bundle, verdict: Verdict) -> str:
     lines += ["", *(f"{name:<15} {shown(bundle.path / name)}" for name in names if (bundle.path / name).exists())]
     if bundle.run.state == "interrupted":
         lines.append(f"`daq-bench resume {shown(bundle.path)}` starts it again")
-    events = bundle.events() if bundle.events_file.exists() else []
-    if any((event.kind, event.source) == ("error", "clean-up") for event in events):
-        name = bundle.run.candidate.name
-        lines.append(
-            f"Not everything could be given back. `daq-bench restore --candidate {name}` does it once the cause is removed"
-        )
+    if left := not_given_back(bundle):
+        lines.append(left)
     if not (bundle.path / "report.pdf").exists():
         lines.append(f"No report was rendered; `daq-bench report {shown(bundle.path)}` renders one from what there is")
     return "\n".join(lines)

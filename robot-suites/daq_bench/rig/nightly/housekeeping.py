@@ -145,7 +145,12 @@ class Housekeeping:
         """Deletes those that may be; says whether all of them were."""
         whole = True
         for path in paths:
-            if path in self._protected or path.name in self._named or self._goes_on(path) or not _as_it_was_sealed(path):
+            if (
+                path in self._protected
+                or path.name in self._named
+                or self._goes_on(path)
+                or not _as_it_was_sealed(path)
+            ):
                 whole = False
                 continue
             hidden = path.with_name(f"{DELETING}{path.name}")

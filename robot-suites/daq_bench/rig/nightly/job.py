@@ -25,6 +25,7 @@ from daq_bench.bench_model.nights.outcome import ERROR, INTERRUPTED, SKIPPED, ST
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.verdict.advice import advice_of
 from daq_bench.bench_model.verdict.conclusion import conclude
+from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.shell import UNTIL_PARENT_DIES
 from daq_bench.rig.candidate.lock import all_exclusive
@@ -32,9 +33,11 @@ from daq_bench.rig.candidate.trigger import VARIABLE
 from daq_bench.rig.checking.door import Trust, admit
 from daq_bench.rig.checking.own_profiles import Own
 from daq_bench.rig.checking.signing import of_checker
+from daq_bench.rig.run.clean_up import not_given_back
 
 POLL_S = 0.2
 CLEAN_UP_S_MAX = 1800.0  # a run that was told to stop restores BIOS settings too, which may take a reboot
+LATE_S_MAX = 30.0  # a restore that took so long already, and is told to end
 LAST_BYTES = 16384
 CLOCK_STEP = timedelta(minutes=2)  # [P] by so much the clock may be set back between the process and its run
 # What opens files is done for one candidate at a time: a fleet of hundreds may begin, or end, at one moment, and ask for thousands at once.
@@ -85,7 +88,9 @@ def run_job(job: Job, where: Where, log: Path, stop: Callable[[], str], limit_s:
         ended = replace(ended, stopped=f"{ended.stopped}; {_restored(job, where, log)}")
     with _one_at_a_time:
         made = sorted(path for path in _bundles(where.runs, job.candidate) - before if _is_of(path, job, since))
-        found = [_entry(job, path, ended, len(made), trust_of(job, where)) for path in made]
+        found = [
+            one for path in made for one in _given_back(_entry(job, path, ended, len(made), trust_of(job, where)), path)
+        ]
         return [*found, *_unexplained(job, found, ended, log)] if found else [_without_bundle(job, ended, log)]
 
 
@@ -118,7 +123,9 @@ def _execute(
     stop: Callable[[], str],
     more: Mapping[str, str],
     limit_s: float | None = None,
+    clean_up_s_max: float | None = None,
 ) -> Ended:
+    grace_s = CLEAN_UP_S_MAX if clean_up_s_max is None else clean_up_s_max
     since, stopped, told_at, overdue, killed = time.monotonic(), "", 0.0, False, False
     with (
         _one_at_a_time,
@@ -136,7 +143,7 @@ def _execute(
             stopped, overdue = f"it was stopped, as it took more than {limit_s / 3600:g} h (run_limit_h)", True
             process.send_signal(signal.SIGTERM)
             told_at = time.monotonic()
-        if stopped and not killed and time.monotonic() - told_at > CLEAN_UP_S_MAX:
+        if stopped and not killed and time.monotonic() - told_at > grace_s:
             os.killpg(process.pid, signal.SIGKILL)
             killed = True
         time.sleep(POLL_S)
@@ -147,8 +154,9 @@ def _restored(job: Job, where: Where, log: Path) -> str:
     """Puts back what a run that had to be killed left, as far as its candidate answers; says how that went."""
     began = time.monotonic()
     ended = _execute(
-        restore_command(job, where), log, lambda: "late" if time.monotonic() - began > CLEAN_UP_S_MAX else "", {}
-    )
+        restore_command(job, where), log, lambda: "late" if time.monotonic() - began > CLEAN_UP_S_MAX else "", {},
+        clean_up_s_max=LATE_S_MAX,
+    )  # fmt: skip
     if ended.status == 0:
         return f"it did not end by itself within {CLEAN_UP_S_MAX / 60:g} min and was killed; a restore after it put the machine back"
     return (
@@ -227,6 +235,19 @@ def _entry(job: Job, path: Path, ended: Ended, of: int, trust: Trust) -> Entry:
         )
         cause = step = ""  # the night says how it goes on
     return Entry(job, outcome, reason, night, seconds=seconds, marks=door.marks, likely_cause=cause, next_step=step)
+
+
+def _given_back(entry: Entry, path: Path) -> list[Entry]:
+    """The entry, with an ERROR beside it where something was not given back: whoever reads of a PASS looks no further."""
+    try:
+        left = not_given_back(Bundle.open(path))
+    except (OSError, ValueError, BenchError):  # the entry says what is wrong with it
+        return [entry]
+    if not left:
+        return [entry]
+    if entry.outcome in (ERROR, INTERRUPTED):
+        return [replace(entry, reason=f"{entry.reason}. {left}")]
+    return [entry, Entry(entry.job, ERROR, f"{path.name}: {left}")]
 
 
 def _stopped(ended: Ended) -> Word:

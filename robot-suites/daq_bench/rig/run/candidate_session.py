@@ -205,6 +205,7 @@ class CandidateSession:
                 return
             except BenchError:
                 if time.monotonic() > deadline:
+                    self.machine.hang_s = ANSWER_S_MAX  # whatever else is tried need not wait so long for each answer
                     raise
             time.sleep(ASK_EVERY_S)
 

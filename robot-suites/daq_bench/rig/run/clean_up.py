@@ -28,6 +28,7 @@ from daq_bench.rig.telemetry.remote_agent import end_service
 RUNS = STATE / "runs"
 SPOOL = (POINTS_FILE, SUMMARY_FILE, CURSOR_FILE)  # workload.lp stays ours: the bench wrote into it to its last moment
 SOCKETS = "daq-bench-ssh-"
+CLEAN_UP = "clean-up"  # the source of the events on what could not be given back
 # A socket's path may have 107 bytes: the folder's name, the socket's, and what ssh puts behind it while it makes it, take up to 52.
 TEMPORARY_MAX, SHORT_FOLDER = 55, Path("/tmp")
 Say = Callable[[str], None]
@@ -41,6 +42,17 @@ class Place(Enum):
     BMC_AGENT = "telemetry of the BMC"
     TUNING = "tuning"
     AGENT = "telemetry"
+
+
+def not_given_back(bundle: Bundle) -> str:
+    """One sentence on what a run could not give back, with the command that does; empty where nothing is left."""
+    events = bundle.events() if bundle.events_file.exists() else []
+    left = [one.text.partition(":")[0] for one in events if (one.kind, one.source) == ("error", CLEAN_UP)]
+    if not left:
+        return ""
+    named = ", ".join(dict.fromkeys(left))
+    again = f"daq-bench restore --candidate {bundle.run.candidate.name}"
+    return f"Not everything could be given back ({named}). `{again}` does it once the cause is removed"
 
 
 class CleanUp:
@@ -66,7 +78,7 @@ class CleanUp:
         except (BenchError, OSError) as error:
             self._say(f"warning: {name} could not be cleaned up: {error}")
             with suppress(OSError):  # of the bundle's disk: said above, and it ends the run (`Qualification`)
-                self._bundle.event("error", "clean-up", f"{name}: {error}")
+                self._bundle.event("error", CLEAN_UP, f"{name}: {error}")
 
     def close(self) -> None:
         """Gives everything back; a second call does nothing. Raises a fault of the bench itself after all have had their turn."""

@@ -27,6 +27,7 @@ from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import differences
 from daq_bench.rig.checking.extraction import failed_target, measured
 from daq_bench.rig.run import preflight
+from daq_bench.rig.run.clean_up import CLEAN_UP
 from daq_bench.rig.run.facilities import live_facilities
 from daq_bench.rig.run.planning import plan_run
 from daq_bench.rig.run.qualify import Qualification
@@ -92,7 +93,7 @@ class OwnSuite:
     def given_back(self, bundle: Bundle) -> None:
         if not self._restoring:
             return
-        left = [one.text for one in bundle.events() if (one.kind, one.source) == ("error", "clean-up")]
+        left = [one.text for one in bundle.events() if (one.kind, one.source) == ("error", CLEAN_UP)]
         if left:
             self._channel.answer(error=f"could not be given back: {'; '.join(left)}")
         else:

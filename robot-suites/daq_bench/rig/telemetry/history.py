@@ -170,10 +170,11 @@ def event_lines(bundle: Bundle) -> list[str]:
     if not bundle.workload_file.exists():
         return []
     host = re.sub(r"([,= ])", r"\\\1", bundle.run.candidate.name)
-    text = bundle.workload_file.read_text(encoding="utf-8")
+    # Not by read_text, for which a CR, as an older bench stored it in a text, ends a line.
+    text = bundle.workload_file.read_bytes().decode("utf-8")
     return [
         kept_event(line.replace("bench_event,", f"bench_event,host={host},", 1))
-        for line in text.split("\n")
+        for line in text.replace("\r", " ").split("\n")
         if line.startswith("bench_event,")
     ]
 
