@@ -106,7 +106,7 @@ def _days(name: str, early: float, late: float, *figures: str, colour: str = "",
     return Drawn(name, ((DAYS_S, early), (HOUR_S, late)), figures, colour, dashed)
 
 
-# Of a rate: 180 GB in 60 s, then 1.25 GB in a quarter of a second: (3 + 5) / 2 GB/s; then 59.75 GB in 59.75 s.
+# The offered rate: 180 GB in 60 s and 1.25 GB in a quarter of a second are (3 + 5) / 2 GB/s; then come 59.75 GB in 59.75 s.
 GRAPHS = (
     Graph(RUN_LIVE, "Offered and stored rate", (
         Drawn("offered", ((60, 4e9), (0, 1e9)), ("1 GB/s", "4 GB/s"), "light-blue", True),

@@ -133,7 +133,7 @@ def drawn(on: Server, panel: Json, candidate: str, shown: Range) -> dict[str, li
 
 
 def expected_lines(graph: Graph, panel: Json, shown: Range) -> dict[str, list[tuple[int, float]]]:
-    """Values at the begin of their intervals; as they were taken, where the graph has no intervals."""
+    """Values at the begin of their intervals; at their own time where the graph has no intervals."""
     binned = "time($__interval)" in panel["targets"][0]["query"]
     every_ms = int(shown.interval(panel["maxDataPoints"])[:-1]) * 1000 if binned else 1
     return {

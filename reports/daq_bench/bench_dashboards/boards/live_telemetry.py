@@ -142,7 +142,7 @@ def verdict() -> Section:
     )
     why = Table(
         "Why, and what to do next",
-        "Of the run judged last in the range shown, in its report's words; a click opens a text that is cut off.",
+        "The run judged last in the range shown, in its report's words; a click opens a text that is cut off.",
         (Target(newest_run(HERE, tags=("host", "run")), table=True),),
         Unit.COUNT,
         overrides=(
