@@ -243,7 +243,16 @@ def _tiles() -> tuple[Expected, ...]:
 
 
 TILES = _tiles()
-Cell = str | tuple[str, str]  # a text, or one with its colour
+
+
+@dataclass(frozen=True)
+class Ago:
+    """A moment so many minutes ago, which is shown as such."""
+
+    minutes: int
+
+
+Cell = str | tuple[str, str] | Ago  # a text, or one with its colour
 
 
 @dataclass(frozen=True)
@@ -262,6 +271,7 @@ MET, MISSED = ("met", "green"), ("missed", "red")
 ASKED = ("Requirement", "It asks", "Outcome", "Decision", "Measured", "Bound", "Unit", "Margin")
 WHOSE = ("Requirement", "Candidate", "Model", "Firmware", *ASKED[1:])
 ADVICE = ("Likely cause", "Next")
+OF_LAST = ("s", "p", "m")
 NOW = "a few seconds ago"
 EMPTY = ("-", "#00000000")  # transparent
 DRIVES = ("Drive", "Serial", "Model", "Self-test", "Critical warning", "Worn", "Spare", "Media errors", "Error log", "Reallocated",
@@ -277,6 +287,10 @@ TABLES = (
                    ("calm", PASS, "6 minutes ago", "-", PASSED))),
     ExpectedTable(RUN_LIVE, "Why, and what to do next", "calm", ("run", "Judged", *ADVICE), (("calm1", "6 minutes ago", "-", PASSED),)),
     ExpectedTable(RUN_LIVE, "Why, and what to do next", "busy", (), ()),
+    ExpectedTable(FLEET, "Last runs", "", ("Judged", "host", "Scenario", "Profile", "Model", "Outcome", "Took", "run"), (
+        (Ago(6), "calm", *OF_LAST, PASS, "1 minute", "calm1"), (Ago(20 * 60), "b", *OF_LAST, REHEARSAL, "1 minute", "b1"),
+        (Ago(24 * 60), "a", *OF_LAST, FAIL, "1 minute", "a1"), (Ago(20 * 24 * 60), "c", *OF_LAST, PASS, "1 minute", "c1"),
+        (Ago(21 * 24 * 60), "b", *OF_LAST, FAIL, "1 minute", "b0"))),
     ExpectedTable(FLEET, "Newest value of each requirement", "", WHOSE, (
         ("SNB-01", "b", "m", "f", "rate", ("INADMISSIBLE", "yellow"), MISSED, *SHOWS_GB, ("-90%", BAD)),
         ("SNB-01", "a", "m", "f", "rate", FAIL, MISSED, *SHOWS_GB, ("-3.50%", BAD)),

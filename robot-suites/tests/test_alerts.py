@@ -282,6 +282,21 @@ def test_a_bench_that_does_nothing_alerts_nobody(server: Server) -> None:
         assert rule["noDataState"] == "OK"
 
 
+def test_clocks_an_hour_off_hide_no_silent_candidate_for_longer_than_they_are_off(server: Server) -> None:
+    """Behind: told at once. Ahead: told once its newest telemetry is old by the server's clock. The others of it are no false alarm."""
+    server.rows('CREATE DATABASE "clocks"')
+    server.rows('CREATE RETENTION POLICY "history" ON "clocks" DURATION INF REPLICATION 1')
+    made = Scene(time.time_ns())
+    made.open_run("ahead", "a1", 0, -HOUR)
+    made.open_run("ahead, silent for 50 min", "a2", 0, -10)
+    made.open_run("ahead, silent for 63 min", "a3", HOUR, 3)
+    made.open_run("behind, silent", "b1", 2 * HOUR, 1.2 * HOUR)
+    Influx(server.url, "clocks").write("clocks", "".join(made.live))
+    found = {uid: fired(Server(server.url, "clocks"), rule) for uid, rule in RULES.items()}
+    silent = of("host run", ("ahead, silent for 63 min", "a3", 1), ("behind, silent", "b1", 1))
+    assert found == {uid: silent if uid == "silent" else {} for uid in RULES}
+
+
 SINCE = re.compile(r"(?: AND|(?<=WHERE)) time >= now\(\) - \d+s")
 
 
