@@ -64,9 +64,9 @@ class House:
 
     def keep(self, compared: Collection[str] = (), **limits: object) -> list[str]:
         keeping, baselines = Keeping(**limits), Baselines(self.nights)  # type: ignore[arg-type]
-        return Housekeeping(
-            self.runs, self.nights, keeping, baselines, self.tonight, self.said.append, compared
-        ).run([])
+        return Housekeeping(self.runs, self.nights, keeping, baselines, self.tonight, self.said.append, compared).run(
+            []
+        )
 
     def names(self) -> set[str]:
         return {path.name for folder in (self.runs, self.nights) for path in folder.iterdir() if path.is_dir()}
