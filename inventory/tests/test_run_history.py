@@ -221,5 +221,7 @@ def test_who_finds_no_run_is_told_what_was_left_out(tmp_path: Path) -> None:
     (bundle / "run.json").unlink()
     (bundle / "run.json").symlink_to("run.json")
     nights, broken = read_all([bundle])
-    with pytest.raises(BenchError, match=rf"Candidates found: none\. 1 left out, the first: {bundle.name}: is damaged"):
+    with pytest.raises(
+        BenchError, match=rf"Candidates found: none\. 1 left out, the first: {bundle.name}: cannot be read"
+    ):
         history_of(nights, broken, "server-a")
