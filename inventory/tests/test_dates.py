@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from daq_bench.audit.good.small_run import some_run
 
-from daq_bench.bench_model.bundle.dates import date_problems, stamp_problem
+from daq_bench.bench_model.bundle.dates import date_problems, moment_of_id, stamp_problem
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import as_document, read
 
@@ -91,6 +92,11 @@ def test_points_of_another_run_and_of_other_drives_are_named(bundle: Path) -> No
         f"telemetry/points.lp: its points are of run '20250101T000000Z-other', not of {RUN_ID}",
         "telemetry: no point is of a drive of run.json (S1); points name OTHER",
     ]
+
+
+@pytest.mark.parametrize("name", ["20261399T250000Z-x", "20260131T120000-x", "snb-1", ""])
+def test_an_id_without_a_moment_that_exists_contradicts_nothing(name: str) -> None:
+    assert moment_of_id(name) is None and stamp_problem(name, datetime(2026, 1, 31, tzinfo=UTC)) == ""
 
 
 def test_a_run_without_an_end_is_compared_by_its_id_alone(bundle: Path) -> None:

@@ -245,6 +245,7 @@ def test_old_raw_points_go_when_asked_and_never_those_of_an_unsealed_run(
     for days in unsealed:
         run_of(tmp_path, days, sealed=False)
     (tmp_path / "latest").symlink_to(tmp_path)
+    (tmp_path / "20261399T250000Z-x").mkdir()  # a date that does not exist
     room = Room(url, Path("/none"), tmp_path, aged)
     assert room.delete_old(None, NOW) == 0
     assert values(url, aged, RAW) == [100, 60, 20, 0], "nobody asked"

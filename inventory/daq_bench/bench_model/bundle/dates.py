@@ -29,13 +29,20 @@ SERIES = re.compile(r"(?:\\.|[^ \\])+")  # measurement and tags
 TAG = re.compile(r",(run|serial)=((?:\\.|[^, \\])+)")
 
 
+def moment_of_id(name: str) -> datetime | None:
+    """Returns the moment that a run's id, or a night's name, begins with; None where it begins with none."""
+    stamp = STAMP.match(name)
+    try:
+        return datetime.strptime(stamp[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC) if stamp else None
+    except ValueError:  # 20261399T250000Z-x
+        return None
+
+
 def stamp_problem(run_id: str, started: datetime) -> str:
     """Why the run's id and its start contradict each other; empty where they do not, or where the id has no time."""
-    stamp = STAMP.match(run_id)
-    if stamp:
-        named = datetime.strptime(stamp[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-        if abs(started - named) > STAMP_TOLERANCE:
-            return f"it began at {started:%Y-%m-%d %H:%M} UTC by run.json, and at another time by its id"
+    named = moment_of_id(run_id)
+    if named and abs(started - named) > STAMP_TOLERANCE:
+        return f"it began at {started:%Y-%m-%d %H:%M} UTC by run.json, and at another time by its id"
     return ""
 
 

@@ -7,7 +7,6 @@ Other nights and runs may be at work in the same folders: what they have removed
 from __future__ import annotations
 
 import fcntl
-import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError, in_words
+from daq_bench.bench_model.bundle.dates import moment_of_id
 from daq_bench.bench_model.bundle.provenance import REPORTS_MANIFEST
 from daq_bench.bench_model.nights.night import Night
 from daq_bench.bench_model.nights.outcome import PASS
@@ -27,7 +27,6 @@ LATEST = "latest"
 NIGHT_LOCK = ".lock"  # a night holds it while it runs
 QUIET_S_MIN = 86400.0  # [P] a bundle that lacks a seal, and in which somebody wrote since, may be of a run that goes on
 DELETING = ".deleting-"
-STAMP = re.compile(r"(\d{8}T\d{6})Z-")
 BYTES_OF_GB = 1e9
 
 
@@ -136,7 +135,7 @@ class Housekeeping:
         found = []
         for folder, document in self._folders.items():
             for path in folder.iterdir() if folder.is_dir() else ():
-                began = _began(path.name)
+                began = moment_of_id(path.name)
                 if began and not path.is_symlink() and (path / document).is_file():
                     found.append(Kept(path, began, max(began, _last_change(path))))
         return sorted((one for one in found if one.last_change <= self._now), key=lambda one: one.began)
@@ -198,15 +197,6 @@ def night_runs(folder: Path) -> bool:
     except OSError:
         return False
     return False
-
-
-def _began(name: str) -> datetime | None:
-    """The moment that a bundle's or a night's name begins with; None where it is no moment."""
-    stamp = STAMP.match(name)
-    try:
-        return datetime.strptime(stamp[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC) if stamp else None
-    except ValueError:
-        return None
 
 
 def _last_change(path: Path) -> datetime:

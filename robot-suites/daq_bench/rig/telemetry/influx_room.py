@@ -8,17 +8,17 @@ age alone, and refuse the replay of an old run."""
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.base.units import decimal_label, parse_size
+from daq_bench.bench_model.bundle.dates import moment_of_id
 from daq_bench.bench_model.bundle.provenance import MANIFEST
 from daq_bench.rig.base.influx import DATABASE
 from daq_bench.rig.base.module_utils import use_module_utils
@@ -28,7 +28,6 @@ RETENTION = "DAQ_BENCH_INFLUX_RAW_RETENTION"  # name of a variable; its value is
 RAW_MAX = "DAQ_BENCH_INFLUX_RAW_MAX"  # name of a variable; its value is a size such as 200GB
 CLOCK_OFF_MAX = timedelta(days=1)  # [P] a candidate's clock may be behind ours, and its points older than its run
 FOR_EVER = "INF"
-STAMP = re.compile(r"(\d{8}T\d{6})Z-")
 
 
 @dataclass(frozen=True)
@@ -234,9 +233,9 @@ def _taken(folder: Path) -> int:
 def unsealed_since(runs: Path) -> Iterator[datetime]:
     """When each run in `runs` began whose evidence is not sealed yet, by its folder's name, which is the run's id."""
     for folder in runs.iterdir() if runs.is_dir() else ():
-        stamp = STAMP.match(folder.name)
-        if stamp and folder.is_dir() and not folder.is_symlink() and not (folder / MANIFEST).exists():
-            yield datetime.strptime(stamp[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+        began = moment_of_id(folder.name)
+        if began and folder.is_dir() and not folder.is_symlink() and not (folder / MANIFEST).exists():
+            yield began
 
 
 def fullness(folder: Path) -> tuple[str, str]:
