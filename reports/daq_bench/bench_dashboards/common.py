@@ -69,7 +69,7 @@ JUDGED_COLUMNS = (
     Override("Decision", words=DECISIONS, width=120),
     Override("Margin", unit=Unit.PERCENT),
 )
-# What a run's own report advises: the name in the answer, and the heading.
+# The advice of a run's own report: the name in the answer, and the heading.
 ADVICE_COLUMNS = (("likely_cause", "Likely cause"), ("next_step", "Next"))
 LONG_TEXTS = tuple(Override(heading, long=True) for _, heading in ADVICE_COLUMNS)
 REPORT = DataLink("Report", REPORT_URL)

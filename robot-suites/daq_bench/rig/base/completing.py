@@ -18,7 +18,7 @@ from daq_bench.rig.base.catalogue import INVENTORY, names
 
 COMMAND, VARIABLE = "complete", "DAQ_BENCH_COMPLETION"
 FILES = "<files>"  # the shell's own affair
-# What `daq-bench list` names, by the option or positional argument that takes it. In a list there may be several, with commas.
+# The names that `daq-bench list` gives, by the option or positional argument that takes it. In a list there may be several, with commas.
 KINDS = {
     "--candidate": "<candidates>",
     "--candidates": "<candidates>",

@@ -12,7 +12,7 @@ from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.rig.candidate.connection import VARIABLES, variables_of
 
 WITHHELD = "withheld"
-# What measures, not how it is reached. All other keys of `bmc` are withheld, those that are yet to come among them.
+# Keys that say what measures, not how it is reached. All other keys of `bmc` are withheld, those that are yet to come among them.
 TOLD = ("vendor", "in_band", "redfish_system", "insecure", "cipher_suite")
 # An entry with an address needs these three; their values say nothing.
 INSTEAD = {"address": WITHHELD, "user": WITHHELD, "password_env": WITHHELD.upper()}

@@ -147,7 +147,7 @@ class MachineLock:
 
 
 def _last_words(holder: subprocess.Popen[bytes]) -> str:
-    """What a holder that was killed said last. Its ssh's master keeps the streams open while its command has not ended."""
+    """Returns the last words of a holder that was killed. Its ssh's master keeps the streams open while its command has not ended."""
     try:
         said = taken(holder, GRACE_S)[1].strip().splitlines()
     except (subprocess.TimeoutExpired, EndlessOutputError):

@@ -29,7 +29,7 @@ DELIVER_S_MAX = 30.0
 ANSWER_BYTES_MAX = 16 * 2**10
 TOKEN_BYTES = 24
 
-# What stands before a line's first field: measurement and tags, in which backslashes escape commas, spaces and equal signs.
+# The part of a line before its first field: measurement and tags, in which backslashes escape commas, spaces and equal signs.
 _ESCAPE = rb"\\[^\x00-\x1f\x7f]"
 _NAME = rb"(?:[^\x00-\x20\x7f\\,]|%b)+" % _ESCAPE
 _WORD = rb"(?:[^\x00-\x20\x7f\\,=]|%b)+" % _ESCAPE

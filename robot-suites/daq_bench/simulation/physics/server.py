@@ -69,14 +69,14 @@ class Server:
     # Lowest and highest degC of each drive whose sensor is stuck, while it was watched.
     behind_stuck: dict[int, tuple[int, int]] = field(default_factory=dict)
     not_offered_share: float = 0.0  # of the superchunks that were due, in the worst record
-    # What the array could take of each record in each second, B.
+    # Bytes that the array could take of each record in each second.
     paces: dict[int, list[float]] = field(default_factory=dict)
     scanned: list[tuple[int, float, float]] = field(default_factory=list)  # of each timed scan: block, seconds, B/s
     array_discarded: float = 0.0
     in_bulk: bool = False  # the target is being preconditioned
     most_owed: float = 0.0  # B that had arrived and were not on the array, of the worst record
     soaked: list[float] = field(default_factory=list)  # B that the target could have taken of the soak in each second
-    # What the target could have taken in each second of a steady-state round: of sequential 128 KiB writes.
+    # Bytes that the target could have taken in each second of a steady-state round: of sequential 128 KiB writes.
     rounds: list[list[float]] = field(default_factory=list)
     passes: list[list[float]] = field(default_factory=list)  # the same of each pass over a drive that was emptied
     scattered_bytes: float = 0.0  # written to random places since the drive was emptied
