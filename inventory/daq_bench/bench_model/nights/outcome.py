@@ -39,7 +39,7 @@ WORDS: dict[Word, tuple[Status, str]] = {  # the worst first: exit status, and s
     PASS: (0, "+"),
 }
 WORST_FIRST, STATUS = tuple(WORDS), {word: status for word, (status, _) in WORDS.items()}
-# The order in which people read outcomes. A server that lost data waits for somebody; a bench that broke says nothing about any server. Exit statuses and
+# The order in which people read outcomes. A server that lost data waits for somebody; a broken bench accuses no server. Exit statuses and
 # nightly.json's `outcome` keep the order of WORDS.
 READ_FIRST: tuple[Word, ...] = (FAIL, REGRESSION, ERROR, INTERRUPTED, INADMISSIBLE, SKIPPED, REHEARSAL, PASS)
 

@@ -40,7 +40,7 @@ CLEAN_UP_S_MAX = 1800.0  # a run that was told to stop restores BIOS settings to
 LATE_S_MAX = 30.0  # a restore that took so long already, and is told to end
 LAST_BYTES = 16384
 CLOCK_STEP = timedelta(minutes=2)  # [P] by so much the clock may be set back between the process and its run
-# Steps that open files are done for one candidate at a time: a fleet of hundreds may begin, or end, at one moment, and ask for thousands at once.
+# Steps that open files are done for one candidate at a time: hundreds may begin, or end, at one moment, and ask for thousands of files.
 _one_at_a_time = threading.Lock()
 
 
