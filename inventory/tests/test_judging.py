@@ -177,7 +177,7 @@ def test_what_cannot_be_judged_again_is_contradictory_with_the_reason(
         (run / name).write_text(content, encoding="utf-8")
     found = standing_of(seal(run))
     assert (found.state, found.verdict) == (CONTRADICTORY, None)
-    assert found.reason.startswith("cannot be judged: ") and reason in found.reason
+    assert found.reason.startswith("cannot be judged again: ") and reason in found.reason
 
 
 def test_a_malformed_document_contradicts_a_pass_and_is_named(run: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_forged_verdict_is_refused_with_the_reason(
     assert main([command, *map(str, roots), "-o", str(tmp_path / "out")]) != 0
     said = capsys.readouterr().err
     if name == "an invalid number":  # is no JSON, before it is a contradiction
-        assert "not JSON: NaN is no number" in said
+        assert "is not valid JSON (NaN is no number)" in said
     else:
         assert (
             f"{roots[0]}: contradicts itself: stored by another version of the bench, or altered; this bench judges: FAIL"
@@ -93,7 +93,7 @@ def test_a_bundle_that_cannot_be_judged_again_is_refused(
     (roots[0] / "profiles" / "requirements" / "tender.yml").unlink()
     seal(roots[0])
     assert main(["compare", *map(str, roots), "-o", str(tmp_path / "out")]) == 2
-    assert "the bundle cannot be judged again:" in capsys.readouterr().err
+    assert "cannot be judged again:" in capsys.readouterr().err
 
 
 def test_a_run_that_was_never_judged_is_named_and_not_ranked(runs_of: Roots) -> None:

@@ -126,8 +126,8 @@ def standing_of(bundle: Path) -> Standing:
     again = judged_again(bundle)
     if again.contradicts:
         told = named([one.text for one in again.differences], "; ")
-        reason = again.words + (f" ({told})" if told else "")
-        reason = f"contradicts itself: {reason}" if again.verdict else f"cannot be judged: {again.reason}"
+        reason = f"contradicts itself: {again.words}" if again.verdict else f"cannot be judged again: {again.reason}"
+        reason += f" ({told})" if told else ""
         return Standing(CONTRADICTORY, again.verdict, reason, leave_out)
     return Standing(SEALED, again.verdict)
 
