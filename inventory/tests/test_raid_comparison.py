@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from raid_factory import START_S, found, power, visit
 
 from daq_bench.bench_model.base.units import GB
+from daq_bench.bench_model.evidence.target_failures import COMPARISON, failures_of
 from daq_bench.bench_model.profiles.candidates import Candidate, Target, load_candidate
 from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.profiles.published import load_published
@@ -162,6 +163,32 @@ def test_a_masked_visit_is_in_no_figure_and_says_why(candidate: Candidate) -> No
     assert result["judged"]["lost_superchunks"][0] == 9
     assert result["reasons"]["raid_vs_3dxp.latency_p99_9"] == "round 1: 9 of 10 superchunks were lost"
     assert "raid_vs_3dxp.lost_superchunks" not in result["reasons"]
+
+
+@pytest.mark.parametrize("part", ["write", "paced"])
+def test_a_judged_set_that_lost_a_drive_is_named_with_its_drives(part: str) -> None:
+    """Once: what follows the first failure is its consequence. A full disk, another set and the reference accuse nobody."""
+    document = found(lambda turn, name: 9e9)
+
+    def fail(group: int, turn: int, name: str, errno: str | None) -> None:
+        (one,) = [one for one in document["rounds"] if (one["group"], one["round"]) == (group, turn)]
+        (visit,) = [visit for visit in one["visits"] if visit["target"] == name]
+        visit[part] |= {"failed": True, "admissible": False, "reason": f"it ended in {errno}", "errno": errno}
+
+    for group, name, errno in (
+        (1, "reference", "EIO"),
+        (2, "nand-raid5", "EIO"),
+        (1, "nand-raid0", "ENOSPC"),
+        (1, "nand-raid0", None),
+    ):
+        fail(group, 2, name, errno)
+        assert list(failures_of({COMPARISON: document})) == []
+    fail(1, 5, "nand-raid0", "EIO")
+    fail(1, 3, "nand-raid0", "EIO")
+    said = "The set nand-raid0 failed in round 3: it ended in EIO"
+    assert list(failures_of({COMPARISON: document})) == [said]
+    (named,) = failures_of({COMPARISON: document}, "It lies on the reference")
+    assert named.startswith(f"{said}. It lies on ") and named.count("serial NA") == 3 and "XP1" not in named
 
 
 def test_power_without_a_reading_in_the_window_is_not_guessed() -> None:

@@ -18,8 +18,8 @@ from daq_bench.simulation.campaign import Row, judged
 from daq_bench.simulation.market_document import text_of
 from daq_bench.simulation.physics.drawing import DEMAND, Spec, spec_of
 from daq_bench.simulation.physics.hazards import Hazard
-from daq_bench.simulation.physics.market import CATALOGUE, SAS, SET_BYTES_MAX, TLC, sectors_of
-from daq_bench.simulation.physics.server import Server
+from daq_bench.simulation.physics.market import CATALOGUE, MEDIA, OPTANE, SAS, SET_BYTES_MAX, TLC, sectors_of
+from daq_bench.simulation.physics.server import Server, Visit
 from daq_bench.simulation.physics.sold_drive import SoldDrive, SoldSpec
 from daq_bench.simulation.truth import is_well_inside, truth_of
 
@@ -266,6 +266,82 @@ def test_a_sas_drive_that_falls_silent_is_no_evidence(tmp_path: Path) -> None:
     silent = Hazard("drive_sensor_silent", 2, 10.0, 0.0, 100.0, 0)
     found = judged(replace(spec, hazards=(silent,)), tmp_path, "market")
     assert (found.right, found.outcome, found.named) == (["INADMISSIBLE"], "INADMISSIBLE", True), found.reason
+
+
+COMPARED, SET = "market-raid-vs-3dxp", 25
+
+
+def comparison(*hazards: Hazard, **drive: float) -> Spec:
+    """Five drives in three layouts beside a reference; `drive`: of the set's drives."""
+    spec = spec_of(SET, COMPARED)
+    drives = tuple(replace(one, **drive) for one in spec.drives[1:])  # type: ignore[arg-type]
+    return replace(spec, hazards=hazards, drives=(spec.drives[0], *drives))
+
+
+def test_a_good_set_passes_beside_its_reference(tmp_path: Path) -> None:
+    row = judged(comparison(), tmp_path, COMPARED)
+    assert (row.right, row.outcome, row.invented) == (["PASS"], "PASS", False), row.reason
+    assert (row.array, row.drives, row.capacity_bytes) == ("raid0", 5, 5 * comparison().drives[1].size_bytes)
+
+
+@pytest.mark.parametrize(
+    ("spec", "right", "said"),
+    [
+        (comparison(cell_rate=0.18 * DEMAND), "FAIL", "RVX-01"),
+        (comparison(Hazard("slow_drive", 0, 0.0, 0.0, 0.5, 3)), "FAIL", "RVX-01"),
+        (comparison(Hazard("drive_pulled", 5, 2.0, 0.0, 1.0, 1)), "FAIL", "The set nand-raid0 failed in round 2"),
+        (comparison(Hazard("drive_pulled", 6, 2.0, 0.0, 1.0, 5)), "FAIL", "The set nand-raid0 failed in round 2"),
+        (comparison(Hazard("swapped_after_preflight", 0, 0.0, 0.0, 1.0, 4)), "INADMISSIBLE", "dentity"),
+    ],
+)
+def test_a_bad_set_does_not_pass_and_says_why(tmp_path: Path, spec: Spec, right: str, said: str) -> None:
+    row = judged(spec, tmp_path, COMPARED)
+    assert (row.right, row.outcome, row.named) == ([right], right, True), row.reason
+    assert said in row.reason
+
+
+@pytest.mark.parametrize(("record", "drive"), [(5, 0), (30, 2)])
+def test_a_drive_that_the_judged_set_does_not_need_accuses_it_of_nothing(
+    tmp_path: Path, record: int, drive: int
+) -> None:
+    """The reference breaks, or another layout after the judged one was compared: the comparison has a gap, and nobody fails."""
+    row = judged(comparison(Hazard("drive_pulled", record, 2.0, 0.0, 1.0, drive)), tmp_path, COMPARED)
+    assert row.outcome in ("ERROR", "INADMISSIBLE") and row.is_right and row.named, row.reason
+
+
+def test_a_target_is_loaded_by_its_own_drives_alone() -> None:
+    server = Server(comparison(), COMPARED)
+    reference, judged_set, _, parity = server.spec.own, *server.spec.sets
+    server.second(1e9, 0.0)
+    server.aim_at(judged_set)
+    server.second(5e9, 0.0)
+    server.aim_at(parity)
+    server.second(4e9, 0.0)
+    assert [one.written_bytes for one in server.drives] == [1e9, *[2e9] * 5]
+    assert server.written_to == {reference.name: 1e9, judged_set.name: 5e9, parity.name: 4e9}
+    assert (server.array_name, server.array_written) == ("md0", 4e9)
+
+
+def test_a_comparison_is_drawn_of_sets_that_can_be_built() -> None:
+    drawn = [spec_of(seed, COMPARED) for seed in range(100)]
+    assert {spec.drives[0].model[4:] for spec in drawn} == {one.name for one in CATALOGUE if one.medium == OPTANE}
+    assert {spec.medium for spec in drawn} == set(MEDIA) - {OPTANE}
+    assert all(3 <= len(spec.judged.drives) <= 24 and 0 not in spec.judged.drives for spec in drawn)
+    assert all([one.array for one in spec.sets] == ["raid0", "raid0", "raid5"] for spec in drawn)
+    assert all(spec.sets[2].parity_rate > 0 == spec.judged.parity_rate for spec in drawn)
+
+
+def test_a_set_is_good_only_with_five_percent_to_spare() -> None:
+    server = Server(comparison(), COMPARED)
+    name = server.spec.judged.name
+    for seconds, rate, outcomes in (
+        ((1.06 * DEMAND,) * 7, 1.06 * DEMAND, {"PASS"}),
+        ((1.04 * DEMAND,) * 7, 1.04 * DEMAND, {"PASS", "INADMISSIBLE"}),
+        ((0.97 * DEMAND,) * 7, 0.97 * DEMAND, {"FAIL", "INADMISSIBLE"}),
+        ((0.9 * DEMAND,) * 7, 0.9 * DEMAND, {"FAIL"}),
+    ):
+        server.visits = [Visit(name, seconds, rate), Visit("nand-raid5", (1e9,), 1e9), Visit("reference", (2e9,), 2e9)]
+        assert truth_of(server).outcomes == outcomes
 
 
 def test_a_scenario_draws_the_targets_that_it_allows() -> None:

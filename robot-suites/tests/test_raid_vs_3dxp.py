@@ -188,9 +188,10 @@ def test_a_write_that_the_drives_do_not_confirm_is_masked() -> None:
     )
     masked = write_document(found, COUNTERS, {**after, "written_bytes": {"nvme0n1": size // 2}})
     assert masked["reason"] == f"the drives counted {size // 2} B of the {size} B that were written"
-    broken = structs.replace(found, status="failed", error="EIO at 4096")
+    assert "errno" not in write_document(found, COUNTERS, after)
+    broken = structs.replace(found, status="failed", error="EIO at 4096", errno="EIO")
     failed = write_document(broken, COUNTERS, {**after, "written_bytes": {}})
-    assert failed["failed"]
+    assert failed["failed"] and failed["errno"] == "EIO"
     assert "EIO at 4096" in failed["reason"]
     assert len(samples(found.series)) == len(found.series.t_s) - 1
 

@@ -26,7 +26,7 @@ from daq_bench.simulation.sample import finish_sample
 FOLDER = REPOSITORY / "build" / "self-qualification"
 PAGES = REPOSITORY / "docs"
 BEGIN, END = "<!-- measured: make self-qualify -->", "<!-- end of what was measured -->"
-SHIPPED = ("snb-100s", "thermal", "steady-state", "saturation", "endurance")
+SHIPPED = ("snb-100s", "thermal", "steady-state", "saturation", "endurance", "raid-vs-3dxp")
 RUNS, EACH = 1000, 2
 INTERRUPTED, WRONG = 130, 1
 

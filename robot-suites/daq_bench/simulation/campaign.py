@@ -21,7 +21,7 @@ import msgspec
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.places import REPOSITORY
 from daq_bench.bench_model.base.rows import add_rows, rows_in
-from daq_bench.simulation.physics.drawing import Spec, soaks, spec_of, takes_raw_drives, wears
+from daq_bench.simulation.physics.drawing import Spec, compares, soaks, spec_of, takes_raw_drives, wears
 from daq_bench.simulation.physics.hazards import Hazard
 from daq_bench.simulation.run import simulate
 from daq_bench.simulation.truth import truth_of
@@ -49,7 +49,8 @@ CANARIES_OF_MARKET = {
     "market-steady-state": 2,
     "market-saturation": 2,
     "market-endurance": 1,
-}  # one drive that is well above the demand by its data sheet
+    "market-raid-vs-3dxp": 25,
+}  # a drive, or a set, that is well above the demand by its data sheet
 Show = Callable[[int, int], None]
 
 
@@ -123,12 +124,12 @@ def judged(spec: Spec, work: Path, scenario: str = "record") -> Row:
         invented=not run.agrees,
         reason=run.reasons[0] if run.reasons else "",
         cpu_s=round(time.process_time() - began, 3),
-        capacity_bytes=spec.capacity_bytes,
+        capacity_bytes=spec.capacity_of(spec.judged),
         target_kind="raw-device" if spec.raw else "filesystem",
         array=spec.array,
-        drives=len(spec.drives),
+        drives=len(spec.judged.drives),
         medium=spec.medium,
-        model=spec.drives[0].model,
+        model=spec.drives[spec.judged.drives[0]].model,
     )
 
 
@@ -212,6 +213,8 @@ def fault_of(scenario: str) -> tuple[Hazard, str]:
     """The canary's hazard, and what it is."""
     if takes_raw_drives(scenario):
         return SLOW_CANARY, SLOW_FAULT
+    if compares(scenario):
+        return replace(SLOW_CANARY, drive=1), SLOW_FAULT
     if wears(scenario):
         return PULLED_CANARY, PULLED_FAULT
     return (HEAT_CANARY, HEAT_FAULT) if soaks(scenario) else (CANARY, FAULT)

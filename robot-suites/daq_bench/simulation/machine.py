@@ -14,11 +14,13 @@ from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.rig.base.shell import Completed
 from daq_bench.rig.candidate.machine import CALL_S_MAX, PROGRAMS, STATE, Machine, Places
 from daq_bench.rig.on_candidate.reading.firmware import part
+from daq_bench.simulation.physics.drawing import Group
 from daq_bench.simulation.physics.drive import DriveSpec
 from daq_bench.simulation.physics.server import CPUS, Server
 from daq_bench.simulation.tools import daqwriter, fio, smartctl
 
 DIRECTORY = Path("/srv/daq-bench/array")
+TARGETS = DIRECTORY.parent  # of the sets of a comparison, by their names
 GONE = {
     "network_cut": "ssh: connection to simulated lost: Connection timed out",
     "power_cut": "ssh: connection to simulated lost: Connection reset by peer",
@@ -29,6 +31,7 @@ FREE_SHARE = {
 }  # of the capacity, once it is made; ext4 keeps a twentieth for root, and its inodes
 CPU, HOSTNAME = "SIM EPYC 7302 16-Core Processor", "simulated"
 START_S = 0.3  # of a tool
+MD_S_PER_GB = 0.15  # ~ CPU time of md's thread of RAID 5 for each GB
 OBSERVED = ("a rest", "the hazards that were commanded")
 HANDSHAKE_S_MAX = 600.0  # real time between the thread of a load and the one that looks on
 
@@ -140,6 +143,9 @@ class SimulatedMachine(Machine):
         document: dict[str, Any] | None
         if words[1] == "--version":
             return 0, daqwriter.VERSION
+        if "--dry-run" in words:
+            return 0, ""
+        self.server.aim_at(self._group_at(Path(daqwriter.options_of(words)["target"])))
         if words[1] == "write":
             document, status, said = daqwriter.write(self.server, words)
         elif words[1] == "minidaq":
@@ -199,12 +205,28 @@ class SimulatedMachine(Machine):
         return 0, f"{DIRECTORY}\n", ""
 
     def _df(self, words: list[str]) -> tuple[int, str, str]:
-        return 0, f"   Used      Avail\n{self.server.spec.capacity_bytes // 1000} {self._free_bytes()}\n", ""
+        return (
+            0,
+            f"   Used      Avail\n{self.server.spec.capacity_of(self.server.group) // 1000} {self._free_bytes()}\n",
+            "",
+        )
 
     def _free_bytes(self) -> int:
         """Returns B that a file system just made lets one write."""
         spec = self.server.spec
-        return spec.capacity_bytes if spec.raw else int(FREE_SHARE[spec.filesystem] * spec.capacity_bytes)
+        size = spec.capacity_of(self.server.group)
+        return size if spec.raw else int(FREE_SHARE[spec.filesystem] * size)
+
+    def _group_at(self, path: Path) -> Group:
+        """The target that a path lies on."""
+        sets = (one for one in self.server.spec.sets if path.is_relative_to(TARGETS / one.name))
+        return next(sets, self.server.spec.own)
+
+    def build(self, directory: Path) -> None:
+        """A set is made of its drives, which are emptied before."""
+        self.server.aim_at(self._group_at(directory))
+        for drive in self.server.loaded:
+            drive.purge()
 
     def _fstrim(self, words: list[str]) -> tuple[int, str, str]:
         if not self.server.spec.discards:
@@ -214,7 +236,7 @@ class SimulatedMachine(Machine):
 
     def _purge(self) -> int:
         size = self._free_bytes()
-        for drive in self.server.drives:
+        for drive in self.server.loaded:
             drive.purge()
         self.server.scattered_bytes = 0.0
         self.server.array_discarded += size
@@ -235,7 +257,12 @@ class SimulatedMachine(Machine):
     def call(self, program: str, *arguments: str | Path, timeout_s: float = CALL_S_MAX) -> Any:
         self._demand_reachable()
         if program == "probe":
+            self.server.aim_at(self._group_at(Path(arguments[0])) if arguments else self.server.spec.own)
             return self._probe()
+        if program == "scratch":
+            return {}
+        if program == "load_counters":
+            return self._load_counters([str(one) for one in arguments])
         if program == "firmware":
             return self._firmware()
         if program == "drive_wear":
@@ -256,7 +283,7 @@ class SimulatedMachine(Machine):
             return None  # nobody else has these drives, or wore them before
         if what.startswith("what ended ") and not self._begun.wait(HANDSHAKE_S_MAX):
             raise BenchError("the modelled load did not begin")
-        if what.startswith("what ended ") or what.endswith(" asked to end") or what in OBSERVED:
+        if what.startswith(("what ended ", "target ")) or what.endswith(" asked to end") or what in OBSERVED:
             return make()
         raise BenchError(f"the modelled server cannot observe {what!r}")
 
@@ -287,6 +314,20 @@ class SimulatedMachine(Machine):
             return "512\n"
         raise BenchError(f"{path}: No such file or directory")
 
+    def _load_counters(self, words: list[str]) -> dict[str, Any]:
+        """Answers as on_candidate.reading.load_counters does."""
+        server, names = self.server, words[2:] if words[:1] == ["--array"] else words
+        by_name = {one.spec.name: one for one in server.drives}
+        written = sum(server.written_to.values())
+        kernel_s = server.busy_s / 2
+        return {
+            "clock_s": server.clock_s,
+            "kernel_cpu_s": kernel_s,
+            "total_cpu_s": server.busy_s + server.others.cpu_s,
+            "md_threads_s": {"md0_raid5": MD_S_PER_GB * written / 1e9} if server.group.level == 5 else {},
+            "written_bytes": {name: int(by_name[name].written_bytes) // 512 * 512 for name in names},
+        }
+
     def _counters(self) -> list[int]:
         """The fields of the array's /sys/block/NAME/stat."""
         sectors = int(self.server.array_written) // 512
@@ -312,11 +353,11 @@ class SimulatedMachine(Machine):
 
     def _probe(self) -> dict[str, Any]:
         nodes = [self._node(number) for number in range(len(self.server.drives))]
-        array, name = self._array(), self.server.array_name
+        array, name, group = self._array(), self.server.array_name, self.server.group
         extra = (
             []
-            if len(nodes) == 1
-            else [{**nodes[0], "name": name, "kname": name, "path": f"/dev/{name}", "type": self.server.spec.array}]
+            if len(group.drives) == 1
+            else [{**nodes[0], "name": name, "kname": name, "path": f"/dev/{name}", "type": group.array}]
         )
         extra = [{**one, "description": array} for one in extra]
         return {
@@ -372,19 +413,19 @@ class SimulatedMachine(Machine):
         }  # fmt: skip
 
     def _array(self) -> dict[str, Any]:
-        drives = self.server.spec.drives
-        if len(drives) == 1:
-            return self._described(self.told(0))
+        group = self.server.group
+        if len(group.drives) == 1:
+            return self._described(self.told(group.drives[0]))
         return {
             "name": self.server.array_name, "model": None, "serial": None, "firmware": None, "wwn": None,
-            "size_bytes": self.server.spec.capacity_bytes, "numa_node": None, "rotational": False, "transport": None,
-            "pcie_link": None, "raid_level": self.server.spec.array, "members": self._members(),
+            "size_bytes": self.server.spec.capacity_of(group), "numa_node": None, "rotational": False, "transport": None,
+            "pcie_link": None, "raid_level": group.array, "members": self._members(),
         }  # fmt: skip
 
     def _members(self) -> list[str]:
         server = self.server
         if not server.spec.has("members_unknown"):
-            return [one.name for one in server.spec.drives]
+            return [one.spec.name for one in server.loaded]
         server.note("members_unknown")
         server.harms["members_unknown"] = "which drives carry the target is not known"
         return []

@@ -18,8 +18,8 @@ from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.settings import Layout, Profiles, Request, load_profiles
 from daq_bench.rig.run.record import copy_profiles
 from daq_bench.simulation.facts import TUNING
-from daq_bench.simulation.machine import CPU, DIRECTORY
-from daq_bench.simulation.physics.drawing import Spec, spec_of
+from daq_bench.simulation.machine import CPU, DIRECTORY, TARGETS
+from daq_bench.simulation.physics.drawing import Group, Spec, spec_of
 
 OWN = Path(__file__).resolve().parent / "profiles"
 SCENARIOS = {
@@ -31,6 +31,7 @@ SCENARIOS = {
     "market-steady-state": "steady-state",
     "market-saturation": "saturation",
     "market-endurance": "endurance",
+    "market-raid-vs-3dxp": "raid-vs-3dxp",
 }
 REQUIREMENTS = {
     "record": str(OWN / "requirements" / "simulated-record.yml"),
@@ -41,6 +42,7 @@ REQUIREMENTS = {
     "market-steady-state": "steady-state",
     "market-saturation": "saturation",
     "market-endurance": "endurance",
+    "market-raid-vs-3dxp": "raid-vs-3dxp",
 }
 
 
@@ -83,13 +85,13 @@ def write_lab(spec: Spec, lab: Path) -> None:
 
 def entry_of(spec: Spec) -> dict[str, Any]:
     """The inventory's entry, as who bought this server would write it."""
-    serials = [one.serial for one in spec.drives]
-    storage: dict[str, Any] = {"drives": serials, "destroy": True, "purge": "discard", "filesystem": spec.filesystem}
-    if len(serials) > 1:
-        storage["raid"] = {"level": spec.raid, "chunk": "512KiB"}
-    target: dict[str, Any] = {"kind": "filesystem", "directory": str(DIRECTORY), "storage": storage}
+    target = _target_of(spec, spec.own, DIRECTORY)
     if spec.raw:
-        target = {"kind": "raw-device", "drive_serial": serials[0], "destroy": True}
+        target = {"kind": "raw-device", "drive_serial": spec.drives[0].serial, "destroy": True}
+    targets: dict[str, Any] = {"target": target}
+    if spec.sets:
+        beside = {one.name: {"comparison_only": True, **_target_of(spec, one, TARGETS / one.name)} for one in spec.sets}
+        targets = {"targets": {spec.own.name: target, **beside}}
     return {
         "description": "A server that exists only as a model",
         "identity": {
@@ -99,10 +101,18 @@ def entry_of(spec: Spec) -> dict[str, Any]:
             "memory_min": "60GiB",
             "drives": [{"serial": one.serial, "model": one.model, "firmware": one.firmware} for one in spec.drives],
         },
-        "target": target,
+        **targets,
         "transient_buffer": spec.transient_buffer,
         "tuning": dict(TUNING),
     }
+
+
+def _target_of(spec: Spec, group: Group, directory: Path) -> dict[str, Any]:
+    serials = [spec.drives[number].serial for number in group.drives]
+    storage: dict[str, Any] = {"drives": serials, "destroy": True, "purge": "discard", "filesystem": spec.filesystem}
+    if group.level is not None:
+        storage["raid"] = {"level": group.level, "chunk": group.chunk}
+    return {"kind": "filesystem", "directory": str(directory), "storage": storage}
 
 
 @cache
@@ -110,7 +120,7 @@ def _shared(scenario: str) -> tuple[Profiles, dict[Path, bytes]]:
     """Returns what all runs of one scenario share; its files are put together once, by the bench's own code."""
     with tempfile.TemporaryDirectory(prefix="daq-simulation-") as name:
         lab = Path(name) / "lab.yml"
-        write_lab(spec_of(0), lab)  # any server does
+        write_lab(spec_of(0, scenario), lab)  # any server of it does
         request = Request("simulated", scenario=SCENARIOS[scenario], requirement=REQUIREMENTS[scenario], inventory=lab)
         profiles = load_profiles(request, Layout())
         bundle = Bundle(Path(name) / "bundle")

@@ -21,6 +21,7 @@ from daq_bench.bench_model.evidence import telemetry_account
 from daq_bench.bench_model.evidence.admissibility import IDENTITY, TUNING, TUNING_AFTER, TUNING_VERIFIED, scaled_down
 from daq_bench.bench_model.evidence.soundness import SENSORS
 from daq_bench.bench_model.profiles.candidates import Candidate
+from daq_bench.bench_model.profiles.compared_targets import compared_names
 from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.bench_model.verdict.sequential import Stopping
 from daq_bench.bench_model.verdict.verdict import judge
@@ -32,6 +33,7 @@ from daq_bench.rig.candidate.machine import PROGRAMS
 from daq_bench.rig.checking.extraction import failed_target, measured
 from daq_bench.rig.run import preflight
 from daq_bench.rig.run.conclusion import derive
+from daq_bench.rig.run.facilities import described_targets
 from daq_bench.rig.run.readings import CLOCK_FILE, FIRMWARE_FILE, ClockLog, FirmwareLog
 from daq_bench.rig.run.record import first_run
 from daq_bench.rig.telemetry.influx_counts import counts_document
@@ -41,6 +43,7 @@ from daq_bench.simulation.machine import DIRECTORY, SimulatedMachine
 from daq_bench.simulation.physics.drawing import Spec
 from daq_bench.simulation.physics.server import Server
 from daq_bench.simulation.profiles_of import Kit, kit_of, profiles_of
+from daq_bench.simulation.targets import SimulatedFacilities, SimulatedTargets
 from daq_bench.simulation.tools.agent import SimulatedAgent
 from daq_bench.simulation.tools.influxdb import DOWN, SimulatedInflux
 
@@ -196,6 +199,10 @@ class _Qualification:
         preflight.check_candidate(candidate, found, self.profiles.inventory_file)
         preflight.check_memory(candidate, scenario, found.host.memory_bytes or 0)
         preflight.check_workloads(scenario, candidate, found)
+        for name in compared_names(scenario)[1:]:
+            further = candidate.aimed_at(name)
+            preflight.check_capacity(scenario, further, found, Path(further.target.directory or DIRECTORY))
+            preflight.check_candidate(further, found, self.profiles.inventory_file)
         return found
 
     def measure(self, bundle: Bundle, found: Survey, lab_text: str) -> None:
@@ -217,7 +224,8 @@ class _Qualification:
             state, reason = "error", str(error)
             bundle.event("error", "qualify", reason)
         self._end_agent(bundle, agent, broken=state == "error")
-        bundle.save_run(state=state, state_reason=reason, finished_utc=_utc(self.now()), further_targets=[])
+        further = described_targets(bundle)
+        bundle.save_run(state=state, state_reason=reason, finished_utc=_utc(self.now()), further_targets=further)
 
     def _stages(self, bundle: Bundle, agent: SimulatedAgent) -> None:
         server, machine = self.server, self.machine
@@ -237,6 +245,8 @@ class _Qualification:
             preflight.check_space(self.kit.scenario, self.directory, seen.target.free_bytes, reserve)
         server.idle(BEFORE_LOAD_S)
         context = SimulatedContext(bundle, machine, None, self.kit)
+        if server.spec.sets:
+            context = replace(context, facilities=SimulatedFacilities(SimulatedTargets(context, server, machine)))
         self._identity(context)
         for workload in workloads_of(self.kit.scenario):
             result = None if failed_target(bundle) else measured(context, workload)

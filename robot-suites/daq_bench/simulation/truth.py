@@ -115,6 +115,7 @@ NAMED: dict[str, str] = {
     "slow rounds": r"SS-02",
     "short life": r"END-03",
     "slow pass": r"SAT-0[1-4]",
+    "slow set": r"RVX-01",
     "early cliff": r"SAT-0[1-4]",
     "pass without a record": r"cannot show that .* fit before the rate falls",
     "beyond its budget": r"write_budget",
@@ -167,6 +168,10 @@ def truth_of(server: Server) -> Truth:
     for kind in ("network_cut", "power_cut"):
         if kind in harms:
             return _only(ERROR, kind)
+    if (
+        server.compares and server.failed and server.spec.judged.name not in server.failed
+    ):  # a gap, and no fault of the judged set
+        return Truth(frozenset({ERROR, INADMISSIBLE}), (("pulled", NAMED["pulled"]),))
     if "pulled" in harms:  # noted when the load met it: its tool's own answer is there (docs/adr/0002)
         return _only(FAIL, "pulled")
     if "short_soak" in harms:
@@ -178,6 +183,8 @@ def _room(server: Server) -> frozenset[str]:
     """The outcomes of a target that cannot hold a record, or the file that is overwritten; none where it can. Only a finished file system
     shows its own share."""
     if takes_raw_drives(server.scenario):
+        return frozenset()
+    if server.compares:  # each of its targets holds 64 GB: the smallest drive that is sold has 480
         return frozenset()
     spec, record = server.spec, RECORD_BYTES * server.scale
     record = SOAKED_BYTES if server.soaks else WORN_BYTES if server.wears else record
@@ -225,6 +232,8 @@ def _of_evidence(server: Server) -> Truth:
     if server.soaks and not harmed and soaks_record_loses(server, 1 - LOSS_EDGE):
         base = base | {PASS, FAIL}
     if (harmed == ["slow blocks"] and undecided) or (harmed == ["slow rounds"] and _rounds_undecided(server)):
+        base = {FAIL, INADMISSIBLE}
+    if server.compares and harmed and min(_judged_rates(server)) > (1 - UNDECIDED) * DEMAND * server.scale:
         base = {FAIL, INADMISSIBLE}
     if server.saturates and harmed and not _surely_slow(server):
         base = {FAIL, INADMISSIBLE}
@@ -282,6 +291,8 @@ def candidates_harm(server: Server) -> list[str]:
         return _passes_harm(server)
     if server.wears:
         return ["short life"] if _years(server) < YEARS else []
+    if server.compares:
+        return ["slow set"] if min(_judged_rates(server), default=2 * DEMAND) < DEMAND * server.scale else []
     harms = server.harms
     found: list[str] = [
         kind
@@ -316,6 +327,8 @@ def is_well_inside(server: Server) -> bool:
         return _passes_are_good(server)
     if server.wears:
         return _years(server) >= INSIDE * YEARS
+    if server.compares:
+        return _compared_is_good(server)
     if (
         server.is_steady_state
     ):  # all that its drive could take in each second of those rounds was 5 % more than the demand
@@ -345,10 +358,21 @@ def _last_rounds(server: Server) -> list[float]:
     return [sum(one) / len(one) for one in server.rounds[-ROUNDS:] if one]
 
 
+def _judged_rates(server: Server) -> list[float]:
+    """Rates of the writes to the judged set, one in each round."""
+    return [one.rate for one in server.visits if one.target == server.spec.judged.name]
+
+
+def _compared_is_good(server: Server) -> bool:
+    """The judged set took 5 % more than the demand in every second of its writes."""
+    seconds = [pace for one in server.visits if one.target == server.spec.judged.name for pace in one.could]
+    return min(seconds, default=0.0) >= INSIDE * DEMAND
+
+
 def _years(server: Server) -> float:
     """How long the shortest-lived drive lasts at twelve records a year, by the bytes that reached it for each that was written."""
     spec = server.spec
-    each = RECORDS_PER_YEAR * NOMINAL_RECORD_BYTES / spec.data_drives
+    each = RECORDS_PER_YEAR * NOMINAL_RECORD_BYTES / spec.own.data_drives
     return min(one.life_bytes for one in spec.drives) / each
 
 
@@ -443,8 +467,9 @@ def _why_slow(server: Server, symptom: str) -> str:
 def _had_enough(server: Server) -> bool:
     """Says whether a server of the market would have been fast enough if nothing had befallen it."""
     spec = server.spec
-    drive = min(one.steady_rate for one in spec.drives) * spec.data_drives
-    limits = (spec.ceiling * spec.data_drives / len(spec.drives), spec.parity_rate)
+    group = spec.judged
+    drive = min(spec.drives[number].steady_rate for number in group.drives) * group.data_drives
+    limits = (group.ceiling * group.data_drives / len(group.drives), group.parity_rate)
     return min(drive, *(limit or drive for limit in limits)) >= INSIDE * DEMAND
 
 

@@ -1,10 +1,11 @@
 """A target that failed while the bench loaded it, as the target itself answered (docs/adr/0002).
 
-The record's own result says so for the record and its read-back; every other workload leaves TARGET_FAILURE in place of its result."""
+The record's own result says so for the record and its read-back, and that of a comparison for its sets; every other workload leaves
+TARGET_FAILURE in place of its result."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Literal
 
 from msgspec import Meta, convert
@@ -15,6 +16,7 @@ from daq_bench.bench_model.workloads.snb_record import target_failures
 
 TARGET_FAILURE = "results/target_failure.json"
 RECORD = "results/snb_record.json"
+COMPARISON = "results/raid_vs_3dxp.json"
 OWN_OF_FIO = {"EILSEQ", "ETIMEDOUT"}  # fio's own answers to a failed verification and to a latency beyond its limit
 
 
@@ -37,11 +39,37 @@ def answers_of_drive(tool: str, raw_drive: bool) -> frozenset[str]:
     return known - OWN_OF_FIO if tool == "fio" else known
 
 
-def failures_of(results: Mapping[str, Document]) -> Iterator[str]:
-    """Returns a sentence for each answer by which the run's target is known to have failed. `results`: by file, sound ones."""
+def failures_of(results: Mapping[str, Document], carried: str = "") -> Iterator[str]:
+    """Returns a sentence for each answer by which the target that is judged is known to have failed. `results`: by file, sound ones.
+    `carried`: which drives carry the run's own target; with it, a set's sentence names its own drives, too."""
+    end = f". {carried}" if carried else ""
     if record := results.get(RECORD):
-        yield from target_failures(record)
+        yield from (f"{text}{end}" for text in target_failures(record))
     if document := results.get(TARGET_FAILURE):
         found = convert(document, TargetFailure)
         if found.errno in answers_of_drive(found.tool, found.raw_drive):
-            yield f"The target failed in {found.workload}, {found.during}: {found.said}"
+            yield f"The target failed in {found.workload}, {found.during}: {found.said}{end}"
+    if comparison := results.get(COMPARISON):
+        yield from _of_judged_set(comparison, bool(carried))
+
+
+def _of_judged_set(document: Document, names_drives: bool) -> Iterator[str]:
+    """The first failure of the set that a comparison judges: whatever follows it is its consequence."""
+    name = document["judged_set"]
+    for one in document["rounds"]:
+        for part in (visit[part] for visit in one["visits"] if visit["target"] == name for part in ("write", "paced")):
+            if part["failed"] and part.get("errno") in answers_of_drive("daqwriter", raw_drive=False):
+                text = f"The set {name} failed in round {one['round']}: {part['reason']}"
+                drives = [
+                    (drive["name"], drive["model"], drive["serial"]) for drive in document["targets"][name]["drives"]
+                ]
+                yield f"{text}. {carried_by(drives)}" if names_drives else text
+                return
+
+
+def carried_by(drives: Sequence[tuple[str, str | None, str | None]]) -> str:
+    """The sentence on the drives that carry a target. `drives`: name, model and serial of each."""
+    named = [f"{name} ({model or 'no model'}, serial {serial or 'not told'})" for name, model, serial in drives]
+    return (
+        f"It lies on {', '.join(named)}" if named else "Which drives carry it is not known, so that none can be blamed"
+    )

@@ -22,7 +22,7 @@ from daq_bench.bench_model.evidence.conditions import with_condition
 from daq_bench.bench_model.evidence.coverage import nothing_counts
 from daq_bench.bench_model.evidence.measured import Measured, measure
 from daq_bench.bench_model.evidence.soundness import RUN, Sound
-from daq_bench.bench_model.evidence.target_failures import failures_of
+from daq_bench.bench_model.evidence.target_failures import carried_by, failures_of
 from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE
 from daq_bench.bench_model.profiles.candidates import CANDIDATE_BOUNDS
 from daq_bench.bench_model.profiles.metrics import ResultMetric
@@ -231,12 +231,5 @@ def _overall(
 
 def _target_failures(sound: Sound) -> list[str]:
     """The sentences on a target that failed while it was loaded, with the drives that carry it."""
-    drives = [
-        f"{one.name} ({one.model or 'no model'}, serial {one.serial or 'not told'})" for one in sound.run.target.drives
-    ]
-    carried = (
-        f"It lies on {', '.join(drives)}"
-        if drives
-        else "Which drives carry it is not known, so that none can be blamed"
-    )
-    return [f"{text}. {carried}" for text in failures_of(sound.results)]
+    drives = [(one.name, one.model, one.serial) for one in sound.run.target.drives]
+    return list(failures_of(sound.results, carried_by(drives)))

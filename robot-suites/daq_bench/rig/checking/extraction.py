@@ -20,7 +20,7 @@ from daq_bench.bench_model.bundle.provenance import digest_in
 from daq_bench.bench_model.documents.struct import Document, Struct
 from daq_bench.bench_model.evidence.schemas import TYPES
 from daq_bench.bench_model.evidence.soundness import fault_of
-from daq_bench.bench_model.evidence.target_failures import RECORD, TARGET_FAILURE, failures_of
+from daq_bench.bench_model.evidence.target_failures import COMPARISON, RECORD, TARGET_FAILURE, failures_of
 from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE, failure_of, sentence
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.candidate.context import RunContext
@@ -56,7 +56,11 @@ def measured(context: RunContext, workload: Workload) -> Struct | None:
 
 def failed_target(bundle: Bundle) -> str:
     """The first sentence on a target that has failed in this run, or that its purge left with data; empty: there is none."""
-    found = {file: document for file in (RECORD, TARGET_FAILURE, PURGE_FAILURE) if (document := bundle.read(file))}
+    found = {
+        file: document
+        for file in (RECORD, TARGET_FAILURE, COMPARISON, PURGE_FAILURE)
+        if (document := bundle.read(file))
+    }
     unpurged = failure_of(found)
     return next(failures_of(found), sentence(unpurged) if unpurged else "")
 

@@ -23,9 +23,42 @@ COOLING: dict[str, tuple[float, float]] = {"ample": (8, 30), "tight": (-6, 8)}
 COOLING_WEIGHTS = (75, 25)
 EARLY_K, EARLY_SHARE = 12, 0.2  # a host may have set a drive to throttle so far below its warning temperature (HCTM)
 NOT_IN_SOAK = ("bit_flips", "torn_writes", "lost_writes", "misplaced_writes", "trailer_lost")  # of daqwriter's records
+# Those of a comparison: who the machine is, whether it can be reached, what its drives are worth, and whether somebody watched.
+OF_COMPARISON = (
+    "swapped_drive", "counterfeit_serial", "swapped_after_preflight", "network_cut", "power_cut", "drive_pulled", "slow_drive",
+    "counterfeit_slow", "wrong_numa_node", "agent_silent", "clock_step", "clock_offset", "influxdb_down", "firmware_changed",
+    "sysctl_reset", "less_asked",
+)  # fmt: skip
 SOAK_THIRD_S = 550.0  # what befalls a record befalls a third of a soak
+REFERENCE = "reference"  # name of the run's own target, of a comparison
 MARKET = "market"  # servers that are sold, in snb-100s; "market-thermal": the same in the shipped scenario thermal
 MODELS = ("SIM X100", "SIM PM9", "SIM CM6", "SIM 9400")
+
+
+@dataclass(frozen=True)
+class Group:
+    """The drives that carry one target, by their places in the server. `raid`: the level, where there are several; `ceiling`: B/s that
+    the way to them takes, `parity_rate` what md's parity takes; 0: no limit."""
+
+    name: str
+    drives: tuple[int, ...]
+    raid: int = 0
+    ceiling: float = 0.0
+    parity_rate: float = 0.0
+    chunk: str = "512KiB"
+
+    @property
+    def level(self) -> int | None:
+        """Level of md RAID; None for a single drive."""
+        return self.raid if len(self.drives) > 1 else None
+
+    @property
+    def array(self) -> str:
+        return "single" if self.level is None else f"raid{self.level}"
+
+    @property
+    def data_drives(self) -> float:
+        return data_drives(self.level, len(self.drives))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +66,8 @@ class Spec:
     """The server as bought. `pace`: its class. `raw`: the target is its only drive, without a file system; `raid`: the level of its
     set, a stripe where nothing else is said. `ceiling`: B/s that the way to its drives takes, `parity_rate` what md's parity takes; 0: no
     limit. `discards`: its set passes a trim on; `zero_share`: of a raw drive's places read as zeros afterwards. `random_share`: of its
-    sequential rate that a full drive keeps when small blocks go to random places; `read_rate`: B/s that one drive gives."""
+    sequential rate that a full drive keeps when small blocks go to random places; `read_rate`: B/s that one drive gives. `sets`: of a
+    comparison, whose reference is the first drive alone; the first of them is judged."""
 
     seed: int
     name: str
@@ -54,24 +88,30 @@ class Spec:
     random_share: float = 0.2
     read_rate: float = 0.0
     others_name: str = "rsync"  # of the process that works there beside the bench
+    sets: tuple[Group, ...] = ()
 
     @property
-    def level(self) -> int | None:
-        """Level of md RAID; None for a single drive."""
-        return self.raid if len(self.drives) > 1 else None
+    def own(self) -> Group:
+        """The run's own target."""
+        numbers = (0,) if self.sets else tuple(range(len(self.drives)))
+        return Group(REFERENCE if self.sets else "", numbers, self.raid, self.ceiling, self.parity_rate)
+
+    @property
+    def judged(self) -> Group:
+        """The target that the run is about."""
+        return self.sets[0] if self.sets else self.own
 
     @property
     def array(self) -> str:
-        return "single" if self.level is None else f"raid{self.level}"
-
-    @property
-    def data_drives(self) -> float:
-        return data_drives(self.level, len(self.drives))
+        return self.judged.array
 
     @property
     def capacity_bytes(self) -> int:
-        """Bytes of the target, before any file system."""
-        return int(self.drives[0].size_bytes * self.data_drives)
+        """Bytes of the run's own target, before any file system."""
+        return self.capacity_of(self.own)
+
+    def capacity_of(self, group: Group) -> int:
+        return int(self.drives[group.drives[0]].size_bytes * group.data_drives)
 
     def has(self, kind: str) -> Hazard | None:
         return next((one for one in self.hazards if one.kind == kind), None)
@@ -110,6 +150,11 @@ def soaks(scenario: str) -> bool:
     return scenario.endswith("thermal")
 
 
+def compares(scenario: str) -> bool:
+    """Says whether sets of drives are held against a reference drive."""
+    return scenario.endswith("raid-vs-3dxp")
+
+
 def _of_soak(spec: Spec) -> Spec:
     """The same server, cooled for a load as fast as its drives take it, and what may befall it in a soak."""
     random = Random(f"thermal {spec.seed}")
@@ -124,6 +169,8 @@ def kinds_of(scenario: str) -> tuple[str, ...]:
     """The hazards that can befall a run of it."""
     if takes_raw_drives(scenario):
         return tuple(kind for kind in KINDS if kind not in (*NOT_IN_SOAK, "short_record"))
+    if compares(scenario):
+        return OF_COMPARISON
     if wears(scenario):  # its load has no scale
         return tuple(kind for kind in KINDS if kind not in (*NOT_IN_SOAK, "short_record", "less_asked"))
     return tuple(kind for kind in KINDS if not soaks(scenario) or kind not in NOT_IN_SOAK)

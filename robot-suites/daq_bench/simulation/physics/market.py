@@ -15,7 +15,9 @@ from daq_bench.simulation.physics.drawing import (
     DEMAND,
     MARKET,
     SEVERAL,
+    Group,
     Spec,
+    compares,
     cooled,
     data_drives,
     in_soak,
@@ -133,6 +135,8 @@ def sectors_of(tb: float) -> int:
 def bought(seed: int, scenario: str = MARKET) -> Spec:
     """The server of a seed, with a target of a kind that the scenario allows, and what befalls its run."""
     random = Random(f"{scenario} {seed}")
+    if compares(scenario):
+        return _beside_a_reference(random, seed, scenario)
     kinds = kinds_of_target(scenario)
     kind = random.choices(kinds, [KINDS_OF_TARGET[one] for one in kinds])[0]
     level, reads = LEVELS[kind], random.random() < READ_THE_SHEET
@@ -169,6 +173,38 @@ def bought(seed: int, scenario: str = MARKET) -> Spec:
     )
 
 
+def _beside_a_reference(random: Random, seed: int, scenario: str) -> Spec:
+    """A 3D XPoint drive, and a set of others that three layouts are made of (raid-vs-3dxp.yml)."""
+    reads = random.random() < READ_THE_SHEET
+    models = [one for one in CATALOGUE if one.medium == OPTANE]
+    own = random.choice(models)
+    medium = random.choice([one for one in MEDIA if one != OPTANE])
+    model, tb, count = _chosen(random, "raid5", reads, medium)
+    first = _numbered(random, _cooled(_drive(random, own, random.choice(own.tb)), random.uniform(*COOLING["ample"])), 0)
+    one = _cooled(_drive(random, model, tb), random.uniform(*COOLING[random.choices(tuple(COOLING), (85, 15))[0]]))
+    drives = (first, *(_numbered(random, one, number) for number in range(1, count + 1)))
+    ceiling = _ceiling(random, model, count)
+    threads = random.uniform(*PARITY_THREADS) if random.random() < THREADED_SHARE else 1.0
+    parity = random.uniform(*PARITY_RATE) * threads
+    members = tuple(range(1, count + 1))
+    return Spec(
+        seed=seed,
+        name="simulated",
+        pace="sheet" if reads else "any",
+        drives=drives,
+        transient_buffer=random.choice(("6GiB", "8GiB", "16GiB")),
+        memory_bytes=random.choice((64, 128, 256, 512)) * 2**30,
+        base_w=random.uniform(180, 420),
+        hazards=_hazards(random, len(drives), 0, scenario),
+        medium=model.medium,
+        sets=(
+            Group("nand-raid0", members, 0, ceiling, chunk="128KiB"),
+            Group("nand-raid0-512k", members, 0, ceiling, chunk="512KiB"),
+            Group("nand-raid5", members, 5, ceiling, parity, chunk="128KiB"),
+        ),
+    )
+
+
 def kinds_of_target(scenario: str) -> tuple[str, ...]:
     """The soak and the wear experiment need a file, steady state and saturation a whole drive; snb-100s takes both."""
     if takes_raw_drives(scenario):
@@ -176,10 +212,11 @@ def kinds_of_target(scenario: str) -> tuple[str, ...]:
     return tuple(kind for kind in KINDS_OF_TARGET if not (kind == "raw" and (soaks(scenario) or wears(scenario))))
 
 
-def _chosen(random: Random, kind: str, reads: bool) -> tuple[Model, float, int]:
-    """The medium first, then a drive of it, its capacity, and how many; a buyer who reads data sheets draws again where it is slow."""
+def _chosen(random: Random, kind: str, reads: bool, asked: str = "") -> tuple[Model, float, int]:
+    """The medium first (`asked`, or any), then a drive of it, its capacity, and how many; a buyer who reads data sheets draws again where
+    it is slow."""
     while True:
-        medium = random.choice(MEDIA)
+        medium = asked or random.choice(MEDIA)
         model = random.choice([one for one in CATALOGUE if one.medium == medium])
         tb = random.choice(model.tb)
         least, level = DRIVES_MIN[kind], LEVELS[kind]

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from daq_bench.simulation.physics.drawing import Spec, is_sold, soaks
+from daq_bench.simulation.physics.drawing import Group, Spec, compares, is_sold, soaks
+from daq_bench.simulation.physics.drive import Drive
 from daq_bench.simulation.physics.hazards import Hazard
 
 START_S = 1_790_000_000.0  # an arbitrary second of 2026
@@ -46,6 +47,15 @@ class Others:
         return self.written / (self.own or 1.0)
 
 
+@dataclass(frozen=True)
+class Visit:
+    """A write to one target of a comparison: what it could have taken in each second, B, and the rate that came of it, B/s."""
+
+    target: str
+    could: tuple[float, ...]
+    rate: float
+
+
 @dataclass
 class Server:
     spec: Spec
@@ -59,8 +69,8 @@ class Server:
     others: Others = field(default_factory=Others)  # since it was bought
     others_of: dict[int, Others] = field(default_factory=dict)  # in each record
     busy_s: float = 0.0  # CPU time of the bench's load
-    array_written: float = 0.0
-    array_read: float = 0.0
+    written_to: dict[str, float] = field(default_factory=dict)  # B, by target
+    read_from: dict[str, float] = field(default_factory=dict)
     rate: float = 0.0  # B written to the array in the last second
     provisioned: bool = False
     scale: float = 1.0  # of the load that the run was started with
@@ -79,11 +89,13 @@ class Server:
     # Bytes that the target could have taken in each second of a steady-state round: of sequential 128 KiB writes.
     rounds: list[list[float]] = field(default_factory=list)
     passes: list[list[float]] = field(default_factory=list)  # the same of each pass over a drive that was emptied
+    visits: list[Visit] = field(default_factory=list)  # of the targets of a comparison
     scattered_bytes: float = 0.0  # written to random places since the drive was emptied
     soaked_headroom_k: list[int] = field(default_factory=list)  # of the hottest drive, in each of them
     throttled: bool = False  # a drive of it slowed itself down while it was watched
     harms: dict[str, str] = field(default_factory=dict)
     fired: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)  # targets that lost a drive under their load
     watcher: Callable[[], None] | None = None  # the telemetry agent, once a second
     counted: dict[int, tuple[int, int, int, int]] = field(
         default_factory=dict
@@ -97,6 +109,28 @@ class Server:
             self.clock_offset_s = offset.strength
             self.note("clock_offset")
         self.drives = [one.made() for one in self.spec.drives]
+        self.group = self.spec.own  # the target that is loaded
+
+    def aim_at(self, group: Group) -> None:
+        """From here on this target is loaded."""
+        self.group = group
+
+    @property
+    def loaded(self) -> list[Drive]:
+        """The drives of the target that is loaded."""
+        return [self.drives[number] for number in self.group.drives]
+
+    @property
+    def array_written(self) -> float:
+        return self.written_to.get(self.group.name, 0.0)
+
+    @property
+    def array_read(self) -> float:
+        return self.read_from.get(self.group.name, 0.0)
+
+    @property
+    def compares(self) -> bool:
+        return compares(self.scenario)
 
     @property
     def is_sold(self) -> bool:
@@ -148,6 +182,11 @@ class Server:
         """A hazard acted: counted, whether or not it did harm."""
         self.fired.add(kind)
 
+    def lose(self, pulled: Hazard) -> None:
+        """The target that is loaded has lost a drive, and its load has met that."""
+        self.harms["pulled"] = f"drive {pulled.drive} was pulled"
+        self.failed.add(self.group.name)
+
     def has_struck(self, kind: str) -> Hazard | None:
         """A hazard that stays once it has begun: a broken fan, a pulled drive, a changed setting."""
         hazard = self.spec.has(kind)
@@ -183,9 +222,9 @@ class Server:
 
     def pace(self) -> float:
         """Returns what the array can take of the bench in the coming second, B: a stripe is as fast as its slowest member."""
-        slowest = min(self._drive_pace(number) for number in range(len(self.drives)))
-        pace = slowest * self.spec.data_drives
-        for limit in (self.spec.ceiling * self.spec.data_drives / len(self.drives), self.spec.parity_rate):
+        group = self.group
+        pace = min(map(self._drive_pace, group.drives)) * group.data_drives
+        for limit in (group.ceiling * group.data_drives / len(group.drives), group.parity_rate):
             pace = min(pace, limit or pace)
         for hazard in self.active("wrong_numa_node"):
             self.note(hazard.kind)
@@ -194,7 +233,7 @@ class Server:
 
     def foreign_bytes(self, kind: str = "other_load") -> float:
         """Returns what another process writes in this second: to the array, or with `other_device` elsewhere."""
-        return self._others(kind) * self.spec.data_drives * self.spec.drives[0].steady_rate
+        return self._others(kind) * self.group.data_drives * self.loaded[0].spec.steady_rate
 
     def _others(self, kind: str) -> float:
         """Another process works while a record is made."""
@@ -222,12 +261,15 @@ class Server:
         self.now_s += 1.0
         self._step_clock()
         foreign = self._note_others(written, read)
-        each, each_read = (written + foreign) / self.spec.data_drives, read / len(self.drives)
+        group = self.group
+        each, each_read = (written + foreign) / group.data_drives, read / len(group.drives)
         air = self._air_factor()
         for number, drive in enumerate(self.drives):
-            drive.second(each if drive.present else 0.0, each_read, self._foreign_w(number), air)
-        self.array_written += written + foreign
-        self.array_read += read
+            is_loaded = number in group.drives
+            takes = each if is_loaded and drive.present else 0.0
+            drive.second(takes, each_read * is_loaded, self._foreign_w(number), air)
+        self.written_to[group.name] = self.array_written + written + foreign
+        self.read_from[group.name] = self.array_read + read
         self.rate = written + foreign
         if self.watcher:
             least = min(drive.spec.warning_degc - drive.composite_degc for drive in self.drives)
@@ -264,7 +306,7 @@ class Server:
     @property
     def array_name(self) -> str:
         """Kernel name of what carries the target: the stripe, or the only drive."""
-        return "md0" if len(self.drives) > 1 else self.spec.drives[0].name
+        return "md0" if len(self.group.drives) > 1 else self.loaded[0].spec.name
 
     @property
     def clock_s(self) -> float:
@@ -273,9 +315,9 @@ class Server:
 
     @property
     def watts(self) -> float:
-        specs = self.spec.drives
-        each = self.rate / self.spec.data_drives
-        drives = sum(one.idle_w + one.w_per_gb_per_s * each / 1e9 for one in specs)
+        each = self.rate / self.group.data_drives
+        drives = sum(one.idle_w for one in self.spec.drives)
+        drives += sum(one.spec.w_per_gb_per_s * each / 1e9 for one in self.loaded)
         return self.spec.base_w + drives + 40 * (self.rate > 0)
 
     @property

@@ -162,7 +162,8 @@ class SimulatedAgent:
 
     def _disks(self) -> list[Point]:
         server = self.server
-        rows = [(server.array_name, server.array_written, server.array_read, "")] if len(server.drives) > 1 else []
+        is_array = len(server.group.drives) > 1
+        rows = [(server.array_name, server.array_written, server.array_read, "")] if is_array else []
         rows += [
             (one.spec.name, one.written_bytes, one.read_bytes, one.spec.serial) for one in server.drives if one.present
         ]
@@ -245,7 +246,7 @@ class SimulatedAgent:
         found.append((4242, server.spec.others_name, 1, others.cpu_s, others.written + others.elsewhere))
         found += [
             (AGENT, "python3", 1, 0.002 * self._lasted_s, 0.0),
-            (701, "daqwriter", AGENT, server.busy_s, server.array_written),
+            (701, "daqwriter", AGENT, server.busy_s, sum(server.written_to.values())),
         ]
         texts = {
             str(

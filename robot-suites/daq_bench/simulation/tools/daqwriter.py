@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from random import Random
 
 from daq_bench.bench_model.documents.struct import Document
-from daq_bench.simulation.physics.server import Server
+from daq_bench.simulation.physics.server import Server, Visit
 
 Emit = Callable[[str], None]  # takes one line of line protocol
 
@@ -101,10 +101,10 @@ class Recording:
             due *= 1 - hazard.strength
         pace = server.pace()
         pulled = server.has_struck("drive_pulled")
-        if pulled:
+        if pulled and pulled.drive in server.group.drives:
             offset = int(self.durable)
             self.error = IO_ERROR.format(target=self.told["target"], offset=offset)
-            server.harms["pulled"] = f"drive {pulled.drive} was pulled"
+            server.lose(pulled)
             pace = 0.0
         waiting = self.arrived - self.lost - self.durable
         keeps = 1.0 - self.random.random() * 0.01  # of its pace: a stripe is never wholly in step
@@ -240,7 +240,8 @@ class Recording:
 
 def write(server: Server, argv: list[str]) -> tuple[Document, int, str]:
     """`daqwriter write`: as fast as the target takes it, once from begin to end. The document, exit status and words."""
-    told = options_of(argv)
+    told = {"span": "0", "pattern": "sequential", "interval": "1", **options_of(argv)}
+    told["span"] = told["span"] if int(told["span"]) else told["bytes"]
     asked, block, depth = int(told["bytes"]), int(told["block-size"]), int(told["io-depth"])
     random = Random(f"write {server.spec.seed} {told['seed']}")
     started_s, times, parts, total, error = server.now_s + server.clock_offset_s, list[float](), list[int](), 0, ""
@@ -248,8 +249,9 @@ def write(server: Server, argv: list[str]) -> tuple[Document, int, str]:
     server.begin_record()
     while total < asked:
         pace = server.pace() * (1.0 - random.random() * 0.01)
-        if pulled := server.has_struck("drive_pulled"):
-            server.harms["pulled"] = f"drive {pulled.drive} was pulled"
+        pulled = server.has_struck("drive_pulled")
+        if pulled and pulled.drive in server.group.drives:
+            server.lose(pulled)
             error = IO_ERROR.format(target=told["target"], offset=total // block * block)
             break
         taken = min(asked - total, max(block, int(pace) // block * block))
@@ -262,11 +264,10 @@ def write(server: Server, argv: list[str]) -> tuple[Document, int, str]:
     server.in_bulk = False
     server.end_record()
     server.passes.append(could)
-    return (
-        write_document(server, told, asked, started_s, (times, parts), error, depth * block),
-        1 if error else 0,
-        error,
-    )
+    document = write_document(server, told, asked, started_s, (times, parts), error, depth * block)
+    if server.compares:
+        server.visits.append(Visit(server.group.name, tuple(could), document["bytes_per_s_with_flush"]))
+    return document, 1 if error else 0, error
 
 
 def write_document(

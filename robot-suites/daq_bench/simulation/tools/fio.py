@@ -73,7 +73,7 @@ class Soak:
         pace = min(could, self._cap * (len(self._written) + 1) - self._total)
         pulled = server.has_struck("drive_pulled")
         if pulled:
-            server.harms["pulled"] = f"drive {pulled.drive} was pulled"
+            server.lose(pulled)
             self.error = IO_ERROR.format(file=self.told["filename"], offset=self._total, block=self._block)
             return False
         server.second(pace, 0.0)
@@ -128,7 +128,7 @@ def step(server: Server, jobs: list[dict[str, str]]) -> tuple[int, str, str]:
     slower = 1 / ((1 - share) + share / server.spec.random_share)
     while written < size:
         if pulled := server.has_struck("drive_pulled"):
-            server.harms["pulled"] = f"drive {pulled.drive} was pulled"
+            server.lose(pulled)
             error = IO_ERROR.format(file=jobs[0]["filename"], offset=0, block=int(jobs[0]["bs"]))
             break
         taken = min(size - written, max(1e6, server.pace() * slower * random.uniform(0.99, 1.0)))
@@ -165,7 +165,7 @@ def points(server: Server, jobs: list[dict[str, str]]) -> tuple[int, str, str]:
             server.in_bulk = not server.spec.hazards and second > 0
             rate = _rate_of(server, told, block, share) * random.uniform(0.99, 1.0)
             if pulled := server.has_struck("drive_pulled"):
-                server.harms["pulled"] = f"drive {pulled.drive} was pulled"
+                server.lose(pulled)
                 error = IO_ERROR.format(file=told["filename"], offset=int(total) // block * block, block=block)
                 break
             could.append(rate)

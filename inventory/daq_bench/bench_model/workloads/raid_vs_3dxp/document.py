@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from daq_bench.bench_model.documents.struct import Amount, Block, Closed, Count, Ordinal, Positive
+from daq_bench.bench_model.documents.tools.daqwriter import Errno
 from daq_bench.bench_model.statistics.paired import PairedEstimate
 
 Quantity = Literal["throughput", "latency_p99", "latency_p99_9", "kernel_cpu"]
@@ -74,7 +75,7 @@ class Write(Closed, frozen=True):
     order; `process_cpu_s`: user and system CPU s of daqwriter; `machine_kernel_cpu_s`: system, interrupt and deferred interrupt CPU s
     of the whole machine; `machine_cpu_s`: busy CPU s of the whole machine; `machine_interval_s`: s that the machine's counters span;
     `md_threads_cpu_s`: CPU s of the array's kernel threads; `device_bytes_written`: B by each drive's own counter; `failed`: an I/O
-    error ended it"""
+    error ended it; `errno`: the target's answer then"""
 
     begin_s: float
     end_s: float
@@ -91,6 +92,7 @@ class Write(Closed, frozen=True):
     failed: bool
     admissible: bool
     reason: str | None
+    errno: Errno | UnsetType = UNSET
 
 
 class Paced(Closed, frozen=True):
@@ -105,6 +107,7 @@ class Paced(Closed, frozen=True):
     failed: bool
     admissible: bool
     reason: str | None
+    errno: Errno | UnsetType = UNSET
 
 
 class Visit(Closed, frozen=True):

@@ -10,7 +10,7 @@ from daq_bench.bench_model.documents.facts import Setting
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Kind
 from daq_bench.bench_model.documents.verdict import Verdict
-from daq_bench.bench_model.evidence.target_failures import RECORD, TARGET_FAILURE, failures_of
+from daq_bench.bench_model.evidence.target_failures import COMPARISON, RECORD, TARGET_FAILURE, failures_of
 from daq_bench.bench_model.profiles.published import PublishedDevice
 from daq_bench.bench_model.verdict.advice import Grounds
 from daq_bench.bench_model.verdict.judging import Again
@@ -57,7 +57,11 @@ class Bundle:
         if self.verdict is None or self.verdict.outcome != "FAIL":
             return ()
         documents = {f"results/{name}.json": node.value for name, node in self.results.items()}
-        told = {file: value for file in (RECORD, TARGET_FAILURE) if isinstance(value := documents.get(file), dict)}
+        told = {
+            file: value
+            for file in (RECORD, TARGET_FAILURE, COMPARISON)
+            if isinstance(value := documents.get(file), dict)
+        }
         known = tuple(failures_of(told))
         return tuple(reason for reason in self.verdict.reasons if known and reason.startswith(known))
 

@@ -146,6 +146,7 @@ def write_document(found: Write, before: dict[str, Any], after: dict[str, Any]) 
         "failed": found.status == "failed",
         "admissible": reason is None,
         "reason": reason,
+        **({"errno": found.errno} if found.errno else {}),
     }
 
 
@@ -185,4 +186,5 @@ def paced_document(found: Minidaq) -> dict[str, Any]:
         "failed": found.status == "failed",
         "admissible": reason is None,
         "reason": reason,
+        **({"errno": found.errno} if found.errno else {}),
     }

@@ -6,7 +6,6 @@ round, the other way round in the next, so that a drift which is steady over the
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -210,7 +209,7 @@ def _rest(plan: VisitPlan, reference: OpenTarget, progress: _Progress) -> dict[s
     seconds = float(plan.parameters["idle_s"])
     progress.tell("at rest, for the idle power", seconds)
     begin = float(counters(plan.machine, reference)["clock_s"])
-    plan.machine.observe("a rest", lambda: time.sleep(seconds))
+    plan.machine.observe("a rest", lambda: plan.machine.wait(seconds))
     return {"begin_s": begin, "end_s": begin + seconds}
 
 
