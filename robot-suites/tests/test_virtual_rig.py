@@ -21,7 +21,6 @@ from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.rig.base.influx import Influx
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.candidate import machine as machines
 from daq_bench.rig.candidate.connection import connection_of
 from daq_bench.rig.candidate.hazard_control import hazards_of
 from daq_bench.rig.candidate.host import survey
@@ -98,7 +97,7 @@ def wait_for(virtual_machine: VirtualCandidate, seconds: int, there: bool) -> No
 def test_a_command_that_takes_too_long_ends_on_the_candidate(
     machine: Machine, virtual_machine: VirtualCandidate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machines, "HANG_S_MIN", 3)  # else no command ends before 300 s
+    monkeypatch.setattr(machine, "hang_s", 3)  # else no command ends before 300 s
     with pytest.raises(BenchError, match="sleep did not end within 3 s on candidate"):
         machine.run(["sleep", "601"], timeout_s=3)
     assert not running(virtual_machine, 601)
