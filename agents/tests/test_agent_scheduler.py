@@ -220,8 +220,7 @@ def test_fast_samples_are_read_at_their_deadlines_and_parsed_together() -> None:
     scheduler.start()
     time.sleep(0.3)
     (entry,) = scheduler.summary()
-    if not told:  # else this machine is so busy that the first hand-over came meanwhile
-        assert (entry["collected_samples"], entry["missed_samples"]) == (0, 0)
+    assert entry["collected_samples"] == 0 or batches  # on a busy machine the first hand-over comes meanwhile
     wait_for(lambda: bool(told), "the first hand-over")
     assert told[0] == len(batches[: told[0]]) >= 8
     scheduler.stop(1.0)

@@ -55,7 +55,7 @@ def test_it_says_what_changed_and_that_coinciding_is_not_causing(written: Path) 
     assert "Coinciding is not causing" in said
     assert "R-02 drifts towards its bound" in said
     assert "is of candidate" in said
-    assert "torn is damaged" in said
+    assert "torn cannot be read" in said
 
 
 def test_a_run_that_was_altered_is_left_out_and_named(tmp_path: Path) -> None:
