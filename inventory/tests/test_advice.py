@@ -208,7 +208,7 @@ def test_damage_heads_and_nothing_softens_it(metric: str) -> None:
     for run in (None, on_file, virtual):
         verdict = judged("FAIL", lost, damaged, scanned(7.3), found=(SCALED,))
         found = advice(verdict, run=run)
-        assert found.step.text.startswith("Trust no data to this candidate: SNB-04")
+        assert found.step.text.startswith("Trust no data to this candidate: it misses SNB-04")
         assert "works here" not in found.step.line and found.step.code == (command(run or the_run()),)
         assert found.cause == "", "a slow target damages nothing"
         assert conclude(verdict).missed[0].startswith("SNB-04") and conclude(verdict).line.startswith(

@@ -62,6 +62,8 @@ INVALID = {
     "another drive": "Bring back the machine and the drives",
     OPEN_RUN: "To decide SNB-07 ",
     "loaded machine": "End what else runs on the machine",
+    "bits flip": "Trust no data to this candidate: it misses SNB-04 ",
+    "writes are lost": "Trust no data to this candidate: it misses SNB-04 ",
 }
 CAUSES = {
     THROTTLED: "degC, its warning limit is 75 degC", PULLED: "Input/output error (errno 5). It lies on nvme0n1",

@@ -161,7 +161,7 @@ def _of_judged(run: Run, verdict: Verdict, grounds: Grounds) -> NextStep:
     )
     if damaged := [one for one in missed if of_damage(one)]:  # no limit of a run makes it harmless
         return NextStep(
-            f"Trust no data to this candidate: {_listed(damaged)}. Find out what damages them, then repeat the run:",
+            f"Trust no data to this candidate: it misses {_listed(damaged)}. Find out what damages them, then repeat the run:",
             again,
         )
     if verdict.outcome == "FAIL":
