@@ -128,7 +128,7 @@ def server(case: Case) -> Server:
 
 
 def minidaq(case: Case, demand: Demand, parameters: dict[str, Any], number: int) -> tuple[Document, Stored]:
-    """What the modelled server's daqwriter says of one whole paced record in which nothing was lost; and the record as it lies there."""
+    """Returns the modelled daqwriter's answer on a whole paced record in which nothing was lost, and the record as it lies there."""
     asked = {
         "target": "/dev/nvme0n1" if case.raw else "/data/record.daq",
         "duration": demand.duration_s,
