@@ -50,7 +50,7 @@ def influxd() -> Path:
 
 
 def results_of(part: str, reservations: list[str], **more: Any) -> dict[str, Any]:
-    """What a part of `make bench` leaves; `more` says what it measured."""
+    """Returns the results of a part of `make bench`; `more`: its measurements."""
     machine = {
         "cpu_model": "a CPU",
         "cpus": 2,
