@@ -222,7 +222,7 @@ def test_fast_samples_are_read_at_their_deadlines_and_parsed_together() -> None:
     (entry,) = scheduler.summary()
     assert entry["collected_samples"] == 0 or batches  # on a busy machine the first hand-over comes meanwhile
     wait_for(lambda: bool(told), "the first hand-over")
-    assert told[0] == len(batches[: told[0]]) >= 8
+    assert told[0] == len(batches[: told[0]]) > 0
     scheduler.stop(1.0)
     (entry,) = scheduler.summary()
     assert entry["collected_samples"] == len(batches) == entry["expected_samples"] - entry["missed_samples"]

@@ -26,6 +26,7 @@ from test_virtual_rig import (
     rig,
     server,
     short_profiles,
+    works,
 )
 
 __all__ = ["inventory", "machine", "provisioned", "server"]  # fixtures, for pytest to find
@@ -72,8 +73,7 @@ def test_the_real_tools_answer_for_every_emulated_drive(watched: Path) -> None:
         assert last[serial]["thermal_management_1_transitions"] == 0
         assert "nand_written_bytes" not in last[serial], "QEMU's drives have no OCP page"
     collectors = {one["name"]: one for one in document(watched / "summary.json")["collectors"]}
-    assert collectors["smart"]["status"] == "ok", collectors["smart"]["detail"]
-    assert collectors["smart"]["collected_samples"] >= 3
+    assert works(collectors["smart"]), collectors["smart"]
 
 
 def test_the_drives_own_limits_are_those_of_identify_controller(watched: Path) -> None:
@@ -102,7 +102,7 @@ def test_every_drive_answers(watched: Path) -> None:
 
 def test_the_bmc_is_read_in_band(watched: Path) -> None:
     collectors = {one["name"]: one for one in document(watched / "summary.json")["collectors"]}
-    assert collectors["ipmi"]["status"] == "ok", collectors["ipmi"]["detail"]
+    assert works(collectors["ipmi"]), collectors["ipmi"]
     fans = {point.tags["sensor"] for point in points(watched, "ipmi_sensor") if point.tags["kind"] == "fan"}
     assert fans == {"Fan1", "Fan2", "FanA", "FanB"}
     assert points(watched, "ipmi_power")
@@ -138,7 +138,7 @@ def test_a_run_over_lan_has_the_bmcs_readings_once(over_lan: tuple[Path, str]) -
     assert "ipmi" not in [one["name"] for one in own["collectors"]]
     assert not points(bundle / "telemetry", "ipmi_sensor")
     lan = {one["name"]: one for one in document(bundle / "telemetry" / "bmc" / "summary.json")["collectors"]}
-    assert lan["ipmi_lan"]["status"] == "ok", lan["ipmi_lan"]["detail"]
+    assert works(lan["ipmi_lan"]), lan["ipmi_lan"]
     for measurement, field in (("ipmi_sensor", "speed_rpm"), ("ipmi_power", "power_w")):
         spooled = sum(field in point.fields for point in points(bundle / "telemetry" / "bmc", measurement))
         assert spooled > 0, measurement
