@@ -29,7 +29,7 @@ from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.run.preflight import check_memory, check_space, check_workloads
 from daq_bench.rig.workloads import block_scan, latency_under_load, minidaq_scan, thread_scan
 from daq_bench.rig.workloads.registry import declared_limits, workloads_of
-from daq_bench.rig.workloads.shared import fio, write_point
+from daq_bench.rig.workloads.shared import fio, scan, write_point
 from daq_bench.rig.workloads.shared.site import Site
 
 MIB = 2**20
@@ -49,6 +49,31 @@ def announce(*phase: Any) -> None:
 
 def left_on(disk: Path) -> list[str]:
     return [path.name for path in disk.iterdir() if path.name not in ("work", "raw")]
+
+
+def test_an_interval_that_ended_on_time_is_a_sample_of_its_own_rate() -> None:
+    on_time = [(1.0, 1.2501, 100), (1.2501, 1.4999, 0), (1.4999, 1.7502, 70), (1.7502, 1.76, 9)]
+    assert scan.samples_of(on_time) == [100 / (1.2501 - 1.0), 0.0, 70 / (1.7502 - 1.4999)]
+    drained = [*on_time[:3], (1.7502, 1.9, 30)]
+    assert scan.samples_of(drained)[3:] == pytest.approx([30 / 0.1498])
+    assert scan.samples_of([]) == scan.samples_of([(1.0, 1.1, 5)]) == []
+
+
+def test_intervals_that_a_busy_machine_ended_late_account_for_every_window() -> None:
+    """daqwriter's sampler makes up for what it missed: behind a late look come some of no length (Ticker, ticker.h)."""
+    late = [
+        (0.25, 0.5, 100),
+        (0.5, 1.1, 240),
+        (1.1, 1.1001, 0),
+        (1.1001, 1.1001, 0),
+        (1.1001, 1.25, 60),
+        (1.25, 1.5, 90),
+    ]
+    samples = scan.samples_of(late)
+    assert samples == pytest.approx([400, 400, 400, 400, 360], rel=1e-3)
+    assert sum(samples) * scan.SAMPLE_S == pytest.approx(490)
+    drifted = [(0.25 + 0.3 * number, 0.55 + 0.3 * number, 30) for number in range(4)]
+    assert scan.samples_of(drifted) == pytest.approx([100] * 5)
 
 
 @pytest.mark.integration  # it measures

@@ -6,8 +6,10 @@ daqwriter has no ramp of its own: the first `ramp_s` are left out of throughput 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
 from daq_bench.bench_model.base.errors import RefusedError
@@ -172,8 +174,31 @@ def after_ramp(t_s: Sequence[float], counts: Sequence[int], ramp_s: float = 0.0)
 
 
 def samples_of(intervals: Sequence[Interval]) -> list[float]:
-    """B/s of each interval but a last one of under half the usual length, which is the drain: it counts for the mean and is no sample."""
-    return [count / (end - begin) for begin, end, count in intervals if end - begin >= SAMPLE_S / 2]
+    """Returns B/s of each window of SAMPLE_S. An interval that a busy machine ended late is spread over the windows that it covers. A last
+    window of under half the length is the drain: it counts for the mean and is no sample."""
+    edges = _edges(intervals)
+    return [
+        math.fsum(
+            count * ((min(end, after) - max(begin, before)) / (end - begin))
+            for begin, end, count in intervals
+            if begin < after and before < end and begin < end
+        )
+        / (after - before)
+        for before, after in pairwise(edges)
+    ]
+
+
+def _edges(intervals: Sequence[Interval]) -> list[float]:
+    """The windows' ends, and the first one's begin. A window ends with the interval that ends on time: its rate is then that interval's."""
+    if not intervals:
+        return []
+    begin, ends = intervals[0][0], [end for _, end, _ in intervals]
+    edges = [begin]
+    for number in range(1, round((ends[-1] - begin) / SAMPLE_S) + 1):
+        due = min(begin + number * SAMPLE_S, ends[-1])
+        off, nearest = min((abs(end - due), end) for end in ends)
+        edges.append(nearest if off <= fio.LATE_ROW_MS / 1000 else due)
+    return edges
 
 
 def ascending(scenario: Scenario, workload: str, *names: str, each: str = "each number") -> None:
