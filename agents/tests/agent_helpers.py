@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import threading
@@ -161,7 +162,7 @@ def assert_adds_up(points: dict[str, int]) -> None:
 
 
 @contextmanager
-def scripted_http(answer: Callable[[bytes, str], tuple[int, str]]) -> Iterator[str]:
+def scripted_http(answer: Callable[[bytes, str], tuple[int, str]], tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """A loopback server which answers each POST as `answer(body, path)` says; gives its URL."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -184,10 +185,13 @@ def scripted_http(answer: Callable[[bytes, str], tuple[int, str]]) -> Iterator[s
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]  # who does not trust it goes away
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
         server.server_close()

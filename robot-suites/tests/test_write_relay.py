@@ -5,18 +5,25 @@ from __future__ import annotations
 import http.client
 import random
 import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from agent_helpers import scripted_http
 
-from daq_bench.rig.base.influx import Influx
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.rig.base.influx import Influx, check
 from daq_bench.rig.telemetry.influx_server import LocalInflux
-from daq_bench.rig.telemetry.remote_agent import influx_through, is_on_our_loopback
+from daq_bench.rig.telemetry.remote_agent import influx_through
 from daq_bench.rig.telemetry.write_relay import BODY_BYTES_MAX, CONNECTIONS_MAX, WRITE_PATH, WriteRelay
 from daq_bench.telemetry_agent.delivery.influx import Destination, InfluxWriter, Rejected, Retryable
+from daq_bench.virtual_candidate import tls
 from daq_bench.virtual_candidate.ports import free_ports
 
 TAGS = {"host": "rack 1,left", "run": "20260131T120000Z-a"}
@@ -264,17 +271,24 @@ def test_what_a_candidate_sends_reaches_no_terminal(relay: WriteRelay, capfd: py
     assert (said.out, said.err) == ("", "")
 
 
-def test_a_candidate_behind_ssh_gets_the_relay_and_a_token_of_its_own(database: Influx) -> None:
-    secret = Influx("https://127.0.0.1:8086", token="writers", read_token="readers")
-    relay = WriteRelay(secret, TAGS)
-    forwarded: list[tuple[str, int]] = []
+def candidate(forwards: bool, forwarded: list[tuple[str, int]]) -> Any:
+    """A machine behind SSH; only its way back matters here."""
 
     def forward_back(host: str, port: int) -> int:
+        if not forwards:
+            raise BenchError("dqm-01 forwards no port: administratively prohibited (AllowTcpForwarding of its sshd)")
         forwarded.append((host, port))
         return 4711
 
-    machine: Any = SimpleNamespace(link=SimpleNamespace(forward_back=forward_back))
-    there = influx_through(machine, relay)
+    return SimpleNamespace(link=SimpleNamespace(forward_back=forward_back))
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8086", "https://metrics-01:8086"])
+def test_a_candidate_behind_ssh_gets_the_relay_and_a_token_of_its_own(url: str) -> None:
+    secret = Influx(url, token="writers", read_token="readers")
+    relay = WriteRelay(secret, TAGS)
+    forwarded: list[tuple[str, int]] = []
+    there = influx_through(candidate(True, forwarded), relay, secret)
     assert forwarded == [("127.0.0.1", relay.port)]
     assert (there.url, there.token, there.read_token) == ("http://127.0.0.1:4711", relay.token, "")
     assert "writers" not in "".join(there.agent_arguments) + str(there.agent_environment)
@@ -292,8 +306,50 @@ def test_a_candidate_behind_ssh_gets_the_relay_and_a_token_of_its_own(database: 
         ("https://metrics-01:8086", False),
     ],
 )
-def test_a_server_elsewhere_is_reached_without_a_relay(url: str, ours: bool) -> None:
-    assert is_on_our_loopback(Influx(url)) is ours
+def test_a_candidate_that_forwards_no_port_reaches_a_server_elsewhere_directly(
+    url: str, ours: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    influx = Influx(url, token="writers")
+    relay = WriteRelay(influx, TAGS)
+    if ours:
+        with pytest.raises(BenchError, match="AllowTcpForwarding"):
+            influx_through(candidate(False, []), relay, influx)
+    else:
+        assert influx_through(candidate(False, []), relay, influx) is influx
+        assert f"it writes to {url} itself, with the writer's token" in capsys.readouterr().err
+    relay._server.server_close()
+
+
+def test_a_server_with_a_certificate_of_the_laboratory_is_reached_where_the_control_node_trusts_it(
+    database: Influx, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real agent's writer, the relay, TLS, and a real InfluxDB behind it, as nginx before it would be."""
+    tls.create(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.pem", tmp_path / "server.key")
+
+    def passed_on(body: bytes, path: str) -> tuple[int, str]:
+        connection = http.client.HTTPConnection(urlsplit(database.url).netloc, timeout=60)
+        kind = "application/x-www-form-urlencoded" if path.startswith("/query") else "text/plain"
+        connection.request("POST", path.split(" ")[0], body, {"Content-Type": kind})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+
+    with scripted_http(passed_on, context) as url:
+        behind = replace(database, url=url)
+        relay = WriteRelay(behind, TAGS)
+        relay.start()
+        remedy = r"is not trusted: .*certificate.*\. Let SSL_CERT_FILE name the certificate of the authority"
+        with pytest.raises(RefusedError, match=remedy):
+            check(behind)
+        with pytest.raises(Retryable, match=r"HTTP 503: https://.* has a certificate that is not trusted"):
+            writer(relay).write(b"behind,%b busy=1 1\n" % OURS, 60)
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        assert check(behind) is None
+        writer(relay).write(b"behind,%b busy=1 1\n" % OURS, 60)
+        relay.stop()
+    [found] = database.query("SELECT busy FROM behind")
+    assert found["values"] == [[1, 1]]
 
 
 def test_both_kinds_of_influxdb_take_the_lines(server: Influx) -> None:

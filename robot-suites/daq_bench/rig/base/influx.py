@@ -116,15 +116,21 @@ class Influx:
             answer = connection.getresponse()
             text = answer.read().decode("utf-8", "replace")
         except (OSError, ValueError, http.client.HTTPException) as error:
-            # The text of a ValueError repeats the header that it is about.
-            words = "" if isinstance(error, ValueError) else getattr(error, "strerror", None) or str(error)
-            reason = _on_one_line(words) or type(error).__name__
-            raise InfluxError(f"{self.url} does not answer: {reason}", 0, _remedy_of_the_way(error)) from None
+            raise InfluxError(f"{self.url} {_words_of(error)}", 0, _remedy_of_the_way(error)) from None
         finally:
             connection.close()
         if 300 <= answer.status < 400:
             text = f"it redirects to {answer.headers.get('Location')}"
         return answer.status, text, answer.headers.get("Retry-After")
+
+
+def _words_of(error: Exception) -> str:
+    """Returns the server's fault in words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"has a certificate that is not trusted: {_on_one_line(error.verify_message)}"
+    # The text of a ValueError repeats the header that it is about.
+    words = "" if isinstance(error, ValueError) else getattr(error, "strerror", None) or str(error)
+    return f"does not answer: {_on_one_line(words) or type(error).__name__}"
 
 
 def _remedy_of_the_way(error: Exception) -> str:

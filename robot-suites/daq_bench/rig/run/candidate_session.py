@@ -30,7 +30,7 @@ from daq_bench.rig.run.clean_up import CleanUp, Place, socket_folder
 from daq_bench.rig.run.preflight import raw_path
 from daq_bench.rig.telemetry.agent import PERIOD_S, Agent
 from daq_bench.rig.telemetry.bmc_agent import IN_BAND, bmc_agent, may_read_in_band
-from daq_bench.rig.telemetry.remote_agent import RemoteAgent, agent_arguments, influx_through, is_on_our_loopback
+from daq_bench.rig.telemetry.remote_agent import RemoteAgent, agent_arguments, influx_through
 from daq_bench.rig.telemetry.write_relay import WriteRelay
 
 RESTARTING = "restarting.json"  # the bios role's note, in the state directory, while it restarts a candidate
@@ -161,7 +161,7 @@ class CandidateSession:
     def prepare_agent(self, bundle: Bundle, influx: Influx, clean_up: CleanUp) -> tuple[Agent | RemoteAgent, list[str]]:
         """The run's agent, not started yet, and the arguments that its unit on a candidate behind SSH needs.
 
-        An InfluxDB on our loopback is reached from there through a relay, which lets a candidate write its own lines and nothing else."""
+        It reaches InfluxDB through a relay, which lets a candidate write its own lines and nothing else."""
         name = self.profiles.candidate.name
         tags = {"host": name, "run": bundle.id}
         places = prepare_folders(self.machine, bundle, name)
@@ -170,11 +170,10 @@ class CandidateSession:
         if not isinstance(self.machine, SshMachine):
             options = [f"--workload-file={bundle.workload_file}", *own]
             return Agent(places.agent, bundle, influx, tags, period_s, options=options), []
-        if is_on_our_loopback(influx):
-            relay = WriteRelay(influx, tags)
-            clean_up.add(Place.AGENT, relay.stop)
-            relay.start()
-            influx = influx_through(self.machine, relay)
+        relay = WriteRelay(influx, tags)
+        clean_up.add(Place.AGENT, relay.stop)
+        relay.start()
+        influx = influx_through(self.machine, relay, influx)
         self.influx_token = influx.token
         arguments = agent_arguments(places, influx, tags, period_s, options=own)
         return RemoteAgent(self.machine, places, bundle), arguments

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.influx import Influx
 from daq_bench.rig.base.shell import Completed
-from daq_bench.rig.base.terminal import printable_lines
+from daq_bench.rig.base.terminal import printable, printable_lines
 from daq_bench.rig.candidate.answers import Mirror
 from daq_bench.rig.candidate.machine import Places, SshMachine
 from daq_bench.rig.telemetry.agent import DRAIN_S, PERIOD_S
@@ -38,9 +39,18 @@ def is_on_our_loopback(influx: Influx) -> bool:
         return host == "localhost"
 
 
-def influx_through(machine: SshMachine, relay: WriteRelay) -> Influx:
-    """InfluxDB as the candidate sees it: the relay, on a port of its own loopback that leads here through the SSH link."""
-    return relay.seen_from(f"http://127.0.0.1:{machine.link.forward_back('127.0.0.1', relay.port)}")
+def influx_through(machine: SshMachine, relay: WriteRelay, influx: Influx) -> Influx:
+    """Returns InfluxDB as the candidate sees it: the relay, on a port of its own loopback that leads here through the SSH link.
+
+    A candidate whose sshd forwards no port reaches an InfluxDB elsewhere directly. Raises BenchError where it is on our loopback."""
+    try:
+        port = machine.link.forward_back("127.0.0.1", relay.port)
+    except BenchError as error:
+        if is_on_our_loopback(influx):
+            raise
+        print(f"{printable(str(error))}: it writes to {influx.url} itself, with the writer's token", file=sys.stderr)
+        return influx
+    return relay.seen_from(f"http://127.0.0.1:{port}")
 
 
 def agent_arguments(

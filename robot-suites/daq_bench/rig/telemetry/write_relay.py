@@ -1,8 +1,9 @@
-"""A candidate's only way to an InfluxDB on our loopback: it takes the lines of one run, passes them on, and answers nothing else.
+"""The way of a candidate behind SSH to InfluxDB: it takes the lines of one run, passes them on, and answers nothing else.
 
 The candidate's root is not trusted with the history of others (docs/threat-model.md). It gets a port that is forwarded to this relay, and a
-token of this run; InfluxDB's own address and token stay here. What the relay does not know for a write of this run never reaches InfluxDB:
-another path or method, another token, a line without the run's tags or with others."""
+token of this run; InfluxDB's own address and token stay here. It needs no route to the server, and no certificate of who vouches for it.
+What the relay does not know for a write of this run never reaches InfluxDB: another path or method, another token, a line without the run's
+tags or with others."""
 
 from __future__ import annotations
 
