@@ -67,7 +67,7 @@ class Rig:
 
     def accepted(self) -> list[str]:
         """Return the fan commands that the BMC has accepted."""
-        return [f"{line['command']} {line['data']}" for line in self.bmc.commands() if line.get("completion") == "0x00"]
+        return self.bmc.accepted()
 
 
 def wait_for(condition: Callable[[], bool], what: str, seconds: float = WAIT_S) -> float:

@@ -46,8 +46,7 @@ class Server:
 
     def accepted(self) -> list[str]:
         """Return the commands that the BMC has accepted, without those that only read."""
-        lines = [f"{line['command']} {line['data']}" for line in self.bmc.commands() if line["completion"] == "0x00"]
-        return [line for line in lines if line != "0x45 0x00"]
+        return [line for line in self.bmc.accepted() if line != "0x45 0x00"]
 
 
 def by_id(run: Run) -> dict[str, dict[str, str]]:

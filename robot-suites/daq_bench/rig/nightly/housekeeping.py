@@ -9,13 +9,13 @@ from __future__ import annotations
 import fcntl
 import shutil
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.bundle.dates import moment_of_id
+from daq_bench.bench_model.bundle.files import bytes_on_disk, states_of
 from daq_bench.bench_model.bundle.provenance import REPORTS_MANIFEST
 from daq_bench.bench_model.nights.night import Night
 from daq_bench.bench_model.nights.outcome import PASS
@@ -53,14 +53,6 @@ class Kept:
     path: Path
     began: datetime
     last_change: datetime
-
-    @property
-    def bytes_on_disk(self) -> int:
-        size = 0
-        for one in (self.path, *self.path.rglob("*")):
-            with suppress(FileNotFoundError):  # of a run that goes on
-                size += one.lstat().st_blocks * 512
-        return size
 
 
 class Housekeeping:
@@ -116,11 +108,11 @@ class Housekeeping:
     def _shrink(self, bytes_max: float) -> None:
         """Deletes the oldest until the rest fits. Says so where what may not be deleted is too large already."""
         found = self._on_disk()
-        left = sum(one.bytes_on_disk for one in found)
+        left = sum(bytes_on_disk(one.path) for one in found)
         for one in found:
             if left <= bytes_max:
                 return
-            size = one.bytes_on_disk
+            size = bytes_on_disk(one.path)
             if self._delete([one.path]):
                 left -= size
         if left > bytes_max:
@@ -201,11 +193,16 @@ def night_runs(folder: Path) -> bool:
 
 def _last_change(path: Path) -> datetime:
     """When something was last written into it: a run that goes on for weeks is as old as its newest telemetry."""
-    times = [0.0]
-    for one in (path, *path.glob("*"), *path.glob("telemetry/*")):
-        with suppress(FileNotFoundError):  # of a run that goes on
-            times.append(one.lstat().st_mtime)
-    return datetime.fromtimestamp(max(times), UTC)
+    paths = (path, *_entries(path), *_entries(path / "telemetry"))
+    return datetime.fromtimestamp(max((found.st_mtime for found in states_of(paths)), default=0.0), UTC)
+
+
+def _entries(folder: Path) -> list[Path]:
+    """Returns what the folder holds; an empty list where there is none any more. (Path.glob raises when it goes away in the middle.)"""
+    try:
+        return list(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _as_it_was_sealed(path: Path) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.base.units import decimal_label, parse_size
 from daq_bench.bench_model.bundle.dates import moment_of_id
+from daq_bench.bench_model.bundle.files import bytes_on_disk
 from daq_bench.bench_model.bundle.provenance import MANIFEST
 from daq_bench.rig.base.influx import DATABASE
 from daq_bench.rig.base.module_utils import use_module_utils
@@ -179,7 +179,7 @@ class _Shard:
     @property
     def taken(self) -> int:
         """B on disk."""
-        return sum(map(_taken, self.folders))
+        return sum(map(bytes_on_disk, self.folders))
 
 
 def _by_default() -> str:
@@ -221,15 +221,6 @@ def _read(file: Path) -> str:
     return text
 
 
-def _taken(folder: Path) -> int:
-    """B that a folder takes on disk; 0 for one that is not there. A file may go meanwhile: the server is at work."""
-    taken = 0
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):
-            taken += path.lstat().st_blocks * 512
-    return taken
-
-
 def unsealed_since(runs: Path) -> Iterator[datetime]:
     """When each run in `runs` began whose evidence is not sealed yet, by its folder's name, which is the run's id."""
     for folder in runs.iterdir() if runs.is_dir() else ():
@@ -241,7 +232,7 @@ def unsealed_since(runs: Path) -> Iterator[datetime]:
 def fullness(folder: Path) -> tuple[str, str]:
     """Says how much room the server's folder takes and how much is left beside it; and what to do where it takes the greater part of
     the two, else an empty text. Its budget is that sum: the disk is full when all of it is used."""
-    taken = _taken(folder)
+    taken = bytes_on_disk(folder)
     free = shutil.disk_usage(folder).free
     found = f"{decimal_label(taken)} of {decimal_label(taken + free)} that it may take"
     if taken <= free:

@@ -20,6 +20,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -104,6 +105,12 @@ class Bmc:
     def commands(self) -> list[dict[str, Any]]:
         """The commands that the BMC got so far, oldest first."""
         return read_json_lines(self.command_log)
+
+    def accepted(self) -> list[str]:
+        """The IPMI commands that it has accepted, with their data. A client on a busy host repeats what is not answered in time, and
+        ipmi_sim takes that for a new command: here it is one."""
+        told = [f"{line['command']} {line['data']}" for line in self.commands() if line.get("completion") == "0x00"]
+        return [command for command, _ in groupby(told)]
 
     def ipmitool(self, *arguments: str, timeout_s: float = 30) -> str:
         """The output of `ipmitool` for a command over LAN. Raises BenchError when it fails."""
