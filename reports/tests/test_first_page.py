@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.verdict import Finding, Judgement
 from daq_bench.bench_model.evidence.admissibility import NOT_ITS_STORAGE
 from daq_bench.bench_report.base import units
-from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.document.document import lay_out
 from daq_bench.bench_report.document.report_data import document_data
 from daq_bench.bench_report.document.section import Code
@@ -90,7 +90,7 @@ def test_the_highest_backlog_is_the_high_water_mark_and_marked_where_it_was(bund
 
 @pytest.mark.parametrize("field", ["backlog", "source"])
 def test_a_record_that_lacks_what_its_writer_always_leaves_is_refused_by_name(bundle_with: Maker, field: str) -> None:
-    with pytest.raises(BundleError, match=rf"repetitions\[0\]\.minidaq: .*missing required field `{field}`"):
+    with pytest.raises(BenchError, match=rf"repetitions\[0\]\.minidaq: .*missing required field `{field}`"):
         edited(bundle_with(telemetry=False), lambda record: record.pop(field))
 
 
