@@ -75,6 +75,8 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.bench_pci import placed, request_queues
+from ansible.module_utils.bench_storage.devices import parse_mountinfo
+from ansible.module_utils.bench_storage.errors import StorageError
 
 LSBLK_COLUMNS = "KNAME,PATH,TYPE,SIZE,MODEL,SERIAL,REV,WWN,ROTA,TRAN,FSTYPE,MOUNTPOINT"
 
@@ -159,29 +161,19 @@ def drives_of(device: dict[str, Any] | None) -> list[dict[str, Any]]:
     return list(drives.values())
 
 
-def unescape(field: str) -> str:
-    """Undo the octal escapes of /proc/self/mountinfo."""
-    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        field = field.replace(code, character)
-    return field
-
-
 def mount_of(path: str, mountinfo: str) -> dict[str, Any]:
     """Return the mount that `path` is on: the longest mount point that leads to it, the latest of equals."""
     best: dict[str, Any] = {}
-    for line in mountinfo.splitlines():
-        left, _dash, right = line.partition(" - ")
-        fields, tail = left.split(), right.split()
-        point = unescape(fields[4])
+    for mount in parse_mountinfo(mountinfo):
+        point = mount.directory
         inside = path == point or path.startswith(point.rstrip("/") + "/")
         if inside and len(point) >= len(best.get("mount_point", "")):
-            options = fields[5].split(",") + [o for o in tail[2].split(",") if o not in fields[5].split(",")]
             best = {
                 "mount_point": point,
-                "device_number": fields[2],
-                "filesystem": tail[0],
-                "source": unescape(tail[1]),
-                "mount_options": options,
+                "device_number": mount.number,
+                "filesystem": mount.filesystem,
+                "source": mount.source,
+                "mount_options": list(mount.options),
             }
     return best
 
@@ -245,7 +237,7 @@ def describe_target(path: str, sysfs_root: str, listed: dict[str, dict[str, Any]
 
 def mountinfo() -> str:
     """Return the kernel's list of mounts."""
-    with open("/proc/self/mountinfo", encoding="utf-8") as stream:
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as stream:
         return stream.read()
 
 
@@ -325,6 +317,8 @@ def main() -> None:
         else:
             target = describe_target(path, sysfs_root, listed)
             drives = drives_of(target["device"])
+    except StorageError as error:
+        module.fail_json(msg=f"target: {error}")
     except (ValueError, OSError) as error:
         if not module.params["failed_is_told"]:
             module.fail_json(msg=f"target: {error}")

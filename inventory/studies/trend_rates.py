@@ -1,22 +1,19 @@
-"""Tells how often does the search over few nights find false steps, and how often a true one? Seeded synthetic series.
+"""Tells how often the search over few nights finds false steps, and how often a true one, in seeded synthetic series.
 
-`python inventory/studies/trend_rates.py [--series N] [--write docs/trend.md]` writes the table between the markers of that document."""
+`python inventory/studies/trend_rates.py [--runs N] [--write docs/trend.md]` writes the table between the markers of that document."""
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
+from collections.abc import Iterator
 
 import numpy as np
+from error_rates import publish
 
-from daq_bench.bench_model.base.command_line import Parser
-from daq_bench.bench_model.base.marked_page import renew
 from daq_bench.bench_model.nights import steps as night_steps
 from daq_bench.bench_model.nights.steps import Values
 from daq_bench.bench_model.statistics import change_points
 
 SEED = 20211
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 COUNTS, MEMORIES = (10, 20, 40), (0.0, 0.3, 0.6)
 STEP_SD = 3.0  # of the spread between nights
 WIDE, NARROW, SHARE_WIDE = 1.5, 0.3, 0.3  # standard errors of single runs, in the same unit
@@ -43,37 +40,18 @@ def rates(count: int, phi: float, series: int) -> tuple[float, float, float]:
     return alarms / series, others / series, found / series
 
 
-def table(series: int) -> str:
-    """The table in Markdown."""
-    lines = [
-        "| nights | lag-1 correlation | false alarms | the same by PELT (`change_points`) | step of 3 sd found within a night |",
-        "|---|---|---|---|---|",
-    ]
+def table(series: int) -> Iterator[str]:
+    yield ""
+    yield "| nights | lag-1 correlation | false alarms | the same by PELT (`change_points`) | step of 3 sd found within a night |"
+    yield "|---|---|---|---|---|"
     for count in COUNTS:
         for phi in MEMORIES:
             shares = rates(count, phi, series)
-            lines.append(f"| {count} | {phi:g} | " + " | ".join(f"{100 * share:.0f} %" for share in shares) + " |")
+            yield f"| {count} | {phi:g} | " + " | ".join(f"{100 * share:.0f} %" for share in shares) + " |"
     error = 100 * 1.96 * np.sqrt(0.25 / series)
-    return "\n".join(
-        [
-            *lines,
-            "",
-            f"{series} series for each row, seed {SEED}; a share is known to at most {error:.0f} points (95 %).",
-        ]
-    )
-
-
-def main() -> None:
-    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--series", type=int, default=200)
-    parser.add_argument("--write", type=Path)
-    options = parser.parse_args()
-    made = table(options.series)
-    if options.write is None:
-        print(made)
-        return
-    renew(options.write, BEGIN, END, f"\n{made}\n")
+    yield ""
+    yield f"{series} series for each row, seed {SEED}; a share is known to at most {error:.0f} points (95 %).\n"
 
 
 if __name__ == "__main__":
-    main()
+    publish(table, "false and true steps over few nights", runs=200)

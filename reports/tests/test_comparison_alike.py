@@ -353,5 +353,5 @@ def test_a_price_that_is_no_number_in_the_inventory_is_refused(runs_of: Roots, w
     roots = runs_of(*FAST, *SLOW)
     for root in roots[3:]:
         changed(root, "profiles/lab.yml", lambda text: text.replace("amount: 700.0", "amount: .nan"))
-    with pytest.raises(BundleError, match=r"drive_price\.amount: value nan is no finite number"):
+    with pytest.raises(ProfileError, match=r"drive_price\.amount: value nan is no finite number"):
         compared(roots, weights=weights)

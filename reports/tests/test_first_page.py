@@ -11,17 +11,16 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.verdict import Finding, Judgement
 from daq_bench.bench_model.evidence.admissibility import NOT_ITS_STORAGE
 from daq_bench.bench_report.base import units
-from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.document.document import lay_out
 from daq_bench.bench_report.document.report_data import document_data
 from daq_bench.bench_report.document.section import Code
 from daq_bench.bench_report.figures.record import record_figures
-from daq_bench.bench_report.qualification.first_page import content
-from daq_bench.bench_report.qualification.next_step import next_step
+from daq_bench.bench_report.qualification.first_page import advice, content
 from daq_bench.bench_report.qualification.outline import sections
 from daq_bench.bench_report.qualification.render import document_of, to_html
 from daq_bench.bench_report.qualification.view import demand_cells, load_words, outcome_of
@@ -90,7 +89,7 @@ def test_the_highest_backlog_is_the_high_water_mark_and_marked_where_it_was(bund
 
 @pytest.mark.parametrize("field", ["backlog", "source"])
 def test_a_record_that_lacks_what_its_writer_always_leaves_is_refused_by_name(bundle_with: Maker, field: str) -> None:
-    with pytest.raises(BundleError, match=rf"repetitions\[0\]\.minidaq: .*missing required field `{field}`"):
+    with pytest.raises(BenchError, match=rf"repetitions\[0\]\.minidaq: .*missing required field `{field}`"):
         edited(bundle_with(telemetry=False), lambda record: record.pop(field))
 
 
@@ -139,20 +138,20 @@ def test_a_row_says_what_its_numbers_say_and_the_runs_outcome_stands_once(bundle
 
 def test_what_to_do_next_names_the_parameter_that_would_decide(bundle_with: Maker) -> None:
     bundle = on_its_storage(load(bundle_with(telemetry=False)))
-    step = next_step(
+    step = advice(
         with_rows(bundle, row(bundle, **UNDECIDED, length_factor=12.0, more_repetitions=3), outcome="INADMISSIBLE")
-    )
+    ).step
     assert step.code == (
         "workloads.block_scan.confirm.seconds_per_repetition: 240",
         "workloads.block_scan.confirm.repetitions: 9",
     )
     other = {**UNDECIDED, "metric": "block_scan.plateau_throughput"}
-    step = next_step(with_rows(bundle, row(bundle, **other, length_factor=12.0), outcome="INADMISSIBLE"))
+    step = advice(with_rows(bundle, row(bundle, **other, length_factor=12.0), outcome="INADMISSIBLE")).step
     assert step.code == ("workloads.block_scan.seconds_per_point: 60",)
     nowhere = replace(
         with_rows(bundle, row(bundle, **UNDECIDED, length_factor=12.0)), run=scenario_of(bundle, parameters={})
     )
-    assert next_step(nowhere).code == () and "about 12 times as long would decide" in next_step(nowhere).text
+    assert advice(nowhere).step.code == () and "about 12 times as long would decide" in advice(nowhere).step.text
 
 
 @pytest.mark.parametrize(
@@ -169,24 +168,24 @@ def test_there_is_a_next_step_for_each_outcome(
 ) -> None:
     bundle = on_its_storage(load(bundle_with(telemetry=False)))
     found = with_rows(bundle, row(bundle, severity="mandatory", **changes), outcome=outcome)
-    assert words in next_step(found).text
+    assert words in advice(found).step.text
 
 
 def test_a_first_run_on_a_scratch_file_leads_to_a_server_and_a_simulated_one_to_nothing(bundle_with: Maker) -> None:
     bundle = load(bundle_with(telemetry=False))
     for changes in (UNDECIDED, {"decision": "met", "outcome": "PASS"}):
-        step = next_step(with_rows(bundle, row(bundle, **changes), outcome="INADMISSIBLE"))
+        step = advice(with_rows(bundle, row(bundle, **changes), outcome="INADMISSIBLE")).step
         assert step.text.startswith("The bench works here") and step.code == ("daq-bench discover --host USER@SERVER",)
-    assert "a model made up" in next_step(replace(bundle, run=structs.replace(bundle.run, simulated=True))).text
+    assert "a model made up" in advice(replace(bundle, run=structs.replace(bundle.run, simulated=True))).step.text
 
 
 def test_a_full_pass_leaves_nothing_open_and_an_interrupted_run_is_repeated(bundle_with: Maker) -> None:
     found = load(bundle_with(telemetry=False, outcome="PASS", scale=1.0, scaled_down=False))
     rows = row(found, decision="met", outcome="PASS", severity="mandatory")
     whole = with_rows(found, rows, outcome="PASS", declared_rehearsal=False)
-    assert next_step(whole).text.startswith("Nothing is open")
+    assert advice(whole).step.text.startswith("Nothing is open")
     assert "No conclusion about buying" not in outcome_of(whole).meaning
-    torn = next_step(load(bundle_with(interrupted=True)))
+    torn = advice(load(bundle_with(interrupted=True))).step
     assert "Repeat the run" in torn.text and torn.code[0].startswith("daq-bench qualify")
 
 
@@ -346,7 +345,7 @@ def test_a_failure_that_no_bound_states_is_named_before_what_was_not_measured(bu
     )
     found = with_rows(bundle, open_, outcome="FAIL", findings=[failing])
     assert content(found)["remarks"][0].kind == "Candidate failed"
-    assert "fails as far as a rehearsal can" in next_step(found).text
+    assert "fails as far as a rehearsal can" in advice(found).step.text
     assert "Candidate failed" not in [
         one.kind for one in content(with_rows(bundle, open_, outcome="ERROR", findings=[failing]))["remarks"]
     ]

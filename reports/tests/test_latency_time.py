@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_report.document.canvas import Figure
 from daq_bench.bench_report.reading.load import load
 from daq_bench.bench_report.workloads.snb_record.latency_time import latency_time_figure
@@ -81,7 +81,7 @@ def test_a_record_that_stored_nothing_or_ended_at_once_has_none(bundle_with: Mak
 def test_a_table_that_cannot_be_is_refused_by_field(
     bundle_with: Maker, change: Callable[[dict[str, Any]], None], words: str
 ) -> None:
-    with pytest.raises(BundleError, match=words):
+    with pytest.raises(BenchError, match=words):
         drawn(bundle_with(telemetry=False), change)
 
 
@@ -96,5 +96,5 @@ def test_a_table_of_other_superchunks_is_refused(bundle_with: Maker) -> None:
         ]  # the stall is gone, the number is the same: nothing is said
         minidaq["latency_us"]["count"] += 1
 
-    with pytest.raises(BundleError, match="500 superchunks, where latency_us counts 501"):
+    with pytest.raises(BenchError, match="500 superchunks, where latency_us counts 501"):
         drawn(bundle_with(telemetry=False), forged)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_report.figures.record import record_figures
 from daq_bench.bench_report.reading.dataset.record import series_of
 from daq_bench.bench_report.reading.load import load
@@ -81,14 +81,14 @@ def test_a_series_that_does_not_fit_is_named(
 ) -> None:
     root = bundle_with()
     change(root, "results/snb_record.json", lambda d: edit(d["repetitions"][0]["minidaq"]["series"]))
-    with pytest.raises(BundleError, match=message):
+    with pytest.raises(BenchError, match=message):
         record_figures(load(root))
 
 
 def test_a_folder_that_is_no_bundle(tmp_path: Path) -> None:
-    with pytest.raises(BundleError, match=r"run\.json: is missing"):
+    with pytest.raises(BenchError, match=r"run\.json: is missing"):
         load(tmp_path)
-    with pytest.raises(BundleError, match="not a folder"):
+    with pytest.raises(BenchError, match="not a folder"):
         load(tmp_path / "absent")
 
 
@@ -110,7 +110,7 @@ def test_a_folder_that_is_no_bundle(tmp_path: Path) -> None:
 def test_a_wrong_field_is_named(bundle_with: Maker, name: str, edit: Callable[[dict], object], message: str) -> None:  # type: ignore[type-arg]  # any JSON object
     root = bundle_with()
     change(root, name, edit)
-    with pytest.raises(BundleError, match=message):
+    with pytest.raises(BenchError, match=message):
         load(root)
 
 
@@ -142,7 +142,7 @@ def test_a_cut_file_is_named_with_its_line(bundle_with: Maker, name: str) -> Non
     root = bundle_with()
     text = (root / name).read_text(encoding="utf-8")
     (root / name).write_text(text[: len(text) // 2], encoding="utf-8")
-    with pytest.raises(BundleError, match=rf"{name}: line \d+.*not JSON"):
+    with pytest.raises(BenchError, match=rf"{name} is not valid JSON \(.*: line \d+"):
         load(root)
 
 
@@ -150,7 +150,7 @@ def test_not_a_number_is_not_a_measurement(bundle_with: Maker) -> None:
     root = bundle_with()
     text = (root / "verdict.json").read_text(encoding="utf-8").replace('"measured": 0', '"measured": NaN', 1)
     (root / "verdict.json").write_text(text, encoding="utf-8")
-    with pytest.raises(BundleError, match=r"verdict\.json: not JSON: NaN"):
+    with pytest.raises(BenchError, match=r"verdict\.json is not valid JSON \(NaN"):
         load(root)
 
 
@@ -161,7 +161,7 @@ def test_a_broken_event_is_named_and_a_torn_last_one_is_not_an_error(bundle_with
     events.write_text(whole + '{"time_utc": "2026', encoding="utf-8")
     assert len(load(root).events) == whole.count("\n")
     events.write_text(whole + '{"time_utc": "2026\n', encoding="utf-8")
-    with pytest.raises(BundleError, match=rf"events\.jsonl: line {whole.count(chr(10)) + 1}"):
+    with pytest.raises(BenchError, match=rf"events\.jsonl:{whole.count(chr(10)) + 1} is not valid JSON"):
         load(root)
 
 

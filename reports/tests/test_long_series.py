@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_report.base.envelope import MAX_DRAWN_POINTS, thinned_together
-from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.reading.load import load
 
 Maker = Callable[..., Path]
@@ -20,7 +20,7 @@ def test_an_unsound_spool_is_named_with_its_line(bundle_with: Maker) -> None:
     with (root / "telemetry/points.lp").open("a", encoding="utf-8") as file:
         file.write("cpu,core=0 user_fraction=half 1\n")
     line = (root / "telemetry/points.lp").read_text(encoding="utf-8").count("\n")
-    with pytest.raises(BundleError, match=rf"telemetry/points\.lp: line {line}: not line protocol"):
+    with pytest.raises(BenchError, match=rf"telemetry/points\.lp:{line}: not line protocol"):
         load(root)
 
 

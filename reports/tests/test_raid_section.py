@@ -13,10 +13,10 @@ from msgspec import structs
 from raid_factory import found, power
 from section_parts import table
 
+from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.profiles.candidates import Target, load_candidate
 from daq_bench.bench_model.profiles.published import load_published
 from daq_bench.bench_model.workloads.raid_vs_3dxp.analysis import document
-from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.document.canvas import Figure
 from daq_bench.bench_report.document.section import Lacking, Section
 from daq_bench.bench_report.qualification.render import to_html
@@ -135,5 +135,5 @@ def test_a_damaged_comparison_is_an_error_that_names_its_field(compared: Callabl
     root = compared()
     file = root / "results" / "raid_comparison.json"
     file.write_text(json.dumps({**json.loads(file.read_text(encoding="utf-8")), "judged_set": 3}), encoding="utf-8")
-    with pytest.raises(BundleError, match=r"results/raid_comparison\.json: judged_set: Expected `str`, got `int`: 3"):
+    with pytest.raises(BenchError, match=r"results/raid_comparison\.json: judged_set: Expected `str`, got `int`: 3"):
         raid_section(load(root))

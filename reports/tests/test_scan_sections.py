@@ -13,8 +13,8 @@ from filled import filled
 from hdr_writer import encode
 from section_parts import texts
 
+from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.evidence.schemas import TYPES
-from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.units import NONE
 from daq_bench.bench_report.document.canvas import Figure
 from daq_bench.bench_report.document.section import Lacking, Section
@@ -214,7 +214,7 @@ def test_a_rate_that_lost_superchunks_has_a_cross_and_no_tail(bundle_with: Maker
 
 def test_a_damaged_histogram_is_an_error_that_names_it(bundle_with: Maker) -> None:
     root = written(bundle_with(), "latency_under_load", latency_document(hdr="SElTVA=="))
-    with pytest.raises(BundleError, match=r"latency_under_load\.json: points\[0\]\.latency_us"):
+    with pytest.raises(BenchError, match=r"latency_under_load\.json: points\[0\]\.latency_us"):
         latency_under_load.section(load(root))
 
 
@@ -299,5 +299,5 @@ def test_a_repetition_without_a_field_is_refused_by_name(bundle_with: Maker, fie
     scan = json.loads(file.read_text(encoding="utf-8"))
     del scan["large_blocks"]["repetitions"][1][field]
     file.write_text(json.dumps(scan), encoding="utf-8")
-    with pytest.raises(BundleError, match=rf"large_blocks\.repetitions\[1\]: .*missing required field `{field}`"):
+    with pytest.raises(BenchError, match=rf"large_blocks\.repetitions\[1\]: .*missing required field `{field}`"):
         load(root)

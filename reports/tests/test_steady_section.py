@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from filled import filled
 
+from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.workloads.steady_state.document import SteadyState
-from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.document.canvas import Figure
 from daq_bench.bench_report.document.section import Lacking
 from daq_bench.bench_report.document.table import Table
@@ -164,7 +164,7 @@ def test_the_section_stands_in_the_report_and_damaged_results_are_named(bundle_w
     broken = json.loads(file.read_text(encoding="utf-8"))
     del broken["tests"][0]["rounds"][0]["points"][0]["iops"]
     file.write_text(json.dumps(broken), encoding="utf-8")
-    with pytest.raises(BundleError, match=r"tests\[0\]\.rounds\[0\]\.points\[0\]: .*missing required field `iops`"):
+    with pytest.raises(BenchError, match=r"tests\[0\]\.rounds\[0\]\.points\[0\]: .*missing required field `iops`"):
         make(load(root))
 
 

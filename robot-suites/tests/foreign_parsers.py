@@ -31,8 +31,6 @@ from daq_bench.bench_model.documents.tools.netprobe import Cpu, NetprobeLatency
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.composed import read_requirements, read_scenario
 from daq_bench.bench_model.statistics import hdr
-from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.base.fields import parse_document
 from daq_bench.candidate_kit import cpu_model, nand_pages
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.on_candidate.reading import cpu_topology, drive_wear, firmware
@@ -370,6 +368,5 @@ PARSERS: tuple[Parser, ...] = (
         (EVENT,),
         (BenchError,),
     ),
-    Parser("document for a report", lambda text: parse_document(text, "run.json"), (EVENT,), (BundleError,)),
     Parser("histogram", hdr.decode, (MINIDAQ["latency_us"]["hdr"],)),
 )

@@ -38,7 +38,7 @@ from daq_bench.rig.nightly import night as nightly_night
 from daq_bench.rig.nightly.baselines import Baselines
 from daq_bench.rig.nightly.housekeeping import Keeping
 from daq_bench.rig.nightly.job import Where, run_job
-from daq_bench.rig.nightly.night import Nightly, _entry_of, new_folder
+from daq_bench.rig.nightly.night import Nightly, _entry_of, new_folder, stored_nights
 from daq_bench.rig.nightly.plan import DEFAULT, Plan, load_plan
 
 INVENTORY = Layout().inventory / "lab.yml"
@@ -467,6 +467,19 @@ def test_baselines_that_are_damaged_in_the_night_cost_the_housekeeping_and_not_t
     status, found = execute(leaves(then=damage), keep=1)
     assert (status, found.state) == (2, "finished")
     assert "baselines.json cannot be read" in found.runs[0].reason
+
+
+@pytest.mark.parametrize("content", ["{", "[" * 200_000, '{"schema_version": NaN}', "null", "[]", '{"a": 1, "a": 1}'])
+def test_an_earlier_night_that_cannot_be_read_is_named_and_ends_no_later_one(tmp_path: Path, content: str) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "nightly.json").write_text(content, encoding="utf-8")
+    said: list[str] = []
+    assert stored_nights(tmp_path, said.append) == []
+    (line,) = said
+    assert f"{tmp_path}/a/nightly.json cannot be read" in line and "what that night found is not known" in line
+    (tmp_path / "baselines.json").write_text(content, encoding="utf-8")
+    with pytest.raises(BenchError, match=r"baselines\.json cannot be read .*Remove it"):
+        Baselines(tmp_path)
 
 
 def test_two_nights_at_once_have_folders_of_their_own_and_none_goes_on_with_one_that_runs(

@@ -8,8 +8,9 @@ import pytest
 from daq_bench.audit.good.small_run import drive, some_run, target
 from rich.console import Console
 
+from daq_bench.bench_model.bundle.files import TAIL_BYTES, last_lines
 from daq_bench.rig.base.bundle import Bundle
-from daq_bench.rig.run.progress import TAIL_BYTES, Observer, Plan, ProgressDisplay, last_lines
+from daq_bench.rig.run.progress import Observer, Plan, ProgressDisplay
 
 
 class Clock:

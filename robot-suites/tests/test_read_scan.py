@@ -25,7 +25,6 @@ from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.bench_model.verdict.verdict import PASS, judge
 from daq_bench.bench_model.workloads.plan import plan_of
 from daq_bench.bench_model.workloads.read_scan import ReadScan, coverage
-from daq_bench.bench_report.base.fields import Node
 from daq_bench.bench_report.document.table import Table
 from daq_bench.bench_report.workloads.read_scan import section
 from daq_bench.rig.checking.extraction import extract_again
@@ -97,10 +96,10 @@ def test_the_section_shows_each_tool(bundle: Path) -> None:
     _, scan = documents(bundle)
 
     class Read:
-        results = {NAME: Node(scan, "results/read_scan.json")}  # noqa: RUF012
+        results = {NAME: scan}  # noqa: RUF012
 
         def result(self, name: str, kind: type[ReadScan]) -> ReadScan | None:
-            return self.results[name].typed(kind) if name in self.results else None
+            return read(self.results[name], kind, name) if name in self.results else None
 
     made = section(Read())  # type: ignore[arg-type]
     assert made is not None

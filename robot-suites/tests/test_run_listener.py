@@ -96,6 +96,16 @@ def test_a_phase_ends_when_the_next_begins(bundle: Bundle) -> None:
     assert [end for _, end in found.values()][:2] == begins[1:]
 
 
+@pytest.mark.parametrize("torn", ['{"kind": "phase", "sou\n', '{"kind": "phase"}\n', '"phase"\n', '{"kind": "phase"'])
+def test_a_damaged_announcement_hides_no_earlier_phase(bundle: Bundle, torn: str) -> None:
+    """A disk that was full for a moment keeps the half of a line."""
+    bundle.event("phase", "thermal", "soak", step=1, steps=1)
+    with bundle.events_file.open("a", encoding="utf-8") as file:
+        file.write(torn)
+    found = open_phase(bundle.events_file)
+    assert found is not None and found.text == "soak"
+
+
 def test_a_phase_is_found_behind_many_other_events(bundle: Bundle) -> None:
     bundle.event("phase", "thermal", "soak", step=1, steps=1)
     for number in range(300):

@@ -113,6 +113,7 @@ class Mount:
     directory: str
     filesystem: str
     options: tuple[str, ...]
+    source: str = ""
 
 
 def unescape(field: str) -> str:
@@ -134,7 +135,7 @@ def parse_mountinfo(text: str) -> list[Mount]:
             )
         options = fields[5].split(",")
         options += [option for option in tail[2].split(",") if option not in options]
-        mounts.append(Mount(fields[2], unescape(fields[4]), tail[0], tuple(options)))
+        mounts.append(Mount(fields[2], unescape(fields[4]), tail[0], tuple(options), unescape(tail[1])))
     return mounts
 
 

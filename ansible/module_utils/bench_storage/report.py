@@ -38,7 +38,7 @@ def records_of(layout: Layout, stack: Stack, state: dict[str, Any] | None, just_
     if just_built and blocks == before_lba:  # no drive was formatted
         lba.update(status="unchanged", applied="")
     return [
-        purge_record(layout, stack, state, just_built),
+        purge_record(layout, state, just_built),
         lba,
         record("array", asked_array, array, array_id),
         record("filesystem", layout.filesystem, stack.filesystem, fs_id),
@@ -46,7 +46,7 @@ def records_of(layout: Layout, stack: Stack, state: dict[str, Any] | None, just_
     ]
 
 
-def purge_record(layout: Layout, stack: Stack, state: dict[str, Any] | None, just_built: bool) -> dict[str, str]:
+def purge_record(layout: Layout, state: dict[str, Any] | None, just_built: bool) -> dict[str, str]:
     """Say how the drives were purged; nothing on a drive tells it, so that only the bench's own memory can."""
     done = "; ".join(f"{drive['serial']}: {drive['purged']}" for drive in state["drives"]) if state else ""
     asked = layout.purge != "none"

@@ -107,11 +107,6 @@ def last(name: str) -> Expression:
     return _call("last", value(name), numeric=False)
 
 
-def spread(name: str) -> Expression:
-    """Greatest less least: the growth of a counter within the range."""
-    return _call("spread", value(name))
-
-
 def count(name: str) -> Expression:
     return _call("count", value(name), numeric=False)
 

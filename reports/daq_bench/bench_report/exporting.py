@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.behaviour.wear_of_run import NAME as WEAR
-from daq_bench.bench_model.bundle.files import find_document
+from daq_bench.bench_model.bundle.files import find_document, last_lines
 from daq_bench.bench_model.bundle.telemetry_files import OWN, POINTS_FILE
 from daq_bench.bench_model.nights.night import LeftOut, Night
 from daq_bench.bench_model.nights.outcome import REGRESSION, SKIPPED, WORST_FIRST, outcome_of
@@ -29,7 +29,7 @@ WHO = ("candidate", "scenario", "target")
 OUTCOMES = tuple(
     word for word in WORST_FIRST if word not in (REGRESSION, SKIPPED)
 )  # which are a night's, of no run by itself
-TAIL_BYTES = 65536
+LAST_BYTES = 65536
 SUFFIX = ".prom"  # what node_exporter reads
 MODE = 0o644  # node_exporter is another user, whatever this one's umask
 STAMP_DIGITS_MAX = 19  # of nanoseconds until 2262
@@ -97,13 +97,9 @@ def registry_of(nights: Sequence[Night], left_out: Sequence[LeftOut], now: datet
 
 def _last_point_s(spool: Path) -> float | None:
     """The newest stamp among the file's last lines; a file's own date would be that of a copy."""
-    if not spool.is_file():
-        return None
-    with spool.open("rb") as file:
-        file.seek(max(0, spool.stat().st_size - TAIL_BYTES))
-        stamps = [line.rpartition(b" ")[2] for line in file.read(TAIL_BYTES).split(b"\n")[:-1]]
+    stamps = [line.rpartition(" ")[2] for line in last_lines(spool, LAST_BYTES)]
     return max(
-        (int(stamp) / 1e9 for stamp in stamps if stamp.isdigit() and len(stamp) <= STAMP_DIGITS_MAX), default=None
+        (int(stamp) / 1e9 for stamp in stamps if stamp.isdecimal() and len(stamp) <= STAMP_DIGITS_MAX), default=None
     )
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from msgspec import structs
 
 from daq_bench.bench_model.base.errors import BenchError, in_words
+from daq_bench.bench_model.bundle.files import find_struct
 from daq_bench.bench_model.documents.nights import Comparison, NightDocument, NightRun, Word
 from daq_bench.bench_model.nights.baseline import REGRESSED
 from daq_bench.bench_model.nights.night import read_night
 from daq_bench.bench_model.nights.outcome import ERROR, INADMISSIBLE, STATUS, first_read, outcome_of, shown, worse
 from daq_bench.bench_model.verdict.advice import lines_of
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.base.fields import parse_document, read_text
 from daq_bench.bench_report.base.units import NONE, SIDES, duration, grouped_in, quantity, significant
 from daq_bench.bench_report.document.beside import boxes_of
 from daq_bench.bench_report.document.outcome import GLYPHS, css_name
@@ -46,11 +46,10 @@ MEANINGS = {
 
 
 def render(folder: Path) -> list[Path]:
-    """Writes nightly.html into the night's folder. Raises BundleError where nightly.json is missing or unsound."""
-    text = read_text(folder, SOURCE)
-    if text is None:
+    """Writes nightly.html into the night's folder. Raises BenchError where nightly.json is missing or unsound."""
+    found = find_struct(folder, SOURCE, NightDocument)
+    if found is None:
         raise BundleError(str(folder / SOURCE), "is missing, so this is no night's folder", "Name one as nightly/<id>")
-    found = parse_document(text, SOURCE).typed(NightDocument)
     target = folder / NAME
     replace_all({target: to_html(paper_of(confirmed(found))).encode()})
     return [target]

@@ -24,7 +24,7 @@ import jinja2
 
 from daq_bench.bench_model.base.calling import by_make, typed
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.bundle.files import plain_file
+from daq_bench.bench_model.bundle.files import find_struct, plain_file
 from daq_bench.bench_model.documents.admission import Admission
 from daq_bench.bench_model.documents.nights import NightDocument
 from daq_bench.bench_model.documents.verdict import Judgement
@@ -35,7 +35,6 @@ from daq_bench.bench_model.nights.run_history import read_all
 from daq_bench.bench_model.verdict.advice import advice_of
 from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.base.fields import parse_document, read_text
 from daq_bench.bench_report.base.marks import visible
 from daq_bench.bench_report.base.units import NONE, grouped_in, significant
 from daq_bench.bench_report.document.beside import lines_of
@@ -296,10 +295,12 @@ def _nights(folder: Path, runs: Sequence[Night], place: _Place) -> Iterator[Nigh
         if one.parent.is_symlink():
             continue
         try:
-            night = parse_document(read_text(one.parent, SOURCE) or "", SOURCE).typed(NightDocument)
+            night = find_struct(one.parent, SOURCE, NightDocument)
         except BenchError as error:
             yield NightLine(one.parent.name, "ERROR", f"{SOURCE} cannot be read: {error}", "")
             continue
+        if night is None:
+            continue  # removed meanwhile
         words = [known.get(run.run_id, INADMISSIBLE) for run in night.runs if run.run_id]
         outcome, headline = reduce(worse, words, night.outcome), night.headline
         first = first_read([outcome, *words, *(run.worst for run in night.runs)])

@@ -17,6 +17,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from daq_bench.bench_model.bundle.files import find_document
 from daq_bench.crash_trials.candidate import LightCandidate
 from daq_bench.crash_trials.processes import HERE, KINDS, THERE, VARIABLE, Moment, inside, kill_at, marked
 from daq_bench.rig.base.settings import Layout
@@ -239,11 +240,7 @@ def spooled(candidate: LightCandidate, bundle: Path | None) -> frozenset[str]:
 
 def document(bundle: Path | None, name: str) -> dict[str, Any]:
     """A JSON document of the bundle; empty where there is none."""
-    try:
-        found: dict[str, Any] = json.loads((bundle / name).read_text(encoding="utf-8")) if bundle else {}
-    except FileNotFoundError:
-        return {}
-    return found
+    return (find_document(bundle, name) if bundle else None) or {}
 
 
 def wait_until(holds: Any, seconds: float) -> bool:

@@ -34,7 +34,7 @@ from daq_bench.virtual_candidate.testing import entry_of, fan_readings, running_
 DRIVE, OTHER_DRIVE, FAN, TARGET = "VCNA0001", "VCNA0009", "Fan1", "nand-raid0"
 DRIVE_BYTES, RECORD_S = 10**9, 45  # the record takes 0.4 GB of the set's 3 GB
 SCALE, RING_SIZE = 0.001, "16MiB"  # room for the seconds in which a busy machine gives the emulated CPUs nothing
-BURST_S_MAX, GUEST_S_MAX = 300.0, 120.0
+BURST_S_MAX = 300.0
 CLOCK_STEP_S = 30
 FULL_RPM = 10000
 SLOW_BYTES_PER_S = 10**6

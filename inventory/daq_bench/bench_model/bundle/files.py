@@ -30,6 +30,7 @@ DOCUMENT_BYTES_MAX = 128 << 20  # of a file that is read as a whole
 SPOOL_BYTES_MAX = 64 << 30  # of a file that is read piece by piece: telemetry, column files, and what is only hashed
 BUNDLE_BYTES_MAX = 256 << 30
 ENTRIES_MAX = 100_000  # files and folders of a bundle
+TAIL_BYTES = 8192  # of a growing file, of which the end alone counts
 LINE_MAX = 1 << 20  # characters; a line of telemetry has some hundred
 NESTING_MAX = 64
 DIGITS_MAX = 40  # of an integer
@@ -189,6 +190,19 @@ def states_of(paths: Iterable[Path]) -> Iterator[os.stat_result]:
     for path in paths:
         with suppress(FileNotFoundError):
             yield path.lstat()
+
+
+def last_lines(path: Path, at_most: int = TAIL_BYTES) -> list[str]:
+    """The whole lines within the last bytes of a growing file; an empty list for anything but a plain file."""
+    try:
+        with open_file(path.parent, path.name, SPOOL_BYTES_MAX) as file:
+            begin = max(0, file.seek(0, 2) - at_most)
+            file.seek(begin)
+            text = file.read(at_most).decode("utf-8", "replace")
+    except (FileNotFoundError, BenchError):
+        return []
+    lines = text.split("\n")
+    return lines[1:-1] if begin else lines[:-1]
 
 
 def _without_end(path: Path) -> BenchError:

@@ -8,6 +8,7 @@ import contextlib
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from daq_bench.bench_model.bundle.files import open_file
@@ -24,29 +25,19 @@ def user_key() -> bytes | None:
     home.mkdir(parents=True, exist_ok=True)
     if not file.exists():
         with contextlib.suppress(FileExistsError):
-            _create(file, secrets.token_bytes(KEY_BYTES))
+            replace_file(file, secrets.token_bytes(KEY_BYTES), os.link)
     with open_file(home, file.name, KEY_BYTES) as stream:
         found, key = os.fstat(stream.fileno()), stream.read()
     own = found.st_uid == os.geteuid() and not stat.S_IMODE(found.st_mode) & 0o077
     return key if own and len(key) == KEY_BYTES else None
 
 
-def _create(file: Path, content: bytes) -> None:
-    """The file, whole or not at all, and only if there is none."""
+def replace_file(file: Path, content: bytes, put: Callable[[Path, Path], object] = Path.replace) -> None:
+    """The file, old or new, whatever happens; readable by its owner alone. `put`: os.link for one that must not be there yet."""
     part = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     try:
         _write(part, content)
-        os.link(part, file)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def replace_file(file: Path, content: bytes) -> None:
-    """The file, old or new, whatever happens; readable by its owner alone."""
-    part = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
-    try:
-        _write(part, content)
-        part.replace(file)
+        put(part, file)
     finally:
         part.unlink(missing_ok=True)
 

@@ -17,7 +17,6 @@ from daq_bench.bench_model.nights.outcome import FAIL, INTERRUPTED, PASS, SKIPPE
 
 # XML 1.0 allows no other control characters: an error message of a tool may hold any.
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-KINDS = ("failure", "error", "skipped")
 
 
 def xunit(entries: Sequence[Entry], name: str) -> str:

@@ -264,16 +264,17 @@ def of_values(evidence: Evidence) -> Iterator[Mutant]:
                 yield Mutant(kind, file, text(path), _at(path, change))
 
 
-def paths(node: Any, at: Path = ()) -> Iterator[Path]:
-    """The path of every value below `node`, but only in the first and the last entry of a list."""
+def paths(node: Any, at: Path = (), *, every_row: bool = False) -> Iterator[Path]:
+    """The path of every value below `node`; of a list only in the first and the last entry, unless `every_row` is asked for."""
     entries: Sequence[tuple[str | int, Any]] = ()
     if isinstance(node, dict):
         entries = list(node.items())
     elif isinstance(node, list):
-        entries = [(index, node[index]) for index in sorted({0, len(node) - 1}) if node]
+        shown = range(len(node)) if every_row else sorted({0, len(node) - 1} if node else ())
+        entries = [(index, node[index]) for index in shown]
     for key, value in entries:
         yield (*at, key)
-        yield from paths(value, (*at, key))
+        yield from paths(value, (*at, key), every_row=every_row)
 
 
 def get(node: Any, path: Path) -> Any:
@@ -426,7 +427,7 @@ def _better(requirement: Requirement, times: float = 2.0) -> Change:
 def _places_of(document: Document, path: str, values: Sequence[Any]) -> Iterator[Path]:
     """The places of a metric's values in the document: a place counts when the metric reads another number there."""
     probe, searched = -123456789.0, with_holes(document)
-    for place in every_path(document):
+    for place in paths(document, every_row=True):
         value = get(document, place)
         if isinstance(value, bool) or not isinstance(value, int | float) or value not in values:
             continue
@@ -436,18 +437,6 @@ def _places_of(document: Document, path: str, values: Sequence[Any]) -> Iterator
         parent[place[-1]] = kept
         if probe in found:
             yield place
-
-
-def every_path(node: Any, at: Path = ()) -> Iterator[Path]:
-    """Like `paths`, with every row of every list."""
-    entries: Sequence[tuple[str | int, Any]] = ()
-    if isinstance(node, dict):
-        entries = list(node.items())
-    elif isinstance(node, list):
-        entries = list(enumerate(node))
-    for key, value in entries:
-        yield (*at, key)
-        yield from every_path(value, (*at, key))
 
 
 def sample(mutants: Sequence[Mutant], most: int, seed: int) -> list[Mutant]:

@@ -2,19 +2,17 @@
 
 Promise: only run.json, profiles/, facts/ and the results are read, not the telemetry, so that sixty bundles take seconds. The verdict is
 judged again, and a run that is not sealed, was altered or contradicts itself is refused (bench_model.verdict.judging). A missing part
-is None or empty; a part that is there and broken is a BundleError that names file and field."""
+is None or empty; a part that is there and broken is a BenchError that names file and field."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
-from daq_bench.bench_model.base.errors import ProfileError
-from daq_bench.bench_model.bundle.files import plain_file
+from daq_bench.bench_model.bundle.files import find_document, find_struct, plain_file
 from daq_bench.bench_model.bundle.provenance import MANIFEST, digest_of
 from daq_bench.bench_model.documents.admission import Admission
 from daq_bench.bench_model.documents.run import Run
@@ -28,13 +26,11 @@ from daq_bench.bench_model.profiles.requirements import RequirementProfile
 from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_model.verdict.judging import SEALED, UNJUDGED, profiles_of, standing_of
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.base.fields import read_document, read_text
 from daq_bench.bench_report.reading import door
 from daq_bench.bench_report.reading.door import Trust
-from daq_bench.bench_report.reading.load import run_document
+from daq_bench.bench_report.reading.load import run_of
 
 NO_VERDICT = "NO VERDICT"
-Made = TypeVar("Made")
 COUNTS = ("PASS", "FAIL")  # outcomes of evidence that counts
 
 
@@ -85,15 +81,15 @@ class Source:
     @cached_property
     def metrics(self) -> dict[str, ResultMetric]:
         """The run's metric definitions; empty where its bundle has none."""
-        text = read_text(self.root, "profiles/metrics.yml")
-        return {} if text is None else _checked(lambda: load_metrics(self.root / "profiles" / "metrics.yml"))
+        file = plain_file(self.root, "profiles/metrics.yml")
+        return load_metrics(file) if file else {}
 
     @cached_property
     def profile(self) -> RequirementProfile | None:
         name = self.run.requirement.id
         if not self.metrics or plain_file(self.root, f"profiles/requirements/{name}.yml") is None:
             return None
-        return _checked(lambda: profiles_of(self.root, name)[0])
+        return profiles_of(self.root, name)[0]
 
     @cached_property
     def candidate(self) -> Candidate | None:
@@ -101,27 +97,21 @@ class Source:
         file = plain_file(self.root, "profiles/lab.yml")
         if file is None:
             return None
-        found = _checked(lambda: load_candidate(file, self.run.candidate.name))
+        found = load_candidate(file, self.run.candidate.name)
         target = self.run.target.name
         return found.aimed_at(target) if target else found
 
     @cached_property
     def published(self) -> dict[str, PublishedDevice]:
-        return _checked(lambda: load_published(self.root / "profiles" / FOLDER))
+        return load_published(self.root / "profiles" / FOLDER)
 
     def result(self, name: str, kind: type[Kind]) -> Kind | None:
         """results/NAME.json as its type; None where the run left none."""
-        node = read_document(self.root, f"results/{name}.json")
-        return None if node is None else node.typed(kind)
+        return find_struct(self.root, f"results/{name}.json", kind)
 
     def document(self, name: str) -> Document | None:
         """A file of the bundle as a JSON object; None where there is none."""
-        node = read_document(self.root, name)
-        if node is None:
-            return None
-        if not isinstance(node.value, dict):
-            raise BundleError(f"{self.root}/{name}", "holds no JSON object")
-        return node.value
+        return find_document(self.root, name)
 
     def row(self, requirement: str) -> Judgement | None:
         return next((row for row in self.verdict.requirements if row.id == requirement), None) if self.verdict else None
@@ -139,8 +129,8 @@ class Source:
 
 
 def read_source(root: Path) -> Source:
-    """Reads one bundle. Raises BundleError for a folder that is no run bundle, a damaged one, or one that others may not rest on."""
-    run = run_document(root, f"{root}/run.json").typed(Run)
+    """Reads one bundle. Raises BenchError for a folder that is no run bundle, a damaged one, or one that others may not rest on."""
+    run = run_of(root)
     standing = standing_of(root)
     if standing.state not in (SEALED, UNJUDGED):
         raise BundleError(str(root), standing.reason, standing.remedy)
@@ -192,10 +182,3 @@ def _let_in(runs: Sequence[tuple[Path, str]], trust: Trust) -> dict[Path, Admiss
             "See what `daq-bench check-bundle` says of each, and leave it out",
         )
     return known
-
-
-def _checked(load: Callable[[], Made]) -> Made:
-    try:
-        return load()
-    except ProfileError as error:
-        raise BundleError(str(error.place), error.problem, error.remedy) from error

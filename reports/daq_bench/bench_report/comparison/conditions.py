@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from daq_bench.bench_model.behaviour.surroundings import is_inlet
+from daq_bench.bench_model.bundle.files import find_struct
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.documents.facts import Tuning
 from daq_bench.bench_model.workloads.block_scan import BlockScan
 from daq_bench.bench_model.workloads.snb_record import SnbRecord
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.base.fields import read_document
 from daq_bench.bench_report.comparison.bundles import Source
 
 TOOLS = ("daqwriter", "hotstore", "fio", "mdadm", "nvme", "redis", "telemetry_agent")
@@ -87,8 +87,8 @@ def _preconditioning(source: Source) -> str | None:
 
 
 def _tuning(source: Source) -> Iterator[tuple[str, str | None]]:
-    node = read_document(source.root, "facts/tuning.json")
-    for one in node.typed(Tuning).settings if node else ():
+    tuning = find_struct(source.root, "facts/tuning.json", Tuning)
+    for one in tuning.settings if tuning else ():
         if one.role == "storage" and one.id.startswith("storage-") and one.id not in STORAGE_SETTINGS:
             continue
         text = one.status if one.status == "unsupported" else f"reads back {one.read_back or 'nothing'}"

@@ -8,15 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from daq_bench.bench_model.documents.struct import Document
+from daq_bench.bench_model.tender.tender import CLEAR, NO_AWARD, NOBODY, ONLY, TIED
 from daq_bench.bench_report.base.marks import see_section
 from daq_bench.bench_report.base.units import THIN, percent, quantity, significant
+from daq_bench.bench_report.document.direct_labels import shortened
 from daq_bench.bench_report.output.paper import Badge
 
 LETTERS = "ABCDEFGH"
 NAME_MAX = 30
 RIVALS_SHOWN = 3
-CLEAR, TIED, ONLY, NOBODY = "clear", "tied", "only one may be chosen", "nobody may be chosen"
-NO_AWARD = "no award"
 BADGES = {
     CLEAR: Badge("DECIDED", "\u2714", "pass"),
     TIED: Badge("NOT TOLD APART", "\u2248", "tied"),
@@ -40,11 +40,7 @@ def letters(found: Document) -> dict[str, str]:
 
 def label(found: Document, name: str) -> str:
     """Letter and name, cut in the middle where a figure has no room for it."""
-    return f"{letters(found)[name]}  {shortened(name)}"
-
-
-def shortened(name: str) -> str:
-    return name if len(name) <= NAME_MAX else f"{name[: NAME_MAX // 2]}\u2026{name[-NAME_MAX // 2 + 1 :]}"
+    return f"{letters(found)[name]}  {shortened(name, NAME_MAX)}"
 
 
 def badge(found: Document) -> Badge:
@@ -183,7 +179,7 @@ def _behind(found: Document) -> Iterator[str]:
 
 def _tagged(found: Document, name: str) -> str:
     """`B (server-b)`, a long name cut in the middle: the table below has all of it."""
-    return f"{letters(found)[name]} ({shortened(name)})"
+    return f"{letters(found)[name]} ({shortened(name, NAME_MAX)})"
 
 
 def ratio_text(one: Document) -> str:

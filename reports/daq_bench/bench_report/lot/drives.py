@@ -9,12 +9,13 @@ from typing import Any
 
 from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.base.units import decimal_label
+from daq_bench.bench_model.bundle.files import find_struct
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.documents.run import Drive as DriveOfRun
+from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.tender.buyer_files import Weights
 from daq_bench.bench_model.workloads.raid_vs_3dxp.document import RaidVs3Dxp, Target
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.base.fields import Node, read_document
 from daq_bench.bench_report.comparison.bundles import Source
 from daq_bench.bench_report.comparison.configurations import configurations, is_comparison, names_of
 from daq_bench.bench_report.reading.load_smart import Devices
@@ -66,7 +67,7 @@ class Drive:
 
 
 def drives_in(source: Source) -> dict[str, Drive]:
-    """Returns the drives of one run by serial, with what it says of each. Raises BundleError for a damaged bundle."""
+    """Returns the drives of one run by serial, with what it says of each. Raises BenchError for a damaged bundle."""
     nodes = list(_members(source))
     members = {serial: node for node in nodes if (serial := (node.serial or "").strip())}
     found = {serial: Drive(serial, node.model or "unnamed model") for serial, node in members.items()}
@@ -115,7 +116,7 @@ def _members(source: Source) -> Iterator[DriveOfRun]:
     if is_comparison(source):
         for name, own in _targets(source).items():
             where = f"results/raid_vs_3dxp.json: targets.{name}.drives"
-            yield from (Node(one, where).typed(DriveOfRun) for one in own.drives)
+            yield from (read(one, DriveOfRun, where) for one in own.drives)
     else:
         yield from source.run.target.drives
 
@@ -134,8 +135,8 @@ def _identify(drive: Drive, node: DriveOfRun, run_id: str) -> None:
 
 def _identify_by_smart(found: dict[str, Drive], members: dict[str, DriveOfRun], source: Source) -> None:
     """Notes what smartctl read before the run: PCI ids, controller, sector format, spare."""
-    document = read_document(source.root, "facts/smart-before.json")
-    for one in document.typed(Devices).devices if document else ():
+    answers = find_struct(source.root, "facts/smart-before.json", Devices)
+    for one in answers.devices if answers else ():
         data = one.data or {}
         serial = str(data.get("serial_number"))
         for what, value in _reported(data) if serial in members else ():

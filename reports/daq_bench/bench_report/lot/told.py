@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench import bench_report
-from daq_bench.bench_model.base.errors import in_words
+from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.nights.history_index import Kind, kept_as_told, read_kept
 from daq_bench.bench_model.nights.night import LeftOut
 from daq_bench.bench_model.tender.buyer_files import Weights
@@ -55,7 +55,7 @@ class Told:
 
 
 def told_of(source: Source) -> Told:
-    """Raises BundleError for a bundle that is damaged."""
+    """Raises BenchError for a bundle that is damaged."""
     return Told(
         folder=source.root.name,
         origin=origin_of(source),
@@ -75,7 +75,7 @@ def told_of(source: Source) -> Told:
 def told_or_reason(bundle: Path) -> Told | LeftOut:
     try:
         return told_of(read_source(bundle))
-    except BundleError as error:
+    except BenchError as error:
         return LeftOut(bundle.name, in_words(error))
 
 

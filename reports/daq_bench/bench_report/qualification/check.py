@@ -17,10 +17,9 @@ from pypdf import PdfReader
 from pypdf.errors import PyPdfError
 
 from daq_bench.bench_model.base.differing import differences, shown
-from daq_bench.bench_model.bundle.files import read_bytes
+from daq_bench.bench_model.bundle.files import find_document, read_bytes
 from daq_bench.bench_model.bundle.provenance import REPORT_DATA
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.base.fields import read_document
 from daq_bench.bench_report.document.report_data import traces_in, values_in
 from daq_bench.bench_report.document.table import LINE
 from daq_bench.bench_report.qualification.render import HTML_NAME, PDF_NAME, reports_of
@@ -32,12 +31,12 @@ UNSEEN_TAGS = ("style", "script", "svg")
 
 
 def compared(root: Path, reports_key: str | None) -> dict[str, Any]:
-    """Returns `problems`, `notes` and a `summary` of the comparison. Raises BundleError for a bundle that cannot be rendered."""
-    node = read_document(root, REPORT_DATA)
-    if node is None or not isinstance(node.value, dict):
-        raise BundleError(REPORT_DATA, "is missing, or holds no JSON object")
-    made = reports_of(root, reports_key, 0, stated_different(node.value))
-    stored, again = node.value, json.loads(made[REPORT_DATA])
+    """Returns `problems`, `notes` and a `summary` of the comparison. Raises BenchError for a bundle that cannot be rendered."""
+    stored = find_document(root, REPORT_DATA)
+    if stored is None:
+        raise BundleError(REPORT_DATA, "is missing")
+    made = reports_of(root, reports_key, 0, stated_different(stored))
+    again = json.loads(made[REPORT_DATA])
     other = other_versions(stored.get(MADE_BY), again[MADE_BY])
     problems = _numbers(stored, again, other)
     notes = [f"the reports were rendered with {other}"] if other else []

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from daq_bench.bench_model.verdict.advice import Advice, NextStep, advise, next_step
 from daq_bench.bench_report.base.marks import see_section, see_table
 from daq_bench.bench_report.base.units import utc
 from daq_bench.bench_report.document.outcome import NOT_RECORDED
 from daq_bench.bench_report.document.section import Pair
 from daq_bench.bench_report.qualification import view
 from daq_bench.bench_report.qualification.findings import MOST, Remark, findings, limits
-from daq_bench.bench_report.qualification.next_step import advice
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.tables.drives import drive_lines
 
@@ -30,6 +30,17 @@ def content(bundle: Bundle) -> dict[str, Any]:
         "incomplete": [f"{lack} ({name})" for name, lack in bundle.missing] if incomplete else [],
         "limits": limits(bundle), "demand": view.demand_cells(bundle), "bought": bought(bundle),
     }  # fmt: skip
+
+
+def advice(bundle: Bundle) -> Advice:
+    """The likely cause and the next step: those of the model, but for a bundle on which nobody may rest."""
+    verdict, run = bundle.verdict, bundle.run
+    if bundle.provenance.altered or (bundle.again and bundle.again.contradicts):
+        check = f"daq-bench check-bundle runs/{run.run_id}"
+        return Advice("", NextStep("Rest nothing on this bundle. Ask for the sealed original, and check it:", (check,)))
+    if verdict is None:
+        return Advice("", next_step(run, None, bundle.grounds))
+    return advise(run, verdict, bundle.grounds)
 
 
 def _more(remarks: list[Remark]) -> str:

@@ -7,31 +7,29 @@ over damaged evidence. The verdict is judged again: the bundle's stored one is o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from msgspec.structs import replace as replace_fields
 
-from daq_bench.bench_model.base.errors import ProfileError
-from daq_bench.bench_model.bundle.files import require_sound
+from daq_bench.bench_model.bundle.files import find_struct, plain_file, read_json, read_structs, require_sound
 from daq_bench.bench_model.bundle.telemetry_files import SPOOLS, SUMMARY_FILE
 from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.facts import Setting, Tuning
 from daq_bench.bench_model.documents.run import Run
-from daq_bench.bench_model.profiles.published import FOLDER, PublishedDevice, load_published
+from daq_bench.bench_model.profiles.published import FOLDER, load_published
 from daq_bench.bench_model.verdict.advice import grounds_of
 from daq_bench.bench_model.verdict.judging import VERDICT, Again, judged_again
 from daq_bench.bench_model.workloads.block_scan import BlockScan
 from daq_bench.bench_model.workloads.snb_record import SnbRecord
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.base.fields import Node, parse_document, read_document, read_text
 from daq_bench.bench_report.reading import telemetry
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
+from daq_bench.bench_report.reading.dataset.machine import Smart
 from daq_bench.bench_report.reading.dataset.record import RECORD
 from daq_bench.bench_report.reading.dataset.telemetry import Accounting
-from daq_bench.bench_report.reading.load_smart import smart_of
+from daq_bench.bench_report.reading.load_smart import Devices, smart_of
 from daq_bench.bench_report.reading.provenance import provenance_of
 
 EVENTS_FILE = "events.jsonl"
@@ -49,30 +47,30 @@ LACKING = {
     EVENTS_FILE: "events and phases",
 }
 WORKLOAD_FILES = frozenset({BLOCK_SCAN, RECORD})
-Made = TypeVar("Made")
 
 
-def run_document(root: Path, called: str = "run.json") -> Node:
-    """The bundle's run.json, `called` so in errors. Raises BundleError where there is none."""
+def run_of(root: Path) -> Run:
+    """The bundle's run.json. Raises BenchError where there is none, and for a damaged one."""
     if not root.is_dir():
         raise BundleError(
             str(root), "is not a folder", "Name a run bundle, runs/<run-id>; `daq-bench list runs` shows them"
         )
     require_sound(root)
-    text = read_text(root, "run.json")
-    if text is None:
+    run = find_struct(root, "run.json", Run)
+    if run is None:
         raise BundleError(
             f"{root}/run.json", "is missing, so this folder is not a run bundle", "Name one as runs/<run-id>"
         )
-    return parse_document(text, called)
+    return run
 
 
 def load(root: Path) -> Bundle:
-    document = run_document(root)
-    run = document.typed(Run)
+    run = run_of(root)
     workload = telemetry.workload_points(root)
-    events = _events(root, EVENTS_FILE)
+    # Without its newline the last line is an interrupted run's torn end, which no reader takes.
+    events = tuple(sorted(read_structs(root, EVENTS_FILE, Event), key=lambda event: event.time))
     again = _judged_again(root)
+    scan, record = find_struct(root, BLOCK_SCAN, BlockScan), find_struct(root, RECORD, SnbRecord)
     if again and again.contradicts:  # the run's statement of its own outcome counts as little as its stored verdict
         events = tuple(event for event in events if event.kind != "verdict")
     return Bundle(
@@ -80,14 +78,14 @@ def load(root: Path) -> Bundle:
         verdict=again.verdict if again else None,
         again=again,
         results=_results(root),
-        published=_published(root),
-        block_scan=_made(root, BLOCK_SCAN, lambda node: _in_order(node.typed(BlockScan))),
-        repetitions=_made(root, RECORD, lambda node: tuple(node.typed(SnbRecord).repetitions)) or (),
+        published=load_published(root / "profiles" / FOLDER),
+        block_scan=_in_order(scan) if scan else None,
+        repetitions=tuple(record.repetitions) if record else (),
         live_series=telemetry.live_series(workload),
         tuning=_settings(root, "facts/tuning.json"),
         tuning_after=_settings(root, "facts/tuning-after.json"),
-        smart_before=_made(root, "facts/smart-before.json", smart_of),
-        smart_after=_made(root, "facts/smart-after.json", smart_of),
+        smart_before=_smart(root, "facts/smart-before.json"),
+        smart_after=_smart(root, "facts/smart-after.json"),
         events=events,
         phases=telemetry.phases(events, workload, run.started, run.finished),
         host=telemetry.host_series(root, run.started),
@@ -99,14 +97,6 @@ def load(root: Path) -> Bundle:
     )
 
 
-def _events(root: Path, name: str) -> tuple[Event, ...]:
-    """Every event in time order. A last line without its newline is an interrupted run's torn end."""
-    text = read_text(root, name) or ""
-    lines = text.split("\n")[:-1]
-    nodes = (parse_document(line, f"{name}: line {number}") for number, line in enumerate(lines, 1) if line)
-    return tuple(sorted((node.typed(Event) for node in nodes), key=lambda event: event.time))
-
-
 def _in_order(scan: BlockScan) -> BlockScan:
     """The scans of all tools, their points by size."""
     points = sorted(scan.points, key=lambda point: point.block_bytes)
@@ -115,12 +105,15 @@ def _in_order(scan: BlockScan) -> BlockScan:
 
 def _judged_again(root: Path) -> Again | None:
     """Judges again; None without a stored verdict. A field that the stored one lacks, or states otherwise, is listed as contradicted."""
-    return None if read_document(root, VERDICT) is None else judged_again(root)
+    if plain_file(root, VERDICT) is None:
+        return None
+    read_json(root, VERDICT)  # of a damaged one there is no report, as of any other damaged file
+    return judged_again(root)
 
 
 def _accounting(root: Path) -> Accounting | None:
     """The candidate's agent's account, and the collectors of the one that read the BMC over the network."""
-    own, bmc = (_made(root, f"{spool}/{SUMMARY_FILE}", telemetry.accounting_of) for spool in SPOOLS)
+    own, bmc = (telemetry.accounting_of(root, f"{spool}/{SUMMARY_FILE}") for spool in SPOOLS)
     if own is None or bmc is None:
         return own
     known = {collector.name for collector in own.collectors}
@@ -134,25 +127,16 @@ def _expected(run: Run) -> dict[str, str]:
     return {**own, **others}
 
 
-def _results(root: Path) -> dict[str, Node]:
-    names = sorted(path.name for path in (root / "results").glob("*.json"))
-    found = ((Path(name).stem, read_document(root, f"results/{name}")) for name in names)
-    return {name: node for name, node in found if node is not None}
-
-
-def _published(root: Path) -> dict[str, PublishedDevice]:
-    """The published devices that the run took along; a bundle from before there were any has none."""
-    try:
-        return load_published(root / "profiles" / FOLDER)
-    except ProfileError as error:
-        raise BundleError(str(error.place), error.problem, error.remedy) from error
+def _results(root: Path) -> dict[str, Any]:
+    names = sorted(path.stem for path in (root / "results").glob("*.json"))
+    return {name: read_json(root, f"results/{name}.json") for name in names}
 
 
 def _settings(root: Path, name: str) -> tuple[Setting, ...] | None:
-    found = _made(root, name, lambda node: node.typed(Tuning))
+    found = find_struct(root, name, Tuning)
     return tuple(found.settings) if found else None
 
 
-def _made(root: Path, name: str, make: Callable[[Node], Made]) -> Made | None:
-    node = read_document(root, name)
-    return None if node is None else make(node)
+def _smart(root: Path, name: str) -> tuple[Smart, ...] | None:
+    found = find_struct(root, name, Devices)
+    return smart_of(found) if found else None

@@ -12,7 +12,6 @@ from typing import Any
 from daq_bench.bench_model.behaviour.smart_facts import counts_errors
 from daq_bench.bench_model.documents.struct import Struct
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.base.fields import Node
 from daq_bench.bench_report.reading.dataset.machine import Smart
 from daq_bench.candidate_kit import plausible
 from daq_bench.candidate_kit.smartctl import ATA_ATTRIBUTES, rows, table
@@ -40,13 +39,13 @@ class Devices(Struct, frozen=True):
     devices: list[Device]
 
 
-def smart_of(node: Node) -> tuple[Smart, ...]:
+def smart_of(answers: Devices) -> tuple[Smart, ...]:
     return tuple(
         Smart(
             one.device, one.status, one.detail or None,
             *((tuple(dict(_readings(one.data)).items()), _errors(one.data)) if one.data is not None else ()),
         )
-        for one in node.typed(Devices).devices
+        for one in answers.devices
     )  # fmt: skip
 
 

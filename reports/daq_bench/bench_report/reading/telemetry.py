@@ -7,21 +7,24 @@ zero. Times are seconds from the run's start.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 
+from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.behaviour.record_power import power_readings
 from daq_bench.bench_model.bundle.column_file import load_columns
 from daq_bench.bench_model.bundle.columns import Column, Columns
+from daq_bench.bench_model.bundle.files import find_document, plain_file
+from daq_bench.bench_model.bundle.line_protocol import Point, points_of
 from daq_bench.bench_model.documents.events import Event
+from daq_bench.bench_model.documents.struct import Document, read
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.base.fields import Node
 from daq_bench.bench_report.reading.dataset.record import Series
 from daq_bench.bench_report.reading.dataset.telemetry import Accounting, HostSeries, Phase, Summary, Track
-from daq_bench.bench_report.reading.line_protocol import Point, Spool, read_spool
 from daq_bench.candidate_kit.smartctl import table
 
 POINTS_FILE, WORKLOAD_FILE = "telemetry/points.lp", "telemetry/workload.lp"
@@ -80,7 +83,6 @@ def host_series(root: Path, start: datetime) -> HostSeries | None:
         disk_write_bytes_per_s={name: _track(columns, start) for name, columns in sorted(disks.items())},
         cpu_percent=cpu,
         temperature_celsius={name: _track(columns, start) for name, columns in sorted(heat.items())},
-        lines=found.lines,
         torn=found.torn,
         power_w=_power(root, start),
         disk_write_latency_s={name: _track(columns, start) for name, columns in sorted(waits.items())},
@@ -89,10 +91,8 @@ def host_series(root: Path, start: datetime) -> HostSeries | None:
 
 def _power(root: Path, start: datetime) -> dict[str, Track]:
     """The server's power by its BMC; where it could not be read the line is broken."""
-    try:
+    with _unsound(POINTS_FILE):
         readings = power_readings(root)
-    except ValueError as error:
-        raise BundleError(POINTS_FILE, str(error)) from error
     if not any(watts is not None for _, watts in readings):
         return {}
     times = np.array([moment - start.timestamp() for moment, _ in readings])
@@ -100,17 +100,22 @@ def _power(root: Path, start: datetime) -> dict[str, Track]:
 
 
 def columns_of(root: Path) -> Columns | None:
-    """Returns the columns of the candidate's spool that reports draw. Raises BundleError that names file and line."""
-    try:
+    """Returns the columns of the candidate's spool that reports draw. Raises BenchError that names file and line."""
+    with _unsound(POINTS_FILE):
         return load_columns(root)
+
+
+@contextmanager
+def _unsound(name: str) -> Iterator[None]:
+    """Raises BenchError for what a reader of the spool `name` meets in it."""
+    try:
+        yield
     except UnicodeDecodeError as error:
-        raise BundleError(POINTS_FILE, f"byte {error.start} of what was read is not UTF-8") from error
-    except ValueError as error:
-        where, _, problem = str(error).removeprefix(f"{root}/").partition(": ")
-        file, _, line = where.rpartition(":")
-        raise BundleError(f"{file}: line {line}", problem) from error
+        raise BundleError(name, f"byte {error.start} of what was read is not UTF-8") from error
+    except ValueError as error:  # names file and line
+        raise BenchError(str(error)) from error
     except OSError as error:
-        raise BundleError(POINTS_FILE, f"cannot be read: {error.strerror}") from error
+        raise BundleError(name, f"cannot be read: {error.strerror}") from error
 
 
 def _track(columns: Sequence[Column], start: datetime) -> Track:
@@ -153,15 +158,16 @@ def _sensor(tags: Mapping[str, str]) -> str:
     )
 
 
-def workload_points(root: Path) -> Spool | None:
-    return read_spool(root, WORKLOAD_FILE, ("daqwriter",))
+def workload_points(root: Path) -> list[Point]:
+    """Returns the writer's live records; none where it left none. Raises BenchError that names file and line."""
+    with _unsound(WORKLOAD_FILE):
+        file = plain_file(root, WORKLOAD_FILE)
+        return list(points_of(file, ("daqwriter",))) if file else []
 
 
-def live_series(spool: Spool | None) -> Series | None:
+def live_series(written: Sequence[Point]) -> Series | None:
     """Returns the last record in the writer's live records, with cumulative counts turned into rates."""
-    if spool is None:
-        return None
-    runs = [points for name, points in _stretches(spool.points) if name == "record"]
+    runs = [points for name, points in _stretches(written) if name == "record"]
     if not runs or len(runs[-1]) < 2:
         return None
     points = runs[-1]
@@ -191,7 +197,7 @@ def _stretches(points: Sequence[Point]) -> list[tuple[str, list[Point]]]:
     return found
 
 
-def phases(events: Sequence[Event], spool: Spool | None, start: datetime, end: datetime | None) -> tuple[Phase, ...]:
+def phases(events: Sequence[Event], live: Sequence[Point], start: datetime, end: datetime | None) -> tuple[Phase, ...]:
     """Returns the phases by the events; record and read-back by the writer's own records, which are finer, where it left any."""
     marked = _event_phases(events, start, end)
     written = [
@@ -200,7 +206,7 @@ def phases(events: Sequence[Event], spool: Spool | None, start: datetime, end: d
             seconds(points[0].time_ns, start),
             seconds(points[-1].time_ns, start),
         )
-        for name, points in (_stretches(spool.points) if spool else [])
+        for name, points in _stretches(live)
         if name and len(points) > 1
     ]
     finer = {"record"} if any(phase.name == "record" for phase in written) else set()
@@ -224,14 +230,18 @@ def _event_phases(events: Sequence[Event], start: datetime, end: datetime | None
     ]
 
 
-def accounting_of(node: Node) -> Accounting:
-    found = ((label, path, _count_at(node, *path.split("."))) for path, label in ACCOUNTED)
+def accounting_of(root: Path, name: str) -> Accounting | None:
+    """The agent's account of itself in file `name`; None where the bundle has none."""
+    document = find_document(root, name)
+    if document is None:
+        return None
+    found = ((label, path, _count_at(document, name, *path.split("."))) for path, label in ACCOUNTED)
     counts = tuple((label, path, value) for label, path, value in found if value is not None)
-    return Accounting(counts, node.typed(Summary).collectors)
+    return Accounting(counts, read(document, Summary, name).collectors)
 
 
-def _count_at(node: Node, group: str, name: str) -> float | None:
-    value = table(node.value, group).get(name) if isinstance(node.value, dict) else None
+def _count_at(document: Document, file: str, group: str, name: str) -> float | None:
+    value = table(document, group).get(name)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise BundleError(f"{node.where}: {group}.{name}", f"expected a number, found {str(value)[:SHOWN_CHARACTERS]}")
+        raise BundleError(f"{file}: {group}.{name}", f"expected a number, found {str(value)[:SHOWN_CHARACTERS]}")
     return None if value is None else float(value)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daq_bench.bench_model.documents.derived import Cost
-from daq_bench.bench_model.documents.struct import Struct
-from daq_bench.bench_report.base.fields import Node
+from daq_bench.bench_model.documents.struct import Struct, read
 from daq_bench.bench_report.base.units import NONE, THIN, decimal_size, duration, percent, significant
 from daq_bench.bench_report.document.section import Part, Section
 from daq_bench.bench_report.document.table import Table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
-
-J_PER_KWH = 3.6e6
 
 
 def cost_section(bundle: Bundle) -> Section | None:
@@ -25,9 +22,9 @@ def cost_section(bundle: Bundle) -> Section | None:
     if phases:
         parts.append(phases)
     for name, results in bundle.results.items():
-        stopping = results.value.get("stopping") if isinstance(results.value, dict) else None
+        stopping = results.get("stopping") if isinstance(results, dict) else None
         if stopping:
-            parts += _looks(name, Node(stopping, f"results/{name}.json: stopping").typed(Stopping))
+            parts += _looks(name, read(stopping, Stopping, f"results/{name}.json: stopping"))
     return Section("cost", "What the run cost", tuple(parts))
 
 

@@ -44,7 +44,7 @@ def sections_of(trend: Trend, beside: Marks) -> list[Section]:
     drawn = [(track, trend_figure(track, trend.history, marks)) for track in trend.tracks if _varies(track)]
     return [
         Section("good", "Last known good, and what changed since", tuple(_since_good(trend))),
-        *(_section(track, figure, trend, marks) for track, figure in drawn),
+        *(_section(track, figure, trend) for track, figure in drawn),
         Section("changes", "What changed between runs", tuple(_changes(trend, marks))),
         Section("runs", "Runs", (_runs(trend.history.nights, beside), *_left_out(trend))),
         Section("method", "How to read this", METHOD),
@@ -164,7 +164,7 @@ def _since_good(trend: Trend) -> list[Part]:
     return [*parts, Table(("Kind", "Name", "Then", "Now"), "tccc", rows, caption, "since"), COINCIDES]
 
 
-def _section(track: Track, figure: Figure | None, trend: Trend, marks: dict[int, str]) -> Section:
+def _section(track: Track, figure: Figure | None, trend: Trend) -> Section:
     parts: list[Part] = [figure] if figure else []
     parts += [step_sentence(one, track, trend) for one in track.steps]
     parts += warmth_sentences(track, trend)

@@ -4,16 +4,17 @@ The agent carries them to InfluxDB while it runs; rig.telemetry.history writes a
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
+from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.bundle.files import last_lines, parse_json
 from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.struct import read
 
 MEASUREMENT = "bench_event"
 SPAN = "span"
-TAIL_BYTES = 65536
+PHASE_BYTES = 65536  # of events.jsonl, within which the last phase was announced
 
 
 def moment_line(run: str, kind: str, source: str, text: str, time_ns: int) -> str:
@@ -44,19 +45,15 @@ def _one_line(text: str) -> str:
     return " ".join(text.splitlines())
 
 
+def event_of(line: str | bytes) -> Event | None:
+    """The event in a line of events.jsonl; None for any other line."""
+    try:
+        return read(parse_json(line.encode() if isinstance(line, str) else line, "the line"), Event, "the line")
+    except BenchError:
+        return None
+
+
 def open_phase(events: Path) -> Event | None:
     """Returns the phase that was announced last, from the end of events.jsonl."""
-    try:
-        with events.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - TAIL_BYTES))
-            lines = file.read().decode("utf-8", "replace").split("\n")
-    except FileNotFoundError:
-        return None
-    whole = lines if size <= TAIL_BYTES else lines[1:]
-    for line in reversed(whole):
-        if '"phase"' in line:
-            event = read(json.loads(line), Event, str(events))
-            if event.kind == "phase":
-                return event
-    return None
+    told = (event_of(line) for line in reversed(last_lines(events, PHASE_BYTES)) if '"phase"' in line)
+    return next((event for event in told if event and event.kind == "phase"), None)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import fcntl
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
+from daq_bench.bench_model.bundle.files import parse_json
 from daq_bench.bench_model.bundle.provenance import MANIFEST, digest_of
 from daq_bench.bench_model.documents.nights import Baseline
 from daq_bench.bench_model.documents.nights import Baselines as Stored
@@ -93,6 +93,6 @@ def _read(file: Path) -> dict[str, Baseline]:
     if not file.exists():
         return {}
     try:
-        return read(json.loads(file.read_text(encoding="utf-8")), Stored, str(file)).baselines
-    except (OSError, ValueError, BenchError) as error:
+        return read(parse_json(file.read_bytes(), str(file)), Stored, str(file)).baselines
+    except (OSError, BenchError) as error:
         raise BenchError(f"{file} cannot be read ({in_words(error)}). Remove it, and set the baselines again") from None

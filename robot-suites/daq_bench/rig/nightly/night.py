@@ -5,7 +5,6 @@ However one run ends, the next is started. SIGTERM or Ctrl-C ends the running on
 from __future__ import annotations
 
 import fcntl
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,8 +18,9 @@ from rich.console import Console
 
 from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
+from daq_bench.bench_model.bundle.files import find_struct
 from daq_bench.bench_model.documents.nights import Job, NightDocument, NightRun, NightState, Word
-from daq_bench.bench_model.documents.struct import checked, read
+from daq_bench.bench_model.documents.struct import checked
 from daq_bench.bench_model.nights import ocp_tv
 from daq_bench.bench_model.nights.baseline import REGRESSED, compare
 from daq_bench.bench_model.nights.night import FINISHED, Night, read_night
@@ -113,13 +113,11 @@ class Nightly:
             )
 
     def _stored(self) -> NightDocument:
-        try:
-            found = json.loads((self._folder / DOCUMENT).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        if (found := find_struct(self._folder, DOCUMENT, NightDocument)) is None:
             raise BenchError(
-                f"{self._folder} holds no night ({in_words(error)}). Name one with {typed('--resume', 'nightly/<id>')}"
-            ) from None
-        return read(found, NightDocument, str(self._folder / DOCUMENT))
+                f"{self._folder} holds no night (there is no {DOCUMENT}). Name one with {typed('--resume', 'nightly/<id>')}"
+            )
+        return found
 
     def execute(self) -> int:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -274,9 +272,11 @@ def stored_nights(nights: Path, say: Callable[[str], None]) -> list[NightDocumen
         if file.parent.is_symlink():
             continue
         try:
-            found.append(read(json.loads(file.read_text(encoding="utf-8")), NightDocument, str(file)))
-        except (OSError, ValueError, BenchError) as error:
-            say(f"warning: {file} cannot be read ({in_words(error)}): what that night found is not known")
+            night = find_struct(file.parent, DOCUMENT, NightDocument)
+        except BenchError as error:
+            say(f"warning: {file} cannot be read ({error}): what that night found is not known")
+            continue
+        found += [night] if night else []
     return sorted(found, key=lambda night: night.started_utc)
 
 

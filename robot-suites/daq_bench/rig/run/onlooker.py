@@ -14,7 +14,7 @@ import msgspec
 
 from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.behaviour.drive_temperature import DRIVES_OWN, KERNELS, from_points
-from daq_bench.bench_model.bundle.files import SPOOL_BYTES_MAX, open_file, parse_json, read_bytes
+from daq_bench.bench_model.bundle.files import SPOOL_BYTES_MAX, last_lines, open_file, parse_json, read_bytes
 from daq_bench.bench_model.bundle.line_protocol import Point, parse_line
 from daq_bench.bench_model.bundle.provenance import MANIFEST, REPORTS_MANIFEST
 from daq_bench.bench_model.bundle.telemetry_files import OWN, POINTS_FILE
@@ -26,10 +26,11 @@ from daq_bench.bench_model.statistics.repetitions import judged_value
 from daq_bench.bench_model.verdict.judging import Profiles, profiles_of
 from daq_bench.bench_model.verdict.verdict import bounds
 from daq_bench.rig.base.bundle import RUN, Bundle
+from daq_bench.rig.base.event_lines import event_of
 from daq_bench.rig.base.settings import Layout, load_profiles
 from daq_bench.rig.candidate.lock import holder_since_s
 from daq_bench.rig.run.planning import plan_run
-from daq_bench.rig.run.progress import GLANCE_BYTES, Observer, Plan, event_of, last_lines
+from daq_bench.rig.run.progress import GLANCE_BYTES, Observer, Plan
 from daq_bench.rig.run.qualify import DRIVES_A_RUN
 from daq_bench.rig.run.resume import request_of
 from daq_bench.rig.telemetry.agent import PERIOD_S

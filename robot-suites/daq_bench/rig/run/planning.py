@@ -274,7 +274,7 @@ def plan_run(
         reasons=tuple(_reasons(profiles, layout, own, survey, folder)),
         consent="",
     )
-    return replace(plan, consent=_consent(plan, candidate, own))
+    return replace(plan, consent=_consent(plan, candidate))
 
 
 @dataclass(frozen=True)
@@ -475,7 +475,7 @@ def _halves(text: str) -> tuple[str, str]:
     return sentences[0], ". ".join(told) or "Correct that"
 
 
-def _consent(plan: RunPlan, candidate: Candidate, own: _Beneath) -> str:
+def _consent(plan: RunPlan, candidate: Candidate) -> str:
     """Says what has to be agreed to. Emulated drives and files in memory wear nothing that anybody bought."""
     written = plan.bytes_written
     if candidate.virtual or written == 0:

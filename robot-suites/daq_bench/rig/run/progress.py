@@ -18,19 +18,16 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.bundle.files import SPOOL_BYTES_MAX, open_file, parse_json
+from daq_bench.bench_model.bundle.files import TAIL_BYTES, last_lines
 from daq_bench.bench_model.bundle.line_protocol import Point, parse_line
 from daq_bench.bench_model.bundle.telemetry_files import OWN, POINTS_FILE
-from daq_bench.bench_model.documents.events import Event
-from daq_bench.bench_model.documents.struct import read
 from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.event_lines import event_of
 from daq_bench.rig.base.terminal import printable, say
 from daq_bench.rig.workloads.registry import WORKLOADS
 
 REFRESH_S = 0.25
 LOG_EVERY_S = 10.0
-TAIL_BYTES = 8192
 GLANCE_BYTES = 1 << 20  # 20 s of telemetry of a server with many drives
 # A line of the log under way; the output that takes its place has no such prefix.
 # Ansible's own task at the head of each role ends with the role's description, in words enough for a line of this file.
@@ -134,27 +131,6 @@ class Plan:
             elif phase.ended is None:
                 left += max(0.0, phase.expected_s - (now - phase.started))
         return left
-
-
-def last_lines(path: Path, at_most: int = TAIL_BYTES) -> list[str]:
-    """The whole lines within the last bytes of a growing file; an empty list for anything but a plain file."""
-    try:
-        with open_file(path.parent, path.name, SPOOL_BYTES_MAX) as file:
-            begin = max(0, file.seek(0, 2) - at_most)
-            file.seek(begin)
-            text = file.read(at_most).decode("utf-8", "replace")
-    except (FileNotFoundError, BenchError):
-        return []
-    lines = text.split("\n")
-    return lines[1:-1] if begin else lines[:-1]
-
-
-def event_of(line: str | bytes) -> Event | None:
-    """The event in a line of events.jsonl; None for any other line."""
-    try:
-        return read(parse_json(line.encode() if isinstance(line, str) else line, "the line"), Event, "the line")
-    except BenchError:
-        return None
 
 
 class Observer:

@@ -149,17 +149,9 @@ def bought(seed: int, scenario: str = MARKET) -> Spec:
     drives = tuple(_numbered(random, one, number) for number in range(count))
     capacity = 512 * sectors_of(tb) * data_drives(level, count)
     ext4 = random.random() < EXT4_SHARE and capacity <= EXT4_BYTES_MAX
-    threads = random.uniform(*PARITY_THREADS) if random.random() < THREADED_SHARE else 1.0
-    parity = random.uniform(*PARITY_RATE) * threads
-    return Spec(
-        seed=seed,
-        name="simulated",
-        pace="sheet" if reads else "any",
-        drives=drives,
-        transient_buffer=random.choice(("6GiB", "8GiB", "16GiB")),
-        memory_bytes=random.choice((64, 128, 256, 512)) * 2**30,
-        base_w=random.uniform(180, 420),
-        hazards=_hazards(random, count, level, scenario),
+    parity = _parity(random)
+    return replace(
+        _server(random, seed, reads, drives, level, scenario),
         medium=model.medium,
         raw=kind == "raw",
         raid=level or 0,
@@ -184,9 +176,23 @@ def _beside_a_reference(random: Random, seed: int, scenario: str) -> Spec:
     one = _cooled(_drive(random, model, tb), random.uniform(*COOLING[random.choices(tuple(COOLING), (85, 15))[0]]))
     drives = (first, *(_numbered(random, one, number) for number in range(1, count + 1)))
     ceiling = _ceiling(random, model, count)
-    threads = random.uniform(*PARITY_THREADS) if random.random() < THREADED_SHARE else 1.0
-    parity = random.uniform(*PARITY_RATE) * threads
+    parity = _parity(random)
     members = tuple(range(1, count + 1))
+    return replace(
+        _server(random, seed, reads, drives, 0, scenario),
+        medium=model.medium,
+        sets=(
+            Group("nand-raid0", members, 0, ceiling, chunk="128KiB"),
+            Group("nand-raid0-512k", members, 0, ceiling, chunk="512KiB"),
+            Group("nand-raid5", members, 5, ceiling, parity, chunk="128KiB"),
+        ),
+    )
+
+
+def _server(
+    random: Random, seed: int, reads: bool, drives: tuple[SoldSpec, ...], level: int | None, scenario: str
+) -> Spec:
+    """What stands about the drives, and what befalls the run. Each draw keeps its place: published tables name seeds."""
     return Spec(
         seed=seed,
         name="simulated",
@@ -195,14 +201,13 @@ def _beside_a_reference(random: Random, seed: int, scenario: str) -> Spec:
         transient_buffer=random.choice(("6GiB", "8GiB", "16GiB")),
         memory_bytes=random.choice((64, 128, 256, 512)) * 2**30,
         base_w=random.uniform(180, 420),
-        hazards=_hazards(random, len(drives), 0, scenario),
-        medium=model.medium,
-        sets=(
-            Group("nand-raid0", members, 0, ceiling, chunk="128KiB"),
-            Group("nand-raid0-512k", members, 0, ceiling, chunk="512KiB"),
-            Group("nand-raid5", members, 5, ceiling, parity, chunk="128KiB"),
-        ),
+        hazards=_hazards(random, len(drives), level, scenario),
     )
+
+
+def _parity(random: Random) -> float:
+    threads = random.uniform(*PARITY_THREADS) if random.random() < THREADED_SHARE else 1.0
+    return random.uniform(*PARITY_RATE) * threads
 
 
 def kinds_of_target(scenario: str) -> tuple[str, ...]:

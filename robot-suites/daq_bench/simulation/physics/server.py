@@ -62,7 +62,6 @@ class Server:
     scenario: str = "record"
     now_s: float = START_S
     record: int = 0  # the one under way; 0: none
-    record_began_s: float = 0.0
     records_made: int = 0
     clock_offset_s: float = 0.0
     has_stepped: bool = False
@@ -202,7 +201,7 @@ class Server:
 
     def begin_record(self) -> None:
         self.records_made += 1
-        self.record, self.record_began_s = self.records_made, self.now_s
+        self.record = self.records_made
         self.begins[self.record] = self.now_s
 
     def end_record(self) -> None:

@@ -21,8 +21,6 @@ from daq_bench.rig.workloads import minidaq_scan as minidaq
 from daq_bench.rig.workloads.shared.scan import SAMPLE_S
 from daq_bench.simulation.tools.daqwriter import latency
 
-LARGE = 2**23
-
 
 def point(case: Case, parameters: dict[str, Any], block_bytes: int, rate: float) -> WritePoint:
     """One point that ran for its whole time, with a sample of 250 ms each."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.facts import Setting
 from daq_bench.bench_model.documents.run import Run
-from daq_bench.bench_model.documents.struct import Kind
+from daq_bench.bench_model.documents.struct import Kind, read
 from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.evidence.target_failures import COMPARISON, RECORD, TARGET_FAILURE, failures_of
 from daq_bench.bench_model.profiles.published import PublishedDevice
@@ -16,7 +17,6 @@ from daq_bench.bench_model.verdict.advice import Grounds
 from daq_bench.bench_model.verdict.judging import Again
 from daq_bench.bench_model.workloads.block_scan import BlockScan
 from daq_bench.bench_model.workloads.snb_record import Repetition
-from daq_bench.bench_report.base.fields import Node
 from daq_bench.bench_report.reading.dataset.machine import Smart
 from daq_bench.bench_report.reading.dataset.provenance import Provenance
 from daq_bench.bench_report.reading.dataset.record import Series
@@ -33,7 +33,7 @@ class Bundle:
     run: Run
     verdict: Verdict | None
     again: Again | None
-    results: Mapping[str, Node]  # results/<name>.json by name, for the sections of the workloads
+    results: Mapping[str, Any]  # results/<name>.json by name, as JSON, for the sections of the workloads
     published: Mapping[str, PublishedDevice]  # by id: others' statements about their devices, no measurements
     block_scan: BlockScan | None
     repetitions: tuple[Repetition, ...]
@@ -56,7 +56,7 @@ class Bundle:
         """The verdict's sentences on a target that failed while the bench loaded it, where they decide the outcome."""
         if self.verdict is None or self.verdict.outcome != "FAIL":
             return ()
-        documents = {f"results/{name}.json": node.value for name, node in self.results.items()}
+        documents = {f"results/{name}.json": result for name, result in self.results.items()}
         told = {
             file: value
             for file in (RECORD, TARGET_FAILURE, COMPARISON)
@@ -66,16 +66,16 @@ class Bundle:
         return tuple(reason for reason in self.verdict.reasons if known and reason.startswith(known))
 
     def result(self, name: str, kind: type[Kind]) -> Kind | None:
-        """results/<name>.json as its type; None where the run left none. Raises BundleError for a damaged one, with its field."""
-        node = self.results.get(name)
-        if node is None:
+        """results/<name>.json as its type; None where the run left none. Raises BenchError for a damaged one, with its field."""
+        if name not in self.results:
             return None
-        return (_once(node) if name in REPEATED_LATER else node).typed(kind)
+        found = self.results[name]
+        return read(_once(found) if name in REPEATED_LATER else found, kind, f"results/{name}.json")
 
 
-def _once(node: Node) -> Node:
+def _once(result: Any) -> Any:
     """The result, where a point that names no repetition is the first."""
-    if not isinstance(node.value, dict) or not isinstance(node.value.get("points"), list):
-        return node
-    points = [{"repetition": 1, **one} if isinstance(one, dict) else one for one in node.value["points"]]
-    return replace(node, value={**node.value, "points": points})
+    if not isinstance(result, dict) or not isinstance(result.get("points"), list):
+        return result
+    points = [{"repetition": 1, **one} if isinstance(one, dict) else one for one in result["points"]]
+    return {**result, "points": points}

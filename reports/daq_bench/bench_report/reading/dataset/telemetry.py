@@ -53,7 +53,6 @@ class HostSeries:
     disk_write_bytes_per_s: dict[str, Track]
     cpu_percent: dict[str, dict[str, Track]]  # core -> mode -> share of that core's time
     temperature_celsius: dict[str, Track]
-    lines: int
     torn: bool
     power_w: dict[str, Track] = field(default_factory=dict)  # of the whole server, by its BMC
     disk_write_latency_s: dict[str, Track] = field(default_factory=dict)  # mean of the writes between two readings
