@@ -32,7 +32,8 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The files that were parsed."""
     found: list[Path] = []
     monkeypatch.setattr(metrics, "_KNOWN", {})
-    monkeypatch.setattr(metrics, "parsed", lambda file, text: (found.append(file), yaml_source.parsed(file, text))[1])
+    real = yaml_source.parsed
+    monkeypatch.setattr(yaml_source, "parsed", lambda file, text: (found.append(file), real(file, text))[1])
     return found
 
 

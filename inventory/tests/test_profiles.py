@@ -12,12 +12,13 @@ import pytest
 from daq_bench.bench_model.base.errors import BenchError, ProfileError
 from daq_bench.bench_model.base.places import REPOSITORY
 from daq_bench.bench_model.base.units import parse_size
+from daq_bench.bench_model.profiles import yaml_source
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.profiles.requirements import check_yields, load_requirements
 from daq_bench.bench_model.profiles.scenarios import load_scenario
-from daq_bench.bench_model.profiles.yaml_source import read_yaml
+from daq_bench.bench_model.profiles.yaml_source import parsed, read_yaml, text_of, without_lines
 
 INVENTORY = Path(__file__).resolve().parents[1]
 METRICS = load_metrics(INVENTORY / "metrics.yml")
@@ -514,3 +515,33 @@ def test_alternatives_on_the_same_drives_may_share_a_folder(tmp_path: Path, seco
             load_candidate(file, "one")
     else:
         assert len(load_candidate(file, "one").targets) == 2
+
+
+def test_libyaml_reads_our_metrics_as_the_reader_with_lines_does_and_nobody_elses(edited: Edit) -> None:
+    file = INVENTORY / "metrics.yml"
+    quick, slow = without_lines(file, text_of(file)).data, parsed(file, text_of(file)).data
+    assert type(quick) is dict and repr(quick) == repr(plain(slow))
+    other = edited("metrics.yml", "description: ", "description: other ")
+    assert type(without_lines(other, text_of(other)).data) is type(slow)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("    unit: B/s\n", "    unit: B/s\n    unit: B\n", "found duplicate key"),
+        ("    unit: B/s\n", "    unti: B/s\n", "unknown key 'unti'"),
+        ("    unit: B/s\n", "    unit: [B/s\n", "is not valid YAML"),
+        ("    description: Throughput", "    description: \u202e", "has a character that is not shown"),
+        ("version: 1\n", "version: .nan\n", "is no finite number"),
+    ],
+)
+def test_what_is_wrong_in_our_metrics_is_named_with_its_line(
+    edited: Edit, monkeypatch: pytest.MonkeyPatch, old: str, new: str, message: str
+) -> None:
+    """As somebody finds it who adds a metric: libyaml alone would take a key that stands twice, and knows no lines."""
+    file = edited("metrics.yml", old, new)
+    line = text_of(INVENTORY / "metrics.yml").partition(old)[0].count("\n") + 1
+    monkeypatch.setattr(yaml_source, "METRICS", file)
+    with pytest.raises(ProfileError, match=message) as refused:
+        load_metrics(file)
+    assert abs(refused.value.place.line - line) <= 1

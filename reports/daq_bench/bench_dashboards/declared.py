@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.base.places import REPOSITORY
-from daq_bench.bench_model.profiles.yaml_source import read_yaml
+from daq_bench.bench_model.profiles.yaml_source import METRICS, text_of, without_lines
 
-METRICS = REPOSITORY / "inventory" / "metrics.yml"
 NUMBERS = ("integer", "float")
 NOT_BY_THE_MINUTE = "run"  # the tag that values of a minute have not got
 
@@ -58,7 +56,7 @@ class Declared:
     @staticmethod
     def load(file: Path = METRICS) -> Declared:
         """Raises BenchError (ProfileError) for a file that is absent or not YAML."""
-        found: dict[str, Any] = read_yaml(file).data["measurements"]
+        found: dict[str, Any] = without_lines(file, text_of(file)).data["measurements"]
         return Declared(
             {
                 name: Measurement(

@@ -15,7 +15,6 @@ from functools import lru_cache
 from pathlib import Path
 
 from msgspec import convert
-from ruamel.yaml import YAML
 
 from daq_bench.bench_model.bundle.files import find_struct, open_file, plain_file, read_text
 from daq_bench.bench_model.bundle.spool_content import Content, read_content
@@ -41,6 +40,7 @@ from daq_bench.bench_model.evidence.telemetry_differences import (
     expect,
     unnamed,
 )
+from daq_bench.bench_model.profiles.yaml_source import without_lines
 
 NAME = "results/telemetry_account.json"
 COUNTS = "telemetry/influx-counts.json"
@@ -73,9 +73,9 @@ def collectors_of(metrics: Path) -> dict[str, str]:
     return dict(_collectors_in(read_text(metrics.parent, metrics.name))) if metrics.exists() else {}
 
 
-@lru_cache(maxsize=4)  # all bundles of one bench hold the same text, which takes a second to read
+@lru_cache(maxsize=4)  # all bundles of one bench hold the same text; an older bench's takes a second to read
 def _collectors_in(text: str) -> dict[str, str]:
-    declared = YAML(typ="safe").load(text)["measurements"]
+    declared = without_lines(Path(METRICS), text).data["measurements"]
     found = {}
     for name, entry in declared.items():
         _, mark, file = str(entry["source"]).partition(COLLECTOR_SOURCE)

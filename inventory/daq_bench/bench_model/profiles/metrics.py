@@ -8,9 +8,10 @@ from typing import Literal
 
 import jmespath
 
+from daq_bench.bench_model.base.errors import ProfileError
 from daq_bench.bench_model.base.units import convert
 from daq_bench.bench_model.profiles.common import plain
-from daq_bench.bench_model.profiles.yaml_source import YamlSource, check, parsed, text_of
+from daq_bench.bench_model.profiles.yaml_source import YamlSource, check, parsed, text_of, without_lines
 
 Nature = Literal["observed", "estimated"]
 
@@ -46,7 +47,13 @@ def load_metrics(file: Path) -> dict[str, ResultMetric]:
     """The result metrics that inventory/metrics.yml names. Every bundle carries its own; a text that is known is not parsed again."""
     text = text_of(file)
     if text not in _KNOWN:
-        found = _read(parsed(file, text))
+        source = without_lines(file, text)
+        try:
+            found = _read(source)
+        except ProfileError:
+            if source.has_lines:
+                raise
+            found = _read(parsed(file, text))
         while len(_KNOWN) >= MOST_KNOWN:
             del _KNOWN[next(iter(_KNOWN))]
         _KNOWN[text] = found

@@ -32,7 +32,7 @@ from daq_bench.bench_model.bundle.telemetry_files import points_files
 from daq_bench.bench_model.documents.admission import Admission
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.profiles.common import plain
-from daq_bench.bench_model.profiles.yaml_source import read_yaml
+from daq_bench.bench_model.profiles.yaml_source import text_of, without_lines
 from daq_bench.bench_model.verdict.judging import standing_of
 from daq_bench.rig.base.bundle import to_json
 
@@ -126,7 +126,7 @@ def _units(bundle: Path) -> dict[str, dict[str, str]]:
     file = plain_file(bundle, "profiles/metrics.yml")
     if file is None:
         return {}
-    declared = plain(read_yaml(file).data).get("measurements", {})
+    declared = plain(without_lines(file, text_of(file)).data).get("measurements", {})
     return {name: {field: str(of["unit"]) for field, of in one["fields"].items()} for name, one in declared.items()}
 
 

@@ -8,12 +8,9 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from influxdb_client import InfluxDBClient, Point  # type: ignore[attr-defined]
-from influxdb_client.rest import ApiException
 from msgspec import structs
-from urllib3.exceptions import HTTPError
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.behaviour import aligned
@@ -32,6 +29,9 @@ from daq_bench.rig.candidate.lock import exclusive
 from daq_bench.rig.telemetry.agent import replay
 from daq_bench.rig.telemetry.influx_counts import counts_document
 
+if TYPE_CHECKING:  # a quarter of a command's start: loaded by what speaks to a server
+    from influxdb_client import Point  # type: ignore[attr-defined]
+
 TIMEOUT_MS = 5000
 DELIVERED = "verdict-delivered"  # file in telemetry/, outside of the sealed evidence
 REPLAYED_ACCOUNT = "telemetry/account-after-replay.json"  # outside of it, too
@@ -43,6 +43,10 @@ RUN_TAG = re.compile(r",run=(?:\\.|[^,\\])*")
 
 def server_version(influx: Influx) -> str | None:
     """The server's version; None when it does not answer."""
+    from influxdb_client import InfluxDBClient  # type: ignore[attr-defined]
+    from influxdb_client.rest import ApiException
+    from urllib3.exceptions import HTTPError
+
     try:
         with InfluxDBClient(url=influx.url, token=influx.token, org=influx.organisation, timeout=TIMEOUT_MS) as client:
             version: str = client.version()
@@ -120,6 +124,8 @@ def _verdict_point(bundle: Bundle, requirement: str) -> Point:
 
 def _point(bundle: Bundle, measurement: str, **tags: str) -> Point:
     """Returns a point of this run, timed at its end, with the tags by which runs are compared."""
+    from influxdb_client import Point  # type: ignore[attr-defined]
+
     run = bundle.run
     first = next(iter(run.target.drives), None)
     known = {

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from influxdb_client import InfluxDBClient  # type: ignore[attr-defined]
-
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.rig.base.influx import DATABASE
 from daq_bench.rig.base.module_utils import use_module_utils
@@ -131,6 +129,8 @@ class LocalInflux:
         return url
 
     def _wait_until_ready(self, url: str, process: subprocess.Popen[bytes]) -> None:
+        from influxdb_client import InfluxDBClient  # type: ignore[attr-defined]  # when it is needed, as in rig.telemetry.history
+
         deadline = time.monotonic() + START_S_MAX
         with InfluxDBClient(url=url, token="", org="") as client:
             while not client.ping():
