@@ -56,10 +56,15 @@ def run_document(root: Path, called: str = "run.json") -> Node:
     """The bundle's run.json, `called` so in errors. Raises BundleError where there is none."""
     if not root.is_dir():
         raise BundleError(
-            str(root), "is not a folder", "Name a run bundle, runs/<run-id>; `daq-bench list runs` shows them"
+            str(root),
+            "is a file" if root.exists() else "is not there",
+            "Name a run bundle, runs/<run-id>; `daq-bench list runs` shows them",
         )
     require_sound(root)
-    text = read_text(root, "run.json")
+    try:
+        text = read_text(root, "run.json")
+    except BundleError as error:
+        raise BundleError(called, str(error).removeprefix(f"{error.where}: ")) from None
     if text is None:
         raise BundleError(
             f"{root}/run.json", "is missing, so this folder is not a run bundle", "Name one as runs/<run-id>"

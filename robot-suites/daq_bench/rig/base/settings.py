@@ -183,7 +183,9 @@ class Profiles:
 
 
 def profile_file(folder: Path, name: str) -> Path:
-    """`name` is a profile's id, or the path of a YAML file of the user's own."""
+    """`name` is a profile's id, or the path of a YAML file of the user's own. Raises BenchError for a file that is named like neither."""
+    if Path(name).is_file() and not name.endswith((".yml", ".yaml")):
+        raise BenchError(f"{name}: is a file whose name does not end with .yml. Name a YAML file, or an id of {folder}")
     return Path(name) if "/" in name or name.endswith((".yml", ".yaml")) else folder / f"{name}.yml"
 
 
