@@ -11,6 +11,7 @@ from daq_bench.bench_model.base.units import (
     convert,
     convert_earlier,
     decimal_label,
+    in_digits,
     never_negative,
     of_temperature,
     parse_size,
@@ -88,6 +89,34 @@ def test_no_rate_that_a_server_has_is_told_with_an_exponent() -> None:
     for power in range(-20, 135):
         said = rate_label(1.37 * 10 ** (power / 10))
         assert "e" not in said.partition(" ")[0] and said.endswith(("MB/s", "GB/s")), said
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (68620.0, 4, "68620"),  # us: a report's table had "6.862e+04"
+        (123456.7, 4, "123500"),  # IOPS
+        (1234.0, 3, "1230"),
+        (1e-6, 6, "0.000001"),
+        (-2.5e-7, 4, "-0.00000025"),
+        (1e9, 15, "1000000000"),
+        (1234567.0, 15, "1234567"),
+        (0.1, 15, "0.1"),
+        (0.0, 4, "0"),
+        (float("inf"), 4, "inf"),
+        (float("nan"), 4, "nan"),
+    ],
+)
+def test_a_number_in_a_sentence_has_no_exponent(value: float, digits: int, text: str) -> None:
+    assert in_digits(value, digits) == text
+
+
+def test_an_amount_of_data_has_no_exponent() -> None:
+    """28 PB are the rated endurance of a drive of 15.36 TB at one drive write a day for five years."""
+    assert [decimal_label(size) for size in (28.03e15, 1e16, 2**63, -1e16, 999.9e12)] == [
+        "28.03 PB", "10 PB", "9.223 EB", "-10 PB", "999.9 TB",
+    ]  # fmt: skip
+    assert "e" not in decimal_label(1e25).lower().removesuffix("eb")
 
 
 def test_decimal_labels_keep_their_digits() -> None:

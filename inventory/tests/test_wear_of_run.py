@@ -62,7 +62,7 @@ def test_the_end_of_the_interval_decides_or_nothing_does(asked: float | None, ju
 def test_a_short_run_neither_meets_nor_misses_and_says_what_would_decide() -> None:
     row, reasons = made(drive(3, 0), drive(3, PB_UNITS // 1000), 30)
     assert row["judged_percent_per_pb"] is None
-    assert reasons["wear.percent_per_pb"].startswith("nvme0n1: 1 TB were written: between 0 and 1e+03 percent per PB")
+    assert reasons["wear.percent_per_pb"].startswith("nvme0n1: 1 TB were written: between 0 and 1000 percent per PB")
     assert reasons["wear.percent_per_pb"].endswith("66.7 TB or more decide about 30")
 
 

@@ -88,7 +88,7 @@ def test_a_barred_candidate_stays_off_the_front(runs_of: Roots) -> None:
     assert "may not be chosen" in html
     tags = words.letters(found)
     assert f"Dominated (no better in either, worse in one): {tags['dear']} by {tags['good']}." in plain(html)
-    assert "Barred: may not be chosen, and beside the front." in plain(html)
+    assert "Barred: may not be chosen, so that it dominates nothing." in plain(html)
     assert (
         list(tags) == ["good", "dear", "loser"] and tags["good"] == "A"
     )  # the barred one last, though it is the fastest

@@ -45,6 +45,32 @@ FORGERIES: dict[str, Callable[[dict[str, Any]], object]] = {
 
 
 @pytest.mark.parametrize("command", ["compare", "lot"])
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_run_that_cannot_be_read_is_named_among_others(
+    runs_of: Roots, capsys: pytest.CaptureFixture[str], tmp_path: Path, which: int, command: str
+) -> None:
+    """`run.json: cannot be opened` alone does not say which of twelve runs is meant."""
+    roots = runs_of(Run("a"), Run("b"))
+    file = roots[which] / "run.json"
+    file.unlink()
+    file.mkdir()
+    assert main([command, *map(str, roots), "-o", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {file}: cannot be opened as a plain file")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("made", "says"), [(True, "is a file"), (False, "is not there")])
+def test_a_name_that_is_no_folder_says_what_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], made: bool, says: str
+) -> None:
+    name = tmp_path / "mistyped"
+    if made:
+        name.touch()
+    assert main(["compare", str(name), "-o", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {name}: {says}. Name a run bundle, runs/<run-id>")
+
+
+@pytest.mark.parametrize("command", ["compare", "lot"])
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forged_verdict_is_refused_with_the_reason(
     runs_of: Roots, capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, command: str

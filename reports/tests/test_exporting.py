@@ -88,7 +88,14 @@ def test_nothing_that_can_be_read_is_an_error_and_one_good_run_is_none(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs").mkdir()
     assert main(words) == 0, "a folder without a bundle is the first day"
-    capsys.readouterr()
+    assert (
+        capsys.readouterr().out
+        == {
+            "export-metrics": "daq.prom: no run that counts, so no value of one\n",
+            "site": "site/index.html\n",
+            "history": "0 runs that others may rest on, 0 bundles or folders left out\n",
+        }[words[0]]
+    )
     damaged = write_night(tmp_path / "runs", NightPlan(1))
     (damaged / "run.json").write_text('{"schema_version": 1', encoding="utf-8")
     assert main(words) == 2
@@ -97,8 +104,10 @@ def test_nothing_that_can_be_read_is_an_error_and_one_good_run_is_none(
     assert "error: the only bundle or folder cannot be used. `daq-bench check-bundle runs/<run-id>` says what" in said
     write_night(tmp_path / "runs", NightPlan(2))
     assert main(words) == 0
-    said = capsys.readouterr().err
-    assert f"left out: {damaged.name}: " in said and "error" not in said
+    said = capsys.readouterr()
+    assert f"left out: {damaged.name}: " in said.err and "error" not in said.err
+    if words[0] == "history":
+        assert said.out == "1 run that others may rest on, 1 bundle or folder left out\n"
     if words[0] == "site":
         assert damaged.name in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
 
@@ -125,7 +134,7 @@ def test_an_empty_name_is_no_folder_of_runs(
     with pytest.raises(SystemExit) as ended:
         main([*words, ""])
     assert ended.value.code == 2
-    assert ": the name is empty. Give " in capsys.readouterr().err
+    assert ": the name is empty. Write " in capsys.readouterr().err
     assert sorted((lab / "runs").rglob("*")) == before
 
 

@@ -312,7 +312,7 @@ def test_an_empty_name_is_no_run(
         main([command, *(["--output", str(tmp_path / "out")] if command == "tables" else []), name])
     assert ended.value.code == 2
     said = capsys.readouterr()
-    assert re.search(r"argument (run|RUN): the name is empty\. Give runs?[/ ]", said.err), said.err
+    assert re.search(r"argument (run|RUN): the name is empty\. Write RUN: runs?[/ ]", said.err), said.err
     assert not said.out
     assert not (tmp_path / "out").exists()
 
@@ -323,7 +323,72 @@ def test_an_empty_name_is_no_profile(option: str, capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit) as ended:
         main(["plan", f"{option}="])
     assert ended.value.code == 2
-    assert f"argument {option}: the name is empty. Give " in capsys.readouterr().err
+    assert f"argument {option}: the name is empty. Write {option} " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["doctor", ""], "argument candidate: the name is empty. Write CANDIDATE: host of the inventory"),
+        (["discover", "--host="], "argument --host: the name is empty. Write --host USER@SERVER: the server, by SSH"),
+        (
+            ["discover", "--host=local", "--bmc="],
+            "argument --bmc: the name is empty. Write --bmc USER@ADDRESS: its BMC",
+        ),
+        (["discover", "--host=local", "--name= "], "argument --name: the name is empty. Write --name NAME"),
+        (["nightly", "--resume="], "Write --resume NIGHT: go on with an interrupted night"),
+        (["completion", ""], "argument shell: there is no ''. Known: bash, zsh, fish"),
+        (["influx", ""], "argument action: there is no ''. Known: start, stop, status"),
+    ],
+)
+def test_an_empty_name_is_not_one_that_was_left_out(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`doctor "$SERVER"` with an unset variable would say that all is well, of another machine than was meant."""
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert says in said.err and not said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["plan", "--rate=5"], "'5' has no unit. Write for example 5GB"),
+        (["plan", "--rate=9.5/s"], "'9.5/s' has no unit. Write for example 5GB"),
+    ],
+)
+def test_a_rate_needs_a_unit(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """5 would be 5 B/s, and the plan one of 65 years."""
+    with pytest.raises(SystemExit):
+        main(words)
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["scenario", "requirement"])
+def test_a_file_that_is_named_like_no_profile_is_named_itself(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.txt").write_text("id: mine\n", encoding="utf-8")
+    assert main(["plan", f"--{kind}=mine.txt"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(
+        "error: mine.txt: is a file whose name does not end with .yml. Name a YAML file, or an id of "
+    )
+    assert said.rstrip().endswith(f"inventory/{kind}s")
+
+
+@pytest.mark.parametrize(("made", "says"), [(True, "is a folder"), (False, "is not there")])
+def test_a_page_for_the_table_that_is_none_is_told_at_once(
+    made: bool, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    if made:
+        page.mkdir()
+    assert main(["plan", f"--table={page}"]) == 2
+    assert f"--table {page}: {says}. Name the page that has the table" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ['[""]', "{", "3", '["a", 1]', '{"a": 1}'])
@@ -377,7 +442,7 @@ def test_a_run_that_is_none_is_one_message(tmp_path: Path, capsys: pytest.Captur
         (["gather", "--store={}/store", "--runs={}/none"], "none"),
         (["nightly", "--resume={}/none"], "none"),
         (["resume", "{}/none"], "none is no run bundle (there is no such folder)"),
-        (["qualify", "--duration=1e9"], "--duration 1e+09 was asked for"),
+        (["qualify", "--duration=1e9"], "--duration 1000000000 was asked for"),
     ],
 )
 def test_what_cannot_be_read_is_one_message_in_words(

@@ -51,6 +51,20 @@ def test_the_writer_for_other_machines_is_missed_by_none_but_candidates_over_ssh
     )
 
 
+def test_an_archive_of_other_sources_is_named_with_the_command_that_makes_it_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after `git pull`: the archive that an earlier commit made still lies there."""
+    archive = tmp_path / "telemetry_agent.pyz"
+    archive.touch()
+    monkeypatch.setattr(Layout, "agent", archive)
+    (found,) = (one for one in control_node(Layout()) if one.subject == "telemetry agent's sources")
+    assert str(found) == (
+        f"MISSING  control node: telemetry agent's sources: {archive} is not made of those that lie here now, as after `git pull`. "
+        "Remedy: `make agent` makes it anew"
+    )
+
+
 def test_a_program_that_is_not_there_is_named_with_its_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

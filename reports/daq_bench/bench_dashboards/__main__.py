@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     trial = commands.add_parser("try", help="run every query on an InfluxDB and say which give no rows")
     trial.add_argument("--influx-url", required=True)
     trial.add_argument("--database", default="bench")
-    trial.add_argument("--token", default="", help="of InfluxDB 2, or USER:PASSWORD of 1.8")
+    trial.add_argument("--token", help="of InfluxDB 2, or USER:PASSWORD of 1.8")
     chosen = parser.parse_args(arguments)
     try:
         if chosen.command == "write":
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif chosen.command == "preview":
             print(write_preview(chosen.file))
         else:
-            return run_trial(chosen.influx_url, chosen.database, chosen.token)
+            return run_trial(chosen.influx_url, chosen.database, chosen.token or "")
     except (BenchError, OSError) as error:
         print(f"bench_dashboards: {in_words(error)}", file=sys.stderr)
         return 2

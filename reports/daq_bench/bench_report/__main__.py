@@ -153,7 +153,10 @@ def _export(chosen: argparse.Namespace) -> int:
     from daq_bench.bench_report.exporting import export
 
     count, read, left_out = export(chosen.runs, chosen.output, trust_of(chosen))
-    print(f"{chosen.output}: the newest of {count} kind{'s' * (count != 1)} of run")
+    said = (
+        f"the newest of {count} kind{'s' * (count != 1)} of run" if count else "no run that counts, so no value of one"
+    )
+    print(f"{chosen.output}: {said}")
     return _told(read, left_out)
 
 
@@ -165,7 +168,9 @@ def _history(chosen: argparse.Namespace) -> int:
         for folder in chosen.runs:
             forget(folder)
     nights, broken, _ = admitted(*read_all(chosen.runs), trust_of(chosen))
-    print(f"{len(nights)} runs that others may rest on, {len(broken)} bundles or folders that are left out")
+    many = "s" * (len(broken) != 1)
+    left_out = f"{len(broken)} bundle{many} or folder{many} left out"
+    print(f"{len(nights)} run{'s' * (len(nights) != 1)} that others may rest on, {left_out}")
     return _told(len(nights), broken)
 
 

@@ -24,6 +24,7 @@ import jinja2
 
 from daq_bench.bench_model.base.calling import by_make, typed
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.bundle.files import find_struct, plain_file
 from daq_bench.bench_model.documents.admission import Admission
 from daq_bench.bench_model.documents.nights import NightDocument
@@ -214,7 +215,7 @@ def _line(night: Night, door: Admission, page: str, place: _Place) -> RunLine:
     )
     return RunLine(
         id=night.id, candidate=night.candidate, page=page, scenario=night.scenario, target=night.target,
-        scale=f"{night.scale:g}", started=f"{night.started.astimezone(UTC):%Y-%m-%d %H:%M}", word=shown(word),
+        scale=in_digits(night.scale, 6), started=f"{night.started.astimezone(UTC):%Y-%m-%d %H:%M}", word=shown(word),
         why="; ".join([*why, *door.marks]), links=links,
         marks=", ".join(door.short), advice=advice,
     )  # fmt: skip
@@ -263,7 +264,7 @@ def _sparks(nights: Sequence[Night]) -> Iterator[tuple[str, tuple[Spark, ...]]]:
         rows = {row.id: row for row in newest.rows}
         sparks = tuple(spark for row in rows.values() if (spark := _spark(row, runs)))
         if sparks:
-            yield " / ".join(part for part in (scenario, target, f"scale {scale:g}") if part), sparks
+            yield " / ".join(part for part in (scenario, target, f"scale {in_digits(scale, 6)}") if part), sparks
 
 
 def _spark(newest: Judgement, runs: Sequence[Night]) -> Spark | None:

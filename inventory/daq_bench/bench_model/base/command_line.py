@@ -64,10 +64,12 @@ class Parser(argparse.ArgumentParser):
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Refuses an empty name, which a script passes whose variable is unset: as a path it is the working folder, and as the name of a
-        profile it reads as none."""
-        names = action.type in (None, str, Path) and not isinstance(action, argparse._SubParsersAction)
-        if names and not arg_string.strip() and arg_string != action.default:
-            raise argparse.ArgumentError(action, f"the name is empty. Give {action.help or 'a name'}")
+        profile it reads as none. So no default is an empty text."""
+        if action.type in (None, str, Path) and not action.choices and not arg_string.strip():
+            form = " ".join((*action.option_strings[:1], str(action.metavar or action.dest.upper())))
+            raise argparse.ArgumentError(
+                action, f"the name is empty. Write {form}{f': {action.help}' if action.help else ''}"
+            )
         return super()._get_value(action, arg_string)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from fractions import Fraction
 
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
@@ -110,6 +111,12 @@ def binary_label(size_bytes: int) -> str:
     return f"{size_bytes} B"
 
 
+def in_digits(value: float, digits: int = 4) -> str:
+    """`1235000` of 1234567, `0.000012`: at most so many significant digits and no exponent, for whoever reads a sentence."""
+    text = f"{value:.{digits}g}"
+    return f"{Decimal(text):f}" if "e" in text else text
+
+
 def rate_label(bytes_per_s: float) -> str:
     """`2.7 GB/s`, `512 MB/s`: a rate with at most three significant digits and no exponent."""
     name, factor = ("GB/s", GB) if abs(bytes_per_s) >= 999.5 * MB else ("MB/s", MB)
@@ -120,8 +127,8 @@ def rate_label(bytes_per_s: float) -> str:
 
 
 def decimal_label(size_bytes: float) -> str:
-    """`18.5 GB`: an amount of data with three or four significant digits."""
-    for name, factor in (("TB", TB), ("GB", GB), ("MB", MB), ("kB", 1000)):
+    """`18.5 GB`: an amount of data with three or four significant digits and no exponent."""
+    for name, factor in (("EB", 10**18), ("PB", 10**15), ("TB", TB), ("GB", GB), ("MB", MB), ("kB", 1000)):
         if abs(size_bytes) >= factor:
-            return f"{size_bytes / factor:.4g} {name}"
+            return f"{in_digits(size_bytes / factor)} {name}"
     return f"{size_bytes:.0f} B"

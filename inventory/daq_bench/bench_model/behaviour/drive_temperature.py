@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable
 from pathlib import Path
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.bundle.line_protocol import Point
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.documents.derived import DriveTemperature, HottestSensor
@@ -116,7 +117,7 @@ def _minutes_above(points: Iterable[Point]) -> str:
             name, minutes = point.tags["device"], float(point.fields[MINUTES])
             if minutes > first.setdefault(name, minutes):
                 return (
-                    f"drive {name} counted {minutes - first[name]:g} minutes above its warning temperature during the run, "
+                    f"drive {name} counted {in_digits(minutes - first[name], 15)} minutes above its warning temperature during the run, "
                     "and its sensor shows none: it cannot be believed"
                 )
     return ""

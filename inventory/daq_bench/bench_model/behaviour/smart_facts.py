@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.bundle.files import find_json
 from daq_bench.bench_model.documents.run import Drive
 from daq_bench.candidate_kit import plausible
@@ -84,9 +85,11 @@ def compared(before: dict[str, Any] | None, after: dict[str, Any] | None) -> Hea
         if not (_is_count(first) and _is_count(last)):
             broken.append(f"its counter of {words} is {first!r} before the run and {last!r} after it")
         elif last > first:
-            grown.append((name, float(last - first), f"{last - first:g} more {words}"))
+            grown.append((name, float(last - first), f"{in_digits(last - first, 15)} more {words}"))
         elif last < first and not name.startswith("ata_"):  # an attribute may be a status that ends
-            broken.append(f"its counter of {words} went back from {first:g} before the run to {last:g} after it")
+            broken.append(
+                f"its counter of {words} went back from {in_digits(first, 15)} before the run to {in_digits(last, 15)} after it"
+            )
     return Health(tuple(grown), tuple(broken))
 
 

@@ -10,7 +10,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from daq_bench.bench_model.base.units import convert
+from daq_bench.bench_model.base.units import convert, in_digits
 from daq_bench.bench_model.behaviour.smart_facts import pairs_of
 from daq_bench.bench_model.bundle.files import plain_file
 from daq_bench.bench_model.bundle.telemetry_files import LATEST, edition_of
@@ -78,8 +78,9 @@ def _judged(row: Document, asked: float | None, why: dict[str, str]) -> float | 
     if low > asked:
         return low
     why["percent_per_pb"] = (
-        f"{row['written_bytes'] / 1e12:.3g} TB were written: between {low:.3g} and {high:.3g} percent per PB, since the drive counts whole"
-        f" percent; {2 * PERCENT_QUANTUM / asked * 1000 if asked else math.inf:.3g} TB or more decide about {asked:g}"
+        f"{in_digits(row['written_bytes'] / 1e12, 3)} TB were written: between {in_digits(low, 3)} and {in_digits(high, 3)} percent per PB"
+        ", since the drive counts whole percent; "
+        f"{in_digits(2 * PERCENT_QUANTUM / asked * 1000 if asked else math.inf, 3)} TB or more decide about {in_digits(asked, 15)}"
     )
     return None
 
@@ -152,4 +153,4 @@ def _number(table: Any, key: str) -> float | None:
 
 
 def _said(value: float | None) -> str:
-    return "not told" if value is None else f"{value:g}"
+    return "not told" if value is None else in_digits(value, 15)

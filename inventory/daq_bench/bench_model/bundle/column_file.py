@@ -108,7 +108,9 @@ def read_file(file: Path) -> tuple[dict[str, Any], Columns]:
         with open_file(file.parent, file.name, FILE_BYTES_MAX) as stream, np.load(_stored_only(stream)) as arrays:
             index = parse_json(arrays[INDEX].tobytes(), str(file))
             if index["schema_version"] not in FIELDS:
-                raise ValueError(f"its version is {index['schema_version']!r}")
+                raise ValueError(
+                    f"its version {index['schema_version']!r} is none of {', '.join(map(str, FIELDS))}, which this bench reads"
+                )
             times: dict[str, Times] = {name: arrays[name] for *_, name, _, _ in index["columns"]}
             found: dict[Name, Column] = {}
             for measurement, tags, field, time, value, flag in index["columns"]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.bundle.telemetry_files import BMC, OWN, SUMMARY_FILE
 from daq_bench.bench_model.documents.facts import Identity, Setting, Tuning
 from daq_bench.bench_model.documents.run import Run
@@ -90,10 +91,11 @@ def shortfalls(run: Run, conditions: Conditions) -> Iterator[Shortfall]:
     if run.own_suite:  # it speaks neither for a candidate nor against one
         yield Shortfall(OWN_SUITE_SAYS, "Run a scenario of the inventory", True)
     if not scenario.scale >= conditions.scale_min:
-        text = f"Bounds that scale with the load are held at {scenario.scale:g} of one readout unit"
+        text = f"Bounds that scale with the load are held at {in_digits(scenario.scale, 6)} of one readout unit"
         if demand:
             offered, real = demand.offered_bytes_per_s / 1e9, demand.real_bytes_per_s / 1e9
-            text = f"The load is {scenario.scale:g} of one readout unit: {offered:.4g} GB/s offered of {real:.4g} GB/s"
+            asked, demanded = in_digits(offered), in_digits(real)
+            text = f"The load is {in_digits(scenario.scale, 6)} of one readout unit: {asked} GB/s offered of {demanded} GB/s"
         yield Shortfall(text, f"--scale {conditions.scale_min:g}")
     least_s = conditions.record_duration_s_min
     if demand and least_s is not None and not demand.duration_s >= least_s:
@@ -255,8 +257,8 @@ def _clock(evidence: Sound) -> Iterator[Finding]:
         difference = reading.difference_s
         if not reading.uncertainty_s <= CLOCK_UNCERTAINTY_S_MAX:
             yield Finding(
-                f"The candidate's clock was compared with ours only to within {reading.uncertainty_s:g} s {reading.when}: that shows "
-                f"no difference below {CLOCK_UNCERTAINTY_S_MAX:g} s",
+                f"The candidate's clock was compared with ours only to within "
+                f"{in_digits(reading.uncertainty_s, 6)} s {reading.when}: that shows no difference below {CLOCK_UNCERTAINTY_S_MAX:g} s",
                 True,
                 (CLOCK,),
             )

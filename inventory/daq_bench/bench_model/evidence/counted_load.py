@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.evidence.demanded_load import in_bytes
 from daq_bench.bench_model.workloads.model import Asked, Count
@@ -53,7 +54,11 @@ def _short(file: str, count: Count, asked: Asked, document: Document) -> Iterato
             continue
         least = count.least(asked, around)
         if least is not None and not value >= count.share * least:
-            yield file, f"{file}: {at} counts {value:.6g} where the scenario asked for {least:.6g}", not around[CUT]
+            yield (
+                file,
+                f"{file}: {at} counts {in_digits(value, 15)} where the scenario asked for {in_digits(least, 15)}",
+                not around[CUT],
+            )
 
 
 def _values(node: Any, path: list[str], at: str, around: Document) -> Iterator[tuple[str, Any, Document]]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from daq_bench.bench_model.base.differing import same
 from daq_bench.bench_model.base.load import Demand
-from daq_bench.bench_model.base.units import binary_label, decimal_label, parse_size
+from daq_bench.bench_model.base.units import binary_label, decimal_label, in_digits, parse_size
 from daq_bench.bench_model.documents.run import DemandOfRun, Run
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.profiles.composed import read_requirements
@@ -283,9 +283,9 @@ def _rate(name: str, wanted: Any, ran: Mapping[str, Any], scale: Any) -> Iterato
         except (KeyError, TypeError, ValueError, OverflowError):
             continue  # no paced load, or a parameter that is named above
         if set(PACED) <= set(used) and offered < due:
-            factors = " x ".join(f"{key} {float(other[key]):g}" for key in used)
-            shown = f"{offered * factor:.4g} GB/s ({factors} x scale {factor:g})"
-            yield f"{name} offers {shown}; {due:.4g} GB/s are demanded"
+            factors = " x ".join(f"{key} {in_digits(float(other[key]), 15)}" for key in used)
+            shown = f"{in_digits(offered * factor)} GB/s ({factors} x scale {in_digits(factor, 6)})"
+            yield f"{name} offers {shown}; {in_digits(due)} GB/s are demanded"
 
 
 def contradictions(run: Run, scenario: Document | None) -> Iterator[str]:

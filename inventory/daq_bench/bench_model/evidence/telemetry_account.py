@@ -16,6 +16,7 @@ from pathlib import Path
 
 from msgspec import convert
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.bundle.files import find_struct, open_file, plain_file, read_text
 from daq_bench.bench_model.bundle.spool_content import Content, read_content
 from daq_bench.bench_model.bundle.telemetry_files import POINTS_FILE
@@ -176,7 +177,8 @@ def missed_reason(one: Document) -> str | None:
         return one["detail"] or "not supported on this machine"
     if not one["missed_samples"]:
         return None
-    longest = f"deadlines passed: a sample took up to {one['duration_s_max']:.3g} s, the longest silence was {one['longest_gap_s']:.3g} s"
+    sample, silence = (in_digits(one[key], 3) for key in ("duration_s_max", "longest_gap_s"))
+    longest = f"deadlines passed: a sample took up to {sample} s, the longest silence was {silence} s"
     return f"{one['detail']}; {longest}" if one["detail"] else longest
 
 

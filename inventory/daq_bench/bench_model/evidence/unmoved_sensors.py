@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.behaviour.throttling import EVENTS
 from daq_bench.bench_model.bundle import telemetry_tracks
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
@@ -124,7 +125,7 @@ def _contradictions(tracks: Tracks, still: _Still, drives: list[Drive], inner: I
     for (log, name), meaning in CROSSINGS.items():
         track = tracks.get(log, still.drive, name)
         if track is not None and track.values[-1] > track.values[0]:
-            yield f"the drive counted {track.values[-1] - track.values[0]:g} more {meaning}"
+            yield f"the drive counted {in_digits(track.values[-1] - track.values[0], 15)} more {meaning}"
 
 
 def _by_rise(still: _Still) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from daq_bench.bench_model.base.units import convert_earlier
+from daq_bench.bench_model.base.units import convert_earlier, in_digits
 from daq_bench.bench_model.documents.nights import Comparison, Result
 from daq_bench.bench_model.documents.verdict import Judgement
 from daq_bench.bench_model.nights.level import Nights, Shift, by_mean, by_rank
@@ -109,7 +109,7 @@ def _method(seen: Shift, unit: str) -> str:
     if seen.spread is None:
         return f"no interval: rank sum of {nights} among {against}, {TOGETHER}"
     known = "assumed, since too few runs show it" if seen.assumed else "between nights"
-    return f"mean of {nights} against {against}, spread {seen.spread:.3g} {unit} {known}; {TOGETHER}"
+    return f"mean of {nights} against {against}, spread {in_digits(seen.spread, 3)} {unit} {known}; {TOGETHER}"
 
 
 def regressed(comparisons: Sequence[Comparison], severity: str = "mandatory") -> list[Comparison]:
@@ -136,7 +136,7 @@ def _interval(own: Judgement, wanted: Judgement) -> tuple[float, float]:
 def _of_fact(row: Judgement, before: Judgement, base: float) -> Comparison:
     """`equal` is a question of fact: worse is what was met and is missed, by the same bound."""
     if before.scaled_bound != row.scaled_bound:
-        return _undecided(row, base, f"the bound was {before.scaled_bound:g} {before.unit} then")
+        return _undecided(row, base, f"the bound was {in_digits(before.scaled_bound, 15)} {before.unit} then")
     measured = row.measured if row.measured is not None else math.nan
     worse, better = before.decision == MET and row.decision == MISSED, before.decision == MISSED and row.decision == MET
     result: Result = REGRESSED if worse else IMPROVED if better else SAME

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.documents.nights import Comparison, Job, NightDocument, NightRun, NightState, Status, Word
 from daq_bench.bench_model.nights.baseline import regressed
 from daq_bench.bench_model.nights.night import FINISHED, Night
@@ -167,9 +168,9 @@ def _details(entry: Entry) -> list[str]:
 
 
 def _amount(one: Comparison) -> str:
-    text = f"{one.baseline:.4g} \N{RIGHTWARDS ARROW} {one.measured:.4g}"
+    text = f"{in_digits(one.baseline)} \N{RIGHTWARDS ARROW} {in_digits(one.measured)}"
     if one.interval is not None:
-        text += f", difference {one.interval[0]:.3g} to {one.interval[1]:.3g}"
+        text += f", difference {in_digits(one.interval[0], 3)} to {in_digits(one.interval[1], 3)}"
     return f"{text} ({one.method})"
 
 

@@ -9,7 +9,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError, writable
-from daq_bench.bench_model.base.units import same_unit
+from daq_bench.bench_model.base.units import in_digits, same_unit
 from daq_bench.bench_model.bundle.dates import stamp_problem
 from daq_bench.bench_model.nights.history_index import read_indexed
 from daq_bench.bench_model.nights.night import FINISHED, LeftOut, Night
@@ -164,7 +164,8 @@ def _contradiction(night: Night, other: Night) -> str:
     for serial, hours in night.power_on_h.items():
         if hours > other.power_on_h.get(serial, hours) + 1:
             less = other.power_on_h[serial]
-            return f"drive {serial} had {hours:g} h in {night.id} and only {less:g} h in {other.id}, which seems later"
+            had, only = in_digits(hours, 15), in_digits(less, 15)
+            return f"drive {serial} had {had} h in {night.id} and only {only} h in {other.id}, which seems later"
     return ""
 
 
@@ -191,6 +192,8 @@ def _notes(nights: Sequence[Night]) -> Iterator[str]:
                     f"{name} measures something else ({one.metric}, {one.statistic} \N{RIGHTWARDS ARROW} {two.metric}, {two.statistic})"
                 )
             elif one.scaled_bound != two.scaled_bound or not same_unit(one.unit, two.unit):
-                told.append(f"{name}'s bound went from {one.scaled_bound:g} to {two.scaled_bound:g} {two.unit}")
+                told.append(
+                    f"{name}'s bound went from {in_digits(one.scaled_bound, 15)} to {in_digits(two.scaled_bound, 15)} {two.unit}"
+                )
         if told:
             yield f"The requirement profile changed before {after.id}: {'; '.join(told)}."

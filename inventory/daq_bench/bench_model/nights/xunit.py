@@ -9,6 +9,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.documents.nights import Comparison
 from daq_bench.bench_model.documents.verdict import Judgement
 from daq_bench.bench_model.nights.baseline import REGRESSED
@@ -114,20 +115,24 @@ def _finding(case: ElementTree.Element, kind: str, type_: str, message: str) -> 
 
 def _measured(row: Judgement, against: Comparison | None) -> str:
     sign = {"at_least": ">=", "at_most": "<=", "equal": "="}[row.comparison]
-    value = "not measured" if row.measured is None else f"{row.measured:.6g} {row.unit}"
+    value = "not measured" if row.measured is None else f"{in_digits(row.measured, 6)} {row.unit}"
     level = f"{100 * row.confidence:.4g} % interval" if row.confidence else "range or interval without a level"
     interval = (
-        f", {level} {row.confidence_interval[0]:.6g} to {row.confidence_interval[1]:.6g} ({row.interval_method})"
+        f", {level} {in_digits(row.confidence_interval[0], 6)} to {in_digits(row.confidence_interval[1], 6)} ({row.interval_method})"
         if row.confidence_interval
         else ""
     )
-    text = f"{row.metric} ({row.statistic} of n = {row.n}): {value}{interval}; bound {sign} {row.scaled_bound:.6g} {row.unit}"
+    text = f"{row.metric} ({row.statistic} of n = {row.n}): {value}{interval}; bound {sign} {in_digits(row.scaled_bound, 6)} {row.unit}"
     return text if against is None else f"{text}\nagainst the baseline: {against.result} ({against.method})"
 
 
 def _difference(row: Judgement, one: Comparison) -> str:
-    text = f"{one.baseline:.6g} then, {one.measured:.6g} {row.unit} now"
-    return f"{text}, difference {one.interval[0]:.4g} to {one.interval[1]:.4g} ({one.method})" if one.interval else text
+    text = f"{in_digits(one.baseline, 6)} then, {in_digits(one.measured, 6)} {row.unit} now"
+    return (
+        f"{text}, difference {in_digits(one.interval[0])} to {in_digits(one.interval[1])} ({one.method})"
+        if one.interval
+        else text
+    )
 
 
 def _clean(text: str) -> str:

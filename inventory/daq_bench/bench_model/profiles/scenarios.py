@@ -10,6 +10,7 @@ from typing import Any
 from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError, ProfileError
 from daq_bench.bench_model.base.load import Demand
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.profiles.common import check_id, plain
 from daq_bench.bench_model.profiles.composed import check_alone, read_scenario
 from daq_bench.bench_model.profiles.metrics import ResultMetric
@@ -58,7 +59,9 @@ class Scenario:
         for key, option, value in (("scale", "--scale", scale), ("duration_s", "--duration", duration_s)):
             most = load_schema("scenario")["properties"][key]["maximum"]
             if value is not None and not 0 < value <= most:  # neither is not-a-number
-                raise BenchError(f"{typed(option, f'{value:g}')} was asked for; it must be above 0 and at most {most}")
+                raise BenchError(
+                    f"{typed(option, in_digits(value, 15))} was asked for; it must be above 0 and at most {most}"
+                )
         asked = {"scale": scale or self.scale, "duration_s": duration_s or self.duration_s}
         changed = {key: value for key, value in asked.items() if value is not None}
         return replace(self, **changed, document={**self.document, **changed})  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.tender.buyer_files import Energy
 from daq_bench.bench_model.tender.contenders import Figure
 
@@ -36,7 +37,7 @@ def _electricity(energy: Energy, currency: str, runs_w: Sequence[float | None]) 
     watts = math.fsum(known) / len(known)
     runs = f"{len(known)} run{'s' if len(known) > 1 else ''}"
     basis = (
-        f"{watts:.4g} W in the records of {runs} (n = {len(known)}), for {energy.hours:g} h at {energy.price_per_kwh:g} {currency}/kWh: "
-        f"{energy.source}"
+        f"{in_digits(watts)} W in the records of {runs} (n = {len(known)}), for {in_digits(energy.hours, 15)} h "
+        f"at {in_digits(energy.price_per_kwh, 15)} {currency}/kWh: {energy.source}"
     )
     return Figure(watts / 1000 * energy.hours * energy.price_per_kwh, basis)

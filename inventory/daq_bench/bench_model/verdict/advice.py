@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import structs
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.base.units import GB, convert
+from daq_bench.bench_model.base.units import GB, convert, in_digits
 from daq_bench.bench_model.behaviour.attribution import UNKNOWN
 from daq_bench.bench_model.bundle.evidence import stored_scenario
 from daq_bench.bench_model.bundle.files import find_struct, plain_file
@@ -110,7 +110,8 @@ def _pace(run: Run, verdict: Verdict) -> str:
         if row.metric == LARGE_BLOCKS and row.measured is not None:
             pace = convert(row.measured, row.unit, "B/s")
             if pace < offered:
-                return f"the target takes {pace / GB:.4g} GB/s in large blocks ({row.id}), and {offered / GB:.4g} GB/s were offered"
+                takes, asked = (in_digits(rate / GB) for rate in (pace, offered))
+                return f"the target takes {takes} GB/s in large blocks ({row.id}), and {asked} GB/s were offered"
     return ""
 
 
@@ -321,7 +322,7 @@ def _causes(bundle: Path) -> Iterator[str]:
     if dips := _sound(bundle, "results/dips.json", Dips):
         known = [dip for load in dips.windows for dip in load.dips if dip.cause != UNKNOWN and dip.evidence]
         for dip in sorted(known, key=lambda one: -one.lost_bytes):
-            yield f"the rate fell by {dip.depth_fraction:.0%} for {dip.duration_s:.3g} s: {dip.evidence[0].text}"
+            yield f"the rate fell by {dip.depth_fraction:.0%} for {in_digits(dip.duration_s, 3)} s: {dip.evidence[0].text}"
 
 
 def _sound(bundle: Path, name: str, kind: type[Kind]) -> Kind | None:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.documents.verdict import Decided, Spread
 from daq_bench.bench_model.evidence.measured import Interval, Measured
 from daq_bench.bench_model.profiles.metrics import ResultMetric
@@ -225,7 +226,7 @@ def _own_interval(value: float, metric: ResultMetric, measured: Measured, place:
     if interval is None:
         raise _NoIntervalError(f"{metric.file} does not give an interval of every value")
     if not interval[0] <= value <= interval[1]:
-        raise _NoIntervalError(f"the value {value:.4g} lies outside of its own interval in {metric.file}")
+        raise _NoIntervalError(f"the value {in_digits(value)} lies outside of its own interval in {metric.file}")
     if measured.confidence > CONFIDENCE:
         raise _NoIntervalError(
             f"the interval in {metric.file} is one of {CONFIDENCE:.0%}, and several looks ask for more"
@@ -274,7 +275,7 @@ def _agree(value: float, series: Sequence[float], of: str) -> None:
     """The samples' mean differs a little from the value by how their tool rounds; more contradicts it."""
     mean = math.fsum(series) / len(series)
     if abs(mean - value) > SERIES_AGREES * abs(value):
-        raise _NoIntervalError(f"{of}its samples' mean of {mean:.4g} is not the value {value:.4g}")
+        raise _NoIntervalError(f"{of}its samples' mean of {in_digits(mean)} is not the value {in_digits(value)}")
 
 
 def _between(
@@ -388,7 +389,7 @@ def _without_interval(at: float, found: Estimate) -> Decision:
 def _advice(repetitions: int | None, factor: float | None) -> str:
     parts = []
     if factor:
-        parts.append(f"a measurement about {max(factor, 1.1):.2g} times as long")
+        parts.append(f"a measurement about {in_digits(max(factor, 1.1), 2)} times as long")
     if repetitions:
         parts.append(f"about {repetitions} more repetition{'s' if repetitions > 1 else ''}")
     return f"{' and '.join(parts)} would decide"

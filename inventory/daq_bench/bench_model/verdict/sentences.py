@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.documents.verdict import Judgement
 from daq_bench.bench_model.verdict.decision import UNDECIDED
 
@@ -55,4 +56,5 @@ def quantity(value: float, unit: str, digits: int = 4) -> str:
     """`5.546 GB/s`; a count in full, and neither a count nor a ratio with a unit's name."""
     if unit == "count" and value == int(value):
         return str(int(value))
-    return f"{value:.{digits}g}" if unit in ("count", "1") else f"{value:.{digits}g} {unit}"
+    number = in_digits(value, digits)
+    return number if unit in ("count", "1") else f"{number} {unit}"

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.base.units import convert
+from daq_bench.bench_model.base.units import convert, in_digits
 from daq_bench.bench_model.bundle.evidence import Evidence
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.verdict import Finding, Judgement, Outcome, Verdict
@@ -225,7 +225,11 @@ def _overall(
         excused = [max(others, key=lambda one: one.share).cause] if others else []
         return INADMISSIBLE, [*excused, *(finding.text for finding in found), *open_]
     scale = sound.run.scenario.scale
-    at = "full scale" if scale >= 1 else f"{scale:g} of one readout unit, which is all that the profile asks for"
+    at = (
+        "full scale"
+        if scale >= 1
+        else f"{in_digits(scale, 6)} of one readout unit, which is all that the profile asks for"
+    )
     return PASS, [f"Every mandatory requirement is met by evidence at {at}"]
 
 

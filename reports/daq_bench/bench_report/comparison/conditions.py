@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.behaviour.surroundings import is_inlet
 from daq_bench.bench_model.bundle.files import find_struct
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
@@ -61,9 +62,9 @@ def _mark(what: str, rows: Sequence[tuple[Source, str]]) -> Mark | None:
 
 def _conditions(source: Source) -> Iterator[tuple[str, str | None]]:
     run = source.run
-    yield "load, share of one readout unit", f"{run.scenario.scale:g}"
+    yield "load, share of one readout unit", in_digits(run.scenario.scale, 6)
     duration = run.scenario.duration_s
-    yield "duration of the record", None if duration is None else f"{duration:g} s"
+    yield "duration of the record", None if duration is None else f"{in_digits(duration, 15)} s"
     yield "target", f"{run.target.kind} on {run.target.filesystem}"
     yield "state of the target (preconditioning)", _preconditioning(source)
     yield "kernel", run.candidate.kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from daq_bench.bench_model.base.units import GB, convert
+from daq_bench.bench_model.base.units import GB, convert, in_digits
 from daq_bench.bench_model.documents.derived import PowerOfRecord, RecordPower
 from daq_bench.bench_model.documents.verdict import Judgement
 from daq_bench.bench_model.evidence.measured import measure
@@ -184,7 +184,7 @@ def _agreed_figures(name: str, runs: Sequence[Source], prices: Prices | None) ->
     agreed: dict[str, Figure] = {}
     for key, figure in declared[0][0].items():
         values = dict.fromkeys(figures[key].value for figures, _ in declared)
-        said = " and ".join("none" if value is None else f"{value:g}" for value in values)
+        said = " and ".join("none" if value is None else in_digits(value, 15) for value in values)
         agreed[key] = figure if len(values) == 1 else Figure(None, f"its runs declare different ones: {said}")
     currencies = {currency for _, currency in declared}
     if len(currencies) > 1:

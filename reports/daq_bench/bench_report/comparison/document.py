@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.documents.struct import Document, read
 from daq_bench.bench_model.workloads.raid_vs_3dxp.document import RaidComparison
 from daq_bench.bench_report.base.marks import see_section
@@ -60,7 +61,7 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
     scaled = sorted({run["scale"] for run in found["runs"] if run["ranked"] and (run["scale"] or 1) < 1})
     boxes = [*_accepted(found)]
     if scaled:
-        of = ", ".join(f"{one:g}" for one in scaled)
+        of = ", ".join(in_digits(one, 6) for one in scaled)
         boxes.append(("Not at full scale", (f"The load was {of} of one readout unit.",)))
     return Paper(
         kicker="Comparison report",

@@ -214,7 +214,7 @@ def _against_price(found: Document, speed: Document) -> Figure:
         f"Best is above and to the left. Margin: of {speed['id']}, over {quantity(bound, speed['unit'], trim=True)}; boxes: its "
         f"95{THIN}% intervals. Dominated (no better in either, worse in one): {'; '.join(beaten) or 'none'}."
         + (
-            " Barred: may not be chosen, and beside the front."
+            " Barred: may not be chosen, so that it dominates nothing."
             if any(one["barred"] for one in pareto["points"])
             else ""
         )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.tender.buyer_files import Weights
 from daq_bench.bench_model.tender.contenders import Question
@@ -109,7 +110,8 @@ def _table(found: Document, shown: Sequence[Document], name: str, caption: str) 
         cells = [next((row for row in one["rows"] if row["id"] == key), None) for one in shown]
         rows.append((f"{key} {question['text']}", *(_cell(cell, question["comparison"]) for cell in cells)))
     heads = [
-        f"{one['name']}: {one['word']}" + (f", {one['scale']:g} of the load" if (one["scale"] or 1.0) < 1 else "")
+        f"{one['name']}: {one['word']}"
+        + (f", {in_digits(one['scale'], 6)} of the load" if (one["scale"] or 1.0) < 1 else "")
         for one in shown
     ]
     return Table(("Requirement", *heads), "t" * (len(shown) + 1), tuple(rows), caption, name)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.tender.tender import CLEAR, NO_AWARD, NOBODY, ONLY, TIED
 from daq_bench.bench_report.base.marks import see_section
@@ -264,7 +265,7 @@ def _priced(one: Document, currency: str) -> str:
 
 
 def significant_number(value: float, digits: int = 4) -> str:
-    return f"{value:.{digits}g}"
+    return in_digits(value, digits)
 
 
 def change_text(change: float) -> str:

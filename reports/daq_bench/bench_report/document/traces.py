@@ -21,6 +21,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter
 from numpy.typing import NDArray
 
+from daq_bench.bench_report.base.units import significant
+
 UNLABELLED = "_"
 
 
@@ -215,8 +217,8 @@ def _spots(sheet: Sheet, axes: Axes, trace: Trace, most: int) -> Iterator[Spot]:
         if not axes.bbox.padded(1).contains(across, up):
             continue
         values = (
-            f"{trace.x_label}: {names_x.get(x[at], f'{x[at]:.4g}')}",
-            f"{trace.y_label}: {names_y.get(y[at], f'{y[at]:.4g}')}",
+            f"{trace.x_label}: {names_x.get(x[at], significant(x[at], trim=True))}",
+            f"{trace.y_label}: {names_y.get(y[at], significant(y[at], trim=True))}",
         )
         text = "\n".join(part.replace("\n", "\u202f") for part in (trace.series, *values) if part)
         yield Spot(across / width, 1 - up / height, text)

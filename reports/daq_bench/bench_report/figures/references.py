@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.profiles.published import PublishedDevice, PublishedFigure, of_metric
 from daq_bench.bench_report.document.palette import PURPLE
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
@@ -41,7 +42,7 @@ class Reference:
     @property
     def attribution(self) -> str:
         """Returns one sentence that names the stated figure, its origin, its conditions and its author."""
-        number = f"{self.figure.value:g}".rstrip()
+        number = in_digits(self.figure.value, 15)
         unit = {"percent": "%", "1": "times"}.get(self.figure.unit, self.figure.unit)
         stated = " ".join(part for part in (self.figure.qualifier, number, unit) if part)
         return (

@@ -20,6 +20,7 @@ import weasyprint
 from weasyprint.urls import URLFetcher
 
 from daq_bench.bench_model.base.places import REPOSITORY
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.marks import command, visible
 from daq_bench.bench_report.document.attachments import DESCRIPTIONS, POINT_HEADS, figure_rows
@@ -84,8 +85,8 @@ def _summaries(figure: Figure) -> list[tuple[str, str, str, str, str]]:
                     trace.panel,
                     trace.series,
                     str(len(values)),
-                    f"{min(values):.4g}",
-                    f"{max(values):.4g} ({trace.y_label})",
+                    in_digits(min(values)),
+                    f"{in_digits(max(values))} ({trace.y_label})",
                 )
             )
     return found

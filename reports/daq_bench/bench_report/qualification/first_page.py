@@ -48,8 +48,8 @@ def _more(remarks: list[Remark]) -> str:
     if not remarks:
         return ""
     kinds = Counter(one.kind for one in remarks)
-    told = ", ".join(f"{kind.lower()} ({number})" for kind, number in kinds.items())
-    return f"Further findings: {told}; {see_section('findings')}."
+    told = "; ".join(f"{kind.lower()} ({number})" for kind, number in kinds.items())
+    return f"Further findings, in {see_section('findings')}: {told}."
 
 
 def bought(bundle: Bundle) -> list[Pair]:

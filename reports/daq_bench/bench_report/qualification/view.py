@@ -228,7 +228,9 @@ def demand_cells(bundle: Bundle) -> list[DemandCell]:
         )
     stored = [rate for item in bundle.repetitions if (rate := item.minidaq.stored_bytes_per_s)]
     if stored:
-        many = f"lowest of {len(stored)} repetitions" if len(stored) > 1 else "mean, drain included"
+        many = (
+            f"lowest mean of {len(stored)} repetitions, drain included" if len(stored) > 1 else "mean, drain included"
+        )
         cells.append(_cell("Stored in this run", min(stored), many))
     return [*cells, *_source_cell(bundle)]
 

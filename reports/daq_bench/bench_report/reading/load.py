@@ -53,7 +53,9 @@ def run_of(root: Path) -> Run:
     """The bundle's run.json. Raises BenchError where there is none, and for a damaged one."""
     if not root.is_dir():
         raise BundleError(
-            str(root), "is not a folder", "Name a run bundle, runs/<run-id>; `daq-bench list runs` shows them"
+            str(root),
+            "is a file" if root.exists() else "is not there",
+            "Name a run bundle, runs/<run-id>; `daq-bench list runs` shows them",
         )
     require_sound(root)
     run = find_struct(root, "run.json", Run)

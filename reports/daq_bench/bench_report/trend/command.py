@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.bundle.provenance import MANIFEST, digest_of
 from daq_bench.bench_model.documents.admission import DIFFERENT
 from daq_bench.bench_model.nights.night import Night
@@ -48,7 +49,7 @@ def paper_of(trend: Trend, marks: Marks = NO_MARKS) -> Paper:
         kicker="Trend report",
         title=candidate,
         meta=(
-            f"Scenario {newest.scenario}{target}, scale {newest.scale:g}, requirements {newest.requirement}",
+            f"Scenario {newest.scenario}{target}, scale {in_digits(newest.scale, 6)}, requirements {newest.requirement}",
             span_words(trend),
         ),
         running=f"{'SIMULATED: ' if newest.simulated else ''}trend of {candidate}, {newest.scenario}",

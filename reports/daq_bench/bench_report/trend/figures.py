@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.nights.run_history import History
 from daq_bench.bench_model.nights.steps import Step
 from daq_bench.bench_model.nights.trend import DAY_S, Track
@@ -76,7 +77,7 @@ def _draw(axes: Panel, track: Track, history: History, values: Sequence[float], 
     _levels(axes, track, values, steps, where)
     axes.step(
         [where[0] - 0.5, *(where[1:] - 0.5), where[-1] + 0.5], [*track.bounds, track.bounds[-1]], where="post", color=VERMILLION,
-        linestyle="--", linewidth=1.1, label=f"bound {SIGNS[track.row.comparison]} {track.bounds[-1]:.4g}", zorder=3,
+        linestyle="--", linewidth=1.1, label=f"bound {SIGNS[track.row.comparison]} {in_digits(track.bounds[-1])}", zorder=3,
     )  # fmt: skip
     if track.drift and track.drift.trend:
         _drift_line(axes, track, history, values, where)
@@ -154,9 +155,10 @@ def _caption(track: Track, shown: dict[int, str]) -> str:
 
 
 def _alt(track: Track, history: History) -> str:
-    low, high = min(track.values), max(track.values)
+    shown = (min(track.values), max(track.values), track.values[-1], track.bounds[-1])
+    low, high, newest, bound = map(in_digits, shown)
     first, last = history.nights[track.positions[0]], history.nights[track.positions[-1]]
     return (
-        f"{track.row.metric} of {len(track.values)} runs from {first.started:%Y-%m-%d} to {last.started:%Y-%m-%d}, between {low:.4g} and "
-        f"{high:.4g} {track.row.unit}, newest {track.values[-1]:.4g}; bound {track.bounds[-1]:.4g}; {len(track.steps)} steps."
+        f"{track.row.metric} of {len(track.values)} runs from {first.started:%Y-%m-%d} to {last.started:%Y-%m-%d}, between {low} and "
+        f"{high} {track.row.unit}, newest {newest}; bound {bound}; {len(track.steps)} steps."
     )

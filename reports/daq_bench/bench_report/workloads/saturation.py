@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.workloads.saturation.document import Cliff, Row, Saturation, SaturationAnalysis
 from daq_bench.bench_report.base.units import GB, count, decimal_size, duration, percent, share, span, three_of_rate
 from daq_bench.bench_report.document.canvas import Figure, sheet
@@ -134,7 +135,7 @@ def _figure(curves: Sequence[Curve], free_gb: float) -> Figure | None:
         axes.set_ylim(0, top * ROOM)
         axes.set_ylabel("rate (GB/s)")
         axes.legend_above(columns=5)
-        alt = f"Rate against bytes written, {len(curves)} passes over {end:.4g} GB; {_seen(curves)}"
+        alt = f"Rate against bytes written, {len(curves)} passes over {in_digits(end)} GB; {_seen(curves)}"
     band = "The tinted band: the lowest and the highest sample in it. " if len(curves) <= MOST_SPREAD else ""
     caption = (
         f"Each point is the mean over one of {STRETCHES} stretches of equal time. {band}A dashed vertical line marks a cliff, and the band "
@@ -176,7 +177,7 @@ def _draw_cliffs(axes: Panel, curves: Sequence[Curve]) -> None:
     if after:
         starts, ends, rates = zip(*after, strict=True)
         mean = sum(rates) / len(rates)
-        label = f"mean after it: {mean:.3g} GB/s"
+        label = f"mean after it: {in_digits(mean, 3)} GB/s"
         axes.hlines(mean, min(starts), max(ends), color=VERMILLION, linewidth=1.0, label=label, zorder=5)
 
 
@@ -184,7 +185,11 @@ def _seen(curves: Sequence[Curve]) -> str:
     firsts = [curve.cliffs[0][0] for curve in curves if curve.cliffs]
     if not firsts:
         return "No cliff is marked."
-    span = f"{min(firsts):.4g} GB" if len(firsts) == 1 else f"{min(firsts):.4g} to {max(firsts):.4g} GB"
+    span = (
+        f"{in_digits(min(firsts))} GB"
+        if len(firsts) == 1
+        else f"{in_digits(min(firsts))} to {in_digits(max(firsts))} GB"
+    )
     return f"The rate falls after {span}, in {len(firsts)} of {len(curves)} passes."
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.base.places import IN_CHECKOUT, REPOSITORY
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.profiles.candidates import candidate_names, load_candidate
 
 Row = dict[str, Any]
@@ -83,7 +84,7 @@ def _cell(value: object) -> str:
         return ", ".join(map(str, value))
     if isinstance(value, bool) or value is None:
         return "yes" if value else ""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return in_digits(value, 15) if isinstance(value, float) else str(value)
 
 
 def names(kind: str, inventory: Path, candidate: str | None = None) -> Iterator[str]:

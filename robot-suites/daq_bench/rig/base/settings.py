@@ -183,8 +183,13 @@ class Profiles:
 
 
 def profile_file(folder: Path, name: str) -> Path:
-    """`name` is a profile's id, or the path of a YAML file of the user's own."""
-    return Path(name) if "/" in name or name.endswith((".yml", ".yaml")) else folder / f"{name}.yml"
+    """`name` is a profile's id, or the path of a YAML file of the user's own. Raises BenchError for a file that is named like neither."""
+    if "/" in name or name.endswith((".yml", ".yaml")):
+        return Path(name)
+    known = folder / f"{name}.yml"
+    if Path(name).is_file() and not known.is_file():
+        raise BenchError(f"{name}: is a file whose name does not end with .yml. Name a YAML file, or an id of {folder}")
+    return known
 
 
 def load_profiles(request: Request, layout: Layout) -> Profiles:

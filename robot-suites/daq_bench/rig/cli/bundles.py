@@ -233,7 +233,7 @@ def tables(options: argparse.Namespace) -> int:
     files = [str(options.output / name) for name in written]
     say(options, "\n".join(files))
     if beside := [door.refusal] if door.refusal else door.marks:
-        print(printable(f"{options.run}: {', '.join(beside)}"), file=sys.stderr)
+        print(printable(f"warning: {options.run}: {', '.join(beside)}"), file=sys.stderr)
     print_document(
         options, {"run": str(options.run), "files": files, "marks": list(door.marks), "problems": door.problems}
     )

@@ -22,16 +22,16 @@ PASSWORD_ENV = "BENCH_BMC_PASSWORD"
 
 def add_server(command: argparse.ArgumentParser) -> None:
     """The arguments that say how a server without an entry is reached."""
-    command.add_argument("--host", default="", metavar="USER@SERVER", help="the server, by SSH; local: this machine")
+    command.add_argument("--host", metavar="USER@SERVER", help="the server, by SSH; local: this machine")
     command.add_argument("--port", type=port, help="sshd's port (22)")
     command.add_argument("--key", type=Path, metavar="FILE", help="private key for SSH")
-    command.add_argument("--ssh-args", default="", metavar="TEXT", help="further options of ssh, which the entry keeps")
-    command.add_argument("--name", default="", help="the candidate's name (the server's)")
+    command.add_argument("--ssh-args", metavar="TEXT", help="further options of ssh, which the entry keeps")
+    command.add_argument("--name", help="the candidate's name (the server's)")
 
 
 def _add_discover(command: argparse.ArgumentParser) -> None:
     add_server(command)
-    command.add_argument("--bmc", default="", metavar="USER@ADDRESS", help="its BMC, which is asked over the network")
+    command.add_argument("--bmc", metavar="USER@ADDRESS", help="its BMC, which is asked over the network")
     command.add_argument(
         "--bmc-password-env", default=PASSWORD_ENV, metavar="NAME", help=f"variable with its password ({PASSWORD_ENV})"
     )
@@ -75,7 +75,9 @@ def run_discover(options: argparse.Namespace) -> int:
     """Prints the entry, or writes it into a new file."""
     if options.out is not None and options.out.exists():
         raise BenchError(f"{options.out} is there already and was not touched: choose another {typed('--out')}")
-    request = Request(options.host, options.name, options.port, options.key, options.ssh_args, bmc_block(options))
+    request = Request(
+        options.host or "", options.name or "", options.port, options.key, options.ssh_args or "", bmc_block(options)
+    )
     text = discover(request, Layout())
     if options.out is None:
         sys.stdout.write(text)
@@ -86,9 +88,7 @@ def run_discover(options: argparse.Namespace) -> int:
 
 
 def _add_doctor(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "candidate", nargs="?", default="", help="host of the inventory; left out: the control node alone"
-    )
+    command.add_argument("candidate", nargs="?", help="host of the inventory; left out: the control node alone")
     command.add_argument("--all", action="store_true", help="also what is well, a line each")
     add_inventory(command)
     add_json(command, "the findings (where, subject, found, remedy, ok)")

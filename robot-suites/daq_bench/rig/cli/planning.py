@@ -22,6 +22,8 @@ from daq_bench.rig.run.planning import RunPlan, plan_run, together
 def _rate(text: str) -> float:
     """B/s, for argparse."""
     try:
+        if text.strip().removesuffix("/s").replace(".", "").isdecimal():
+            raise ValueError(f"{text!r} has no unit. Write for example 5GB")
         found = parse_size(text.removesuffix("/s"))
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
@@ -52,6 +54,9 @@ def plans_of(options: argparse.Namespace) -> Iterator[RunPlan]:
 
 def plan(options: argparse.Namespace) -> int:
     if options.table:
+        if not options.table.is_file():
+            what = "is a folder" if options.table.is_dir() else "is not there"
+            raise BenchError(f"{typed('--table', str(options.table))}: {what}. Name the page that has the table")
         renew_table(options.table, Layout())
         return 0
     plans = list(plans_of(options))

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.base.units import GB, MB
+from daq_bench.bench_model.base.units import GB, MB, in_digits
 from daq_bench.bench_model.verdict.sentences import SIGNS, quantity
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.terminal import printable
@@ -90,7 +90,9 @@ def _page(sights: Sequence[Sight]) -> Group:
             style = STYLES.get(label, "")
             table.add_row(Text(label, style=style), Text(printable(text), style=style, overflow="fold"))
         where = f", target {one.target}" if one.target else ""
-        head = f"{one.candidate}{where}: {one.scenario} at scale {one.scale:g}" if one.candidate else one.run
+        head = (
+            f"{one.candidate}{where}: {one.scenario} at scale {in_digits(one.scale, 6)}" if one.candidate else one.run
+        )
         parts += [Text()] if parts else []
         parts += [Text(printable(head), style="bold"), table]
     return Group(*parts)

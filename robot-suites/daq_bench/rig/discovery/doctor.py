@@ -101,10 +101,10 @@ def control_node(layout: Layout) -> Iterator[Finding]:
     if layout.is_checkout and layout.agent.is_file():
         stale = layout.stale_archive()
         yield finding(
-            "sources of the agent",
-            f"not those of {stale}" if stale else "as built",
+            "telemetry agent's sources",
+            f"{stale} is not made of those that lie here now, as after `git pull`" if stale else "as built",
             stale is None,
-            "`make agent` builds it anew",
+            "`make agent` makes it anew",
         )
     for folder in (layout.home, Path("/var/tmp")):
         free = os.access(folder, os.W_OK)

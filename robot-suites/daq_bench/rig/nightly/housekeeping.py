@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError, in_words
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.bundle.dates import moment_of_id
 from daq_bench.bench_model.bundle.files import bytes_on_disk, states_of
 from daq_bench.bench_model.bundle.provenance import REPORTS_MANIFEST
@@ -99,8 +100,8 @@ class Housekeeping:
         old = [one for one in found if one.last_change < self._now - timedelta(days=days)]
         if old and len(old) == len(found):
             self._say(
-                f"warning: all {len(old)} bundles and nights before tonight's are older than keep_days, {days:g}: none was deleted for its "
-                "age. See that the control node's clock is right; the next night deletes them"
+                f"warning: all {len(old)} bundles and nights before tonight's are older than keep_days, {in_digits(days, 15)}: "
+                "none was deleted for its age. See that the control node's clock is right; the next night deletes them"
             )
             return
         self._delete(one.path for one in old)
@@ -116,8 +117,9 @@ class Housekeeping:
             if self._delete([one.path]):
                 left -= size
         if left > bytes_max:
+            held, allowed = (in_digits(size / BYTES_OF_GB) for size in (left, bytes_max))
             self._say(
-                f"warning: bundles and nights have {left / BYTES_OF_GB:.4g} GB, and keep_gb allows {bytes_max / BYTES_OF_GB:.4g}: what is "
+                f"warning: bundles and nights have {held} GB, and keep_gb allows {allowed}: what is "
                 "left is tonight's or of a run that may go on, a baseline, named in `keep`, or differs from its manifest. Move some of it "
                 "elsewhere, or allow more"
             )

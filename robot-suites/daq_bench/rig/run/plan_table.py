@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from daq_bench.bench_model.base.marked_page import renew
-from daq_bench.bench_model.base.units import TB
+from daq_bench.bench_model.base.units import TB, in_digits
 from daq_bench.bench_model.profiles.compared_targets import compared_names
 from daq_bench.rig.base.settings import Layout, Request, load_profiles
 from daq_bench.rig.run.planning import RunPlan, duration_text, plan_run
@@ -35,8 +35,8 @@ def rows(layout: Layout) -> Iterator[str]:
             continue
         plan = plan_of(file.stem, layout)
         time = "unknown" if plan.duration_s is None else duration_text(plan.duration_s)
-        written = "unknown" if plan.bytes_written is None else f"{plan.bytes_written / TB:.3g}"
-        writes = "unknown" if plan.drive_writes is None else f"{plan.drive_writes:.2g}"
+        written = "unknown" if plan.bytes_written is None else in_digits(plan.bytes_written / TB, 3)
+        writes = "unknown" if plan.drive_writes is None else in_digits(plan.drive_writes, 2)
         kind = "raw drive" if plan.target == RAW else "file system"
         yield f"| `{plan.scenario}` | {kind} | {time} | {written} | {writes} | {'yes' if plan.can_pass else 'no'} |"
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.base.numbers import is_number
-from daq_bench.bench_model.base.units import GB, decimal_label
+from daq_bench.bench_model.base.units import GB, decimal_label, in_digits
 from daq_bench.bench_model.documents.results import WearExperiment
 from daq_bench.bench_model.documents.run import Drive, Host, TargetOfRun
 from daq_bench.bench_model.evidence.admissibility import ASK_FOR_ALL, shortfalls
@@ -78,10 +78,14 @@ class DriveShare:
         writes = "drive writes unknown: its capacity is not stated"
         if self.capacity_bytes:
             writes = f"of {decimal_label(self.capacity_bytes)}"
-            writes = f"{self.drive_writes:.3g} drive writes {writes}" if self.drive_writes is not None else writes
+            writes = (
+                f"{in_digits(self.drive_writes, 3)} drive writes {writes}" if self.drive_writes is not None else writes
+            )
         share = f"share of its rated endurance unknown: {self.rating}"
         if self.endurance_share is not None and self.rated_bytes:
-            share = f"{self.endurance_share:.2g} of its rated {decimal_label(self.rated_bytes)} ({self.rating})"
+            share = (
+                f"{in_digits(self.endurance_share, 2)} of its rated {decimal_label(self.rated_bytes)} ({self.rating})"
+            )
         return f"{self.serial}: {written}, {writes}; {share}"
 
 
@@ -170,9 +174,9 @@ class RunPlan:
     def lines(self, reasons_max: int | None = None) -> Iterator[str]:
         """The plan for people, with so many reasons at most."""
         where = f"{self.candidate}, target {self.target}" if self.target else self.candidate
-        yield f"plan     {self.scenario} at scale {self.scale:g} on {where}, judged by {self.requirement}"
+        yield f"plan     {self.scenario} at scale {in_digits(self.scale, 6)} on {where}, judged by {self.requirement}"
         time, written, need = self.duration_s, self.bytes_written, self.need
-        at = f" (timed at {self.rate_bytes_per_s / GB:.4g} GB/s: {self.rate_basis})" if time and written else ""
+        at = f" (timed at {in_digits(self.rate_bytes_per_s / GB)} GB/s: {self.rate_basis})" if time and written else ""
         yield f"time     {UNKNOWN if time is None else duration_text(time)}{at}"
         yield f"writes   {UNKNOWN if written is None else f'{decimal_label(written)} at most' if written else 'nothing'}"
         for drive in self.drives:
@@ -484,7 +488,7 @@ def _consent(plan: RunPlan, candidate: Candidate) -> str:
     worn = [one for one in plan.drives if not NOT_SERIAL.fullmatch(one.serial)]
     for one in sorted(worn, key=lambda one: -(one.drive_writes or 0.0)):
         if is_number(one.drive_writes) and one.drive_writes is not None and one.drive_writes > DRIVE_WRITES_MAX:
-            return f"This run writes {amount}: {one.drive_writes:.3g} times the whole of drive {one.serial}, which wears it"
+            return f"This run writes {amount}: {in_digits(one.drive_writes, 3)} times the whole of drive {one.serial}, which wears it"
     unknown = not worn or any(one.drive_writes is None for one in worn)
     if (candidate.target.kind == "scratch-file" or unknown) and (written is None or written > OWN_BYTES_MAX):
         where = f"the file system of {candidate.target.directory}" if candidate.target.directory else "the target"

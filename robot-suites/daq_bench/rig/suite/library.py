@@ -19,7 +19,7 @@ from robot.result import Result
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.nearest import nearest
-from daq_bench.bench_model.base.units import KIB, MIB, binary_label
+from daq_bench.bench_model.base.units import KIB, MIB, binary_label, in_digits
 from daq_bench.rig.suite import checks
 from daq_bench.rig.suite.arguments import CONVERTERS, Duration, Size, Temperature, WithoutSensor
 from daq_bench.rig.suite.session import Session, ending
@@ -247,7 +247,7 @@ class DaqBench:
         }
         found = self._load(SCAN, parameters, {})
         for point in found["points"]:
-            rate = f"{point['throughput_bytes_per_s'] / 1e9:.4g} GB/s"
+            rate = f"{in_digits(point['throughput_bytes_per_s'] / 1e9)} GB/s"
             logger.info(f"{binary_label(point['block_bytes'])}: {point['reason'] or rate}")
         return found
 
