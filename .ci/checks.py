@@ -33,7 +33,7 @@ PYTHON_PARTS = ["inventory", "robot-suites", "reports", "agents", "ansible", "na
 LAST_LINES = 30  # of a failed step
 # More than there are CPUs: most tests wait, and one step computes at low priority. The virtual candidate and what runs beside it need
 # 3 GiB each.
-WORKERS = 4
+WORKERS = 3
 # Builds take the CPUs that tests leave: those wait most of their time, for an emulated CPU, SSH, signals and silence.
 GIVING_WAY = ["nice", "-n", "10"]
 FUZZ_VARIABLE, FUZZ_SECONDS = "FUZZ_SECONDS", "30"  # of each fuzzer, when SANITIZERS asks and the variable does not

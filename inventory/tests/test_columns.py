@@ -214,5 +214,5 @@ def test_a_column_file_of_an_older_bench_still_follows_from_its_spool(
 
 def test_a_column_file_of_an_unknown_version_is_named(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     of_version(bundle, 3, monkeypatch)
-    with pytest.raises(BenchError, match="its version 3 is none of 1, 2, which this bench reads"):
+    with pytest.raises(BenchError, match="its version is 3, and this bench reads 1 and 2"):
         load_columns(bundle)

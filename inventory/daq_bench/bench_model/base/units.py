@@ -111,8 +111,10 @@ def binary_label(size_bytes: int) -> str:
     return f"{size_bytes} B"
 
 
-def in_digits(value: float, digits: int = 4) -> str:
+def in_digits(value: float | None, digits: int = 4) -> str:
     """`1235000` of 1234567, `0.000012`: at most so many significant digits and no exponent, for whoever reads a sentence."""
+    if value is None:
+        return "an unknown value"
     text = f"{value:.{digits}g}"
     return f"{Decimal(text):f}" if "e" in text else text
 

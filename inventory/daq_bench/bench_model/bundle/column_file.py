@@ -109,7 +109,7 @@ def read_file(file: Path) -> tuple[dict[str, Any], Columns]:
             index = parse_json(arrays[INDEX].tobytes(), str(file))
             if index["schema_version"] not in FIELDS:
                 raise ValueError(
-                    f"its version {index['schema_version']!r} is none of {', '.join(map(str, FIELDS))}, which this bench reads"
+                    f"its version is {index['schema_version']!r}, and this bench reads {' and '.join(map(str, FIELDS))}"
                 )
             times: dict[str, Times] = {name: arrays[name] for *_, name, _, _ in index["columns"]}
             found: dict[Name, Column] = {}

@@ -186,7 +186,7 @@ def bytes_on_disk(folder: Path) -> int:
 
 
 def states_of(paths: Iterable[Path]) -> Iterator[os.stat_result]:
-    """Yields what the file system says of each path that is there; of a link, what it says of the link."""
+    """Yields what the file system says about each path that is there; it follows no link."""
     for path in paths:
         with suppress(FileNotFoundError):
             yield path.lstat()

@@ -171,8 +171,8 @@ def parsed(file: Path, text: str) -> YamlSource:
 def without_lines(file: Path, text: str) -> YamlSource:
     """Parses `text` as `parsed` does, for readers that change nothing in it and need no lines.
 
-    Our own metrics.yml takes `parsed` half a second, at each start of a command, and libyaml a twentieth of that. It knows none of
-    the limits above, so that somebody else's text is not for it; what it takes for wrong, the other one says in words."""
+    Our own metrics.yml takes `parsed` half a second, at each start of a command, and libyaml a twentieth of that. It does not
+    know the limits above, so that somebody else's text is not for it; what it takes for wrong, the other one says in words."""
     if file.name == METRICS.name and text == text_of(METRICS):
         from yaml import CSafeLoader
         from yaml import YAMLError as LibyamlError

@@ -265,7 +265,7 @@ def of_values(evidence: Evidence) -> Iterator[Mutant]:
 
 
 def paths(node: Any, at: Path = (), *, every_row: bool = False) -> Iterator[Path]:
-    """The path of every value below `node`; of a list only in the first and the last entry, unless `every_row` is asked for."""
+    """The path of every value below `node`; in the first and the last entry of a list, unless `every_row` is asked for."""
     entries: Sequence[tuple[str | int, Any]] = ()
     if isinstance(node, dict):
         entries = list(node.items())

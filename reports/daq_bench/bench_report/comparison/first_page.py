@@ -9,6 +9,7 @@ from statistics import fmean
 
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.tender.contenders import Series, estimate
+from daq_bench.bench_model.tender.tender import TIED
 from daq_bench.bench_report.base.marks import see_section
 from daq_bench.bench_report.base.units import NONE, SIDES, SPELLED, THIN, quantity, significant
 from daq_bench.bench_report.comparison import words
@@ -98,7 +99,7 @@ def _choice(found: Document, name: str) -> str:
     if one["barred"]:
         return "no: missed" if _missed(found, name) else "no: not all met"
     decision = found["decision"]
-    if decision["best"] == name and decision["kind"] != words.TIED:
+    if decision["best"] == name and decision["kind"] != TIED:
         return "yes, chosen"
     return "yes"
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from daq_bench.bench_model.documents.struct import Document
+from daq_bench.bench_model.tender.tender import TIED
 from daq_bench.bench_report.base.marks import see_section
 from daq_bench.bench_report.base.units import MINUS, NONE, THIN, count, percent, quantity, significant
-from daq_bench.bench_report.comparison.words import SHORT, TIED, change_text, currency_of, letters, more_text
+from daq_bench.bench_report.comparison.words import SHORT, change_text, currency_of, letters, more_text
 from daq_bench.bench_report.document.section import Lacking, Part
 from daq_bench.bench_report.document.table import Table
 
