@@ -174,7 +174,6 @@ def test_a_hostile_name_is_data(model: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("host", "message"),
     [
-        ("", "no server is named. Name it with --host user@server, or --host local"),
         ("-oProxyCommand=touch x", "is no user@server"),
         ("root@-oProxyCommand=x", "is no user@server"),
         ("-l@snb", "is no user@server"),
@@ -187,6 +186,11 @@ def test_a_host_that_is_none_is_refused(host: str, message: str, capsys: pytest.
     said = capsys.readouterr()
     assert message in said.err
     assert said.out == ""
+
+
+def test_no_host_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["discover"]) == 2
+    assert "no server is named. Name it with --host user@server, or --host local" in capsys.readouterr().err
 
 
 def test_names_keys_and_files_are_checked_before_a_server_is_asked(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def test_beyond_the_size_the_oldest_go_first_until_the_rest_fits(house: House) -
 def test_a_size_that_only_what_must_stay_exceeds_is_said(house: House) -> None:
     house.bundle(30, "a")
     assert len(house.keep(gb=1e-6)) == 1
-    assert "keep_gb allows 1e-06" in house.said[0]
+    assert "keep_gb allows 0.000001" in house.said[0]
     assert all(path.exists() for path in house.tonight)
 
 

@@ -180,9 +180,9 @@ def byte_lines(path: Path) -> Iterator[bytes]:
 
 
 def bytes_on_disk(folder: Path) -> int:
-    """B that a folder takes on disk; 0 for one that is not there. What it holds may go meanwhile: others are at work there."""
+    """B that a folder's content takes on disk; 0 for one that is not there. Some may go meanwhile: others are at work there."""
     names = (Path(at, name) for at, folders, files in os.walk(folder) for name in (*folders, *files))
-    return sum(found.st_blocks * 512 for found in states_of((folder, *names)))
+    return sum(found.st_blocks * 512 for found in states_of(names))
 
 
 def states_of(paths: Iterable[Path]) -> Iterator[os.stat_result]:

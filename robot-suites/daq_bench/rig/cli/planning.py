@@ -56,7 +56,7 @@ def plan(options: argparse.Namespace) -> int:
     if options.table:
         if not options.table.is_file():
             what = "is a folder" if options.table.is_dir() else "is not there"
-            raise BenchError(f"{typed('--table', str(options.table))}: {what}. Name the page that has the table")
+            raise BenchError(f"--table {options.table}: {what}. Name the page that has the table")
         renew_table(options.table, Layout())
         return 0
     plans = list(plans_of(options))
