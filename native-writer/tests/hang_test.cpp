@@ -75,7 +75,7 @@ class HangTest : public ::testing::Test {
     return {"write",        "--target", directory.path(name), "--bytes", "16MiB",
             "--block-size", "64KiB",    "--stall-limit",      "0.5"};
   }
-  // Of so many events that more than one stream gets some, whatever the run's id draws.
+  // It has so many events that more than one stream gets some, whatever the run's id draws.
   void make_run() {
     const auto made = run_daqwriter(
         {"streams", "--target", directory.path("run"), "--bytes", "16MiB", "--event-size", "100KiB"});
