@@ -200,10 +200,10 @@ def _last_change(path: Path) -> datetime:
 
 
 def _entries(folder: Path) -> list[Path]:
-    """Returns what the folder holds; an empty list where there is none any more. (Path.glob raises when it goes away in the middle.)"""
+    """Returns what the folder holds; an empty list where it is gone or may not be read. (Path.glob raises when it goes in the middle.)"""
     try:
         return list(folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return []
 
 
