@@ -2,8 +2,7 @@
 
 The candidate's root is not trusted with the history of others (docs/threat-model.md). It gets a port that is forwarded to this relay, and a
 token of this run; InfluxDB's own address and token stay here. It needs no route to the server, and no certificate of who vouches for it.
-What the relay does not know for a write of this run never reaches InfluxDB: another path or method, another token, a line without the run's
-tags or with others."""
+The relay refuses whatever is no write of this run: another path or method, another token, a line without the run's tags or with others."""
 
 from __future__ import annotations
 
