@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -13,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from agent_helpers import wait_for
 from nights_factory import NightPlan, write_night
 
 from daq_bench.bench_model.base.errors import BenchError
@@ -24,11 +24,17 @@ from daq_bench.rig.nightly.housekeeping import NIGHT_LOCK, Housekeeping, Keeping
 from daq_bench.rig.nightly.plan import load_declared
 
 NOW = datetime.now(UTC)
+DIES_AT = 1000  # the removal of a file, of some 2,400: in the middle of a bundle
 CLEANS = """
-import pathlib, sys
+import os, pathlib, signal, sys
 from daq_bench.rig.nightly.baselines import Baselines
 from daq_bench.rig.nightly.housekeeping import NIGHT_LOCK, Housekeeping, Keeping
-runs, nights = map(pathlib.Path, sys.argv[1:])
+runs, nights, dies_at = *map(pathlib.Path, sys.argv[1:3]), int(sys.argv[3])
+removals = iter(range(1, dies_at))
+def count(event, arguments):
+    if event == "os.remove" and next(removals, None) is None:
+        os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(count)
 Housekeeping(runs, nights, Keeping(days=30), Baselines(nights), [], print).run([])
 """
 
@@ -261,9 +267,9 @@ def test_a_bench_killed_in_the_middle_of_a_bundle_leaves_whole_ones_or_none(hous
         for number in range(300):
             (path / "telemetry" / str(number)).write_bytes(b"x")
         house.at(path, 50)
-    with subprocess.Popen([sys.executable, "-c", CLEANS, house.runs, house.nights]) as cleaner:
-        wait_for(lambda: bool(list(house.runs.glob(".deleting-*"))), "the first deletion", 60)
-        cleaner.kill()
+    cleaner = subprocess.run([sys.executable, "-c", CLEANS, house.runs, house.nights, str(DIES_AT)], check=False)
+    assert cleaner.returncode == -signal.SIGKILL and list(house.runs.glob(".deleting-*"))
+    assert any(path.exists() for path in old) and not all(path.exists() for path in old)
     for path in bundles_in([house.runs]):
         assert (path / "run.json").exists()
         assert path not in old or len(list((path / "telemetry").iterdir())) == 301
