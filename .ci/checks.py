@@ -108,7 +108,7 @@ def steps() -> list[Step]:
     unit, roles, short = "robot-suites", "ansible", f"not campaign and {PLAIN}"
     waiting = [
         # The longest first, so that none is left to run by itself at the end.
-        pytest(unit, [unit, "-m", f"not integration and not virtual and {short}"]),
+        pytest(unit, [*IN_PARALLEL, unit, "-m", f"not integration and not virtual and {short}"]),
         *([pytest("virtual candidate", [unit, "-m", f"virtual and not integration and {short}"])] if full else []),
         pytest(roles, [*IN_PARALLEL, roles, "-m", f"not virtual and not systems and {PLAIN}"]),
         *([pytest("virtual storage", [roles, "-m", "virtual"])] if full else []),

@@ -293,10 +293,14 @@ def test_the_restore_of_a_killed_run_is_the_benchs_own(where: Where) -> None:
 def leaves(*, then: str = "", **plan: object) -> str:
     """Source of a process that leaves a bundle as a run of now does, or as `plan` says, and then does something else."""
     told = ", ".join(f"{key}={value!r}" for key, value in {"candidate": "this-machine", "number": 0, **plan}.items())
-    now = "" if "number" in plan else ", started=datetime.now(UTC)"
+    now = "number" not in plan
     return (
-        f"import os, sys\nsys.path[:0] = {sys.path!r}\nfrom datetime import UTC, datetime\nfrom pathlib import Path\n"
-        f"from nights_factory import NightPlan, write_night\nwrite_night(Path(RUNS), NightPlan({told}{now}))\n{then}"
+        f"import os, sys, time\nsys.path[:0] = {sys.path!r}\nfrom datetime import UTC, datetime\nfrom pathlib import Path\n"
+        "from nights_factory import NightPlan, write_night\n"
+        f"def plan():\n    return NightPlan({told}{', started=datetime.now(UTC)' if now else ''})\n"
+        # Two nights may begin in one second, and a run's id holds seconds.
+        f"while {now} and (Path(RUNS) / plan().run_id).exists():\n    time.sleep(0.05)\n"
+        f"write_night(Path(RUNS), plan())\n{then}"
     )
 
 
