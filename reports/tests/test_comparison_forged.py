@@ -59,7 +59,7 @@ def test_a_run_that_cannot_be_read_is_named_among_others(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(("made", "says"), [(True, "is a file"), (False, "is not there")])
+@pytest.mark.parametrize(("made", "says"), [(True, "it is a file"), (False, "there is no such folder")])
 def test_a_name_that_is_no_folder_says_what_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], made: bool, says: str
 ) -> None:
@@ -67,7 +67,7 @@ def test_a_name_that_is_no_folder_says_what_it_is(
     if made:
         name.touch()
     assert main(["compare", str(name), "-o", str(tmp_path / "out")]) == 2
-    assert capsys.readouterr().err.startswith(f"error: {name}: {says}. Name a run bundle, runs/<run-id>")
+    assert capsys.readouterr().err.startswith(f"error: {name} is no run bundle ({says}). Name one: runs/<run-id>")
 
 
 @pytest.mark.parametrize("command", ["compare", "lot"])

@@ -26,7 +26,7 @@ from pypdf import PdfReader
 from raid_configurations import INVENTORY, make_raid_run
 from tender_factory import RATE, Run, drive, rate_of, write
 
-from daq_bench.bench_model.base.errors import ProfileError
+from daq_bench.bench_model.base.errors import BenchError, ProfileError
 from daq_bench.bench_model.profiles.yaml_source import check_document
 from daq_bench.bench_report.__main__ import main
 from daq_bench.bench_report.base.errors import BundleError
@@ -265,12 +265,17 @@ def test_what_answers_another_question_is_refused(runs_of: Roots, other: Run, me
         compared(runs_of(Run("a"), other))
 
 
-def test_nine_candidates_and_a_run_named_twice_are_refused(runs_of: Roots) -> None:
+def test_nine_candidates_and_a_run_named_twice_are_refused(runs_of: Roots, tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="9 runs of 9 candidates"):
         compared(runs_of(*(Run(f"c{number}") for number in range(9))))
     (root,) = runs_of(Run("twice"))
-    with pytest.raises(BundleError, match="Name each run once"):
+    with pytest.raises(BundleError, match=f"{root}: is named twice. Name each run once"):
         compared((root, root))
+    copy = shutil.copytree(root, tmp_path / "copy" / root.name)
+    with pytest.raises(
+        BundleError, match=f"{copy}: is run {root.name}, of which {root} is another copy. Name each run once"
+    ):
+        compared((root, copy))
 
 
 def test_conditions_that_differ_are_marked(runs_of: Roots) -> None:
@@ -365,7 +370,7 @@ def test_a_changed_document_or_bundle_is_found(
 
 def test_a_broken_bundle_is_named(runs_of: Roots, tmp_path: Path) -> None:
     roots = runs_of(Run("a"), Run("b"))
-    with pytest.raises(BundleError, match="is missing, so this folder is not a run bundle"):
+    with pytest.raises(BenchError, match=r"is no run bundle \(run.json is missing\)"):
         compared((tmp_path, roots[0]))
     (roots[1] / "verdict.json").write_text("{", encoding="utf-8")
     with pytest.raises(BundleError, match=r"was altered since it was sealed \(verdict\.json\)"):

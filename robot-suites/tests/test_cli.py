@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from importlib import metadata
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from daq_bench.audit.good.small_run import some_run
 from msgspec.structs import replace
+from nights_factory import NightPlan, write_night
 
 from daq_bench.bench_model.base.calling import BY_MAKE, variable
 from daq_bench.bench_model.base.command_line import NO_READER
@@ -100,6 +102,32 @@ def test_judge_speaks_in_words_and_ends_as_qualify_did(
     assert main(["judge", str(tmp_path), "--json"]) == status
     told = json.loads(capsys.readouterr().out)
     assert (told["outcome"], told["declared_rehearsal"]) == (document.outcome, document.declared_rehearsal)
+
+
+def test_judge_warns_of_a_bundle_that_is_no_longer_as_its_run_left_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sound = write_night(tmp_path, NightPlan(1))
+    assert main(["judge", str(sound)]) == 0 and capsys.readouterr().err == ""
+    added, gone, renamed = (
+        shutil.copytree(sound, tmp_path / name / sound.name) for name in ("added", "gone", "renamed")
+    )
+    (added / "facts" / "more.json").write_text("{}", encoding="utf-8")
+    (gone / "results" / "night.json").unlink()
+    renamed = renamed.rename(tmp_path / "best")
+    unsigned = write_night(tmp_path, NightPlan(2))
+    (unsigned / "MANIFEST.sha256").write_text("nonsense\n", encoding="utf-8")
+    for bundle, why in (
+        (added, "facts/more.json: added since the run"),
+        (gone, "results/night.json: missing"),
+        (renamed, "the folder is named 'best'"),
+        (unsigned, "MANIFEST.sha256"),
+    ):
+        for more in ([], ["--json"]):
+            main(["judge", str(bundle), *more])
+            said = capsys.readouterr().err
+            assert said.startswith(f"warning: {bundle} was altered since its run (") and why in said
+            assert said.endswith("the verdict is of what it holds now. Use a sound copy of it\n")
 
 
 INVENTORY = """\
@@ -472,7 +500,7 @@ def test_a_home_that_nobody_may_write_to_ends_no_command_in_a_traceback(tmp_path
         env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (judged.returncode, judged.stderr.count("\n")) == (2, 1), judged.stderr
-    assert judged.stderr.startswith(f"error: {tmp_path} has no run.json")
+    assert judged.stderr.startswith(f"error: {tmp_path} is no run bundle (run.json is missing)")
     program = f"from daq_bench.rig.candidate.connection import variables_of; variables_of({str(tmp_path)!r}, 'one', ())"
     asked = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False

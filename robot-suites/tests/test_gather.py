@@ -136,8 +136,11 @@ def test_what_is_altered_or_not_sealed_does_not_travel_and_the_others_do(
     (report / "report.html").write_text("sealed", encoding="utf-8")
     seal_reports(report)
     (report / "report.html").write_text("forged", encoding="utf-8")
+    renamed = write_night(runs, NightPlan(5), folder="zz-the-best")
     found = gathered(runs, store)
-    assert ends(found) == [REFUSED, COPIED, UNSEALED, REFUSED]
+    assert ends(found) == [REFUSED, COPIED, UNSEALED, REFUSED, REFUSED]
+    assert found[4].reason.startswith(f"{renamed}: the folder is named 'zz-the-best'")
+    assert found[4].reason.endswith("Give it its run's name again")
     assert "facts/host.json: altered" in found[0].reason and "report.html: altered" in found[3].reason
     assert store.runs() == [NightPlan(1).run_id]
 
@@ -321,3 +324,9 @@ def test_an_address_that_is_none_is_one_clear_error(address: str, words: str) ->
 def test_a_store_that_is_gone_is_an_error_and_not_an_empty_history(tmp_path: Path) -> None:
     with pytest.raises(BenchError, match="there is no store"):
         back(Store(str(tmp_path / "store")), tmp_path / "all")
+
+
+def test_a_store_that_is_a_file_is_told_as_one(tmp_path: Path) -> None:
+    (tmp_path / "a-file").touch()
+    with pytest.raises(BenchError, match=r"--store \S*a-file is a file\. Name a folder"):
+        Store(str(tmp_path / "a-file"))

@@ -97,11 +97,19 @@ def test_a_baseline_must_be_intact_and_good(tmp_path: Path) -> None:
     failed, altered, good = (
         write_night(tmp_path / "runs", plan) for plan in (NightPlan(1, lost=1.0), NightPlan(2), NightPlan(3))
     )
+    renamed = write_night(tmp_path / "runs", NightPlan(4), folder="best")
+    added = write_night(tmp_path / "runs", NightPlan(5))
+    (added / "results" / "more.json").write_text("{}", encoding="utf-8")
     (altered / "run.json").write_text((altered / "run.json").read_text(encoding="utf-8") + " ", encoding="utf-8")
     with pytest.raises(RefusedError, match="ended finished with FAIL"):
         baselines.choose(failed)
-    with pytest.raises(RefusedError, match="was altered since its run"):
-        baselines.choose(altered)
+    for bundle, why in (
+        (altered, "run.json: altered since it was sealed"),
+        (renamed, "the folder is named 'best'"),
+        (added, "results/more.json: added since the run"),
+    ):
+        with pytest.raises(RefusedError, match=f"was altered since its run .{why}.*Use a sound copy, or another run"):
+            baselines.choose(bundle)
     assert baselines.choose(good) == NightPlan(3).run_id
     night = read_night(write_night(tmp_path / "runs", NightPlan(9)))
     found = Baselines(tmp_path / "nightly").of(night, [])

@@ -60,7 +60,7 @@ class Bundle:
         files.require_sound(self.path)
         found = files.find_struct(self.path, "run.json", Run)
         if found is None:
-            raise BenchError(f"{path} has no run.json, so it is not a run bundle. Name one such as runs/latest")
+            files.refuse_no_bundle(self.path)
         self.run: Run = found
 
     @cached_property

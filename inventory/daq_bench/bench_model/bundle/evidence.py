@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from daq_bench.bench_model.base.calling import a_run
-from daq_bench.bench_model.base.errors import BenchError, ProfileError
-from daq_bench.bench_model.bundle.files import find_document, plain_file, require_sound
+from daq_bench.bench_model.base.errors import ProfileError
+from daq_bench.bench_model.bundle.files import find_document, plain_file, refuse_no_bundle, require_sound
 from daq_bench.bench_model.bundle.telemetry_files import BMC, OWN, SUMMARY_FILE
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.profiles.common import plain
@@ -67,7 +66,7 @@ class Evidence:
         require_sound(bundle)
         run = find_document(bundle, "run.json")
         if run is None:
-            raise BenchError(f"{bundle} has no run.json, so it is not a run bundle. Name one: {a_run()}")
+            refuse_no_bundle(bundle)
         names = sorted(f"results/{file.name}" for file in (bundle / "results").glob("*.json"))
         return Evidence(
             run=run,

@@ -53,8 +53,7 @@ class Survey:
 def survey(bundle: Path) -> Survey:
     """Every entry below `bundle`; links are not followed. Raises BenchError for more than a bundle can hold, and for no folder."""
     if not bundle.is_dir():
-        why = "it is a file" if bundle.exists() else "there is no such folder"
-        raise BenchError(f"{bundle} is no run bundle ({why}). Name one: {a_run()}")
+        refuse_no_bundle(bundle)
     files: list[str] = []
     odd: list[str] = []
     folders = [""]
@@ -73,9 +72,15 @@ def survey(bundle: Path) -> Survey:
                 odd.append(name)
         if seen > ENTRIES_MAX or size > BUNDLE_BYTES_MAX:
             if not (bundle / "run.json").exists():
-                raise BenchError(f"{bundle} is no run bundle (run.json is missing). Name one: {a_run()}")
+                refuse_no_bundle(bundle)
             raise BenchError(f"{bundle}: holds more than {ENTRIES_MAX} files or {BUNDLE_BYTES_MAX >> 30} GiB. {REMEDY}")
     return Survey(tuple(sorted(files)), tuple(sorted(odd)))
+
+
+def refuse_no_bundle(path: Path, why: str = "") -> NoReturn:
+    """Raises BenchError for a path that holds no run bundle, the same in every command. `why`: a reason other than what is missing."""
+    missing = "run.json is missing" if path.is_dir() else "it is a file" if path.exists() else "there is no such folder"
+    raise BenchError(f"{path} is no run bundle ({why or missing}). Name one: {a_run()}")
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

@@ -5,6 +5,9 @@ Promise: its text names the file, the field where there is one, what was found t
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import NoReturn
+
 from daq_bench.bench_model.base.errors import BenchError
 
 
@@ -18,3 +21,9 @@ class BundleError(BenchError):
     def __reduce__(self) -> tuple[type[BundleError], tuple[str, str]]:
         """Lets pickle carry the error over from another process."""
         return BundleError, (self.where, str(self).removeprefix(f"{self.where}: "))
+
+
+def refuse_twice(root: Path, run_id: str, earlier: Path) -> NoReturn:
+    """Raises BundleError for a run that was named twice: by one path, or as two copies."""
+    problem = "is named twice" if root == earlier else f"is run {run_id}, of which {earlier} is another copy"
+    raise BundleError(str(root), problem, "Name each run once")

@@ -25,7 +25,7 @@ from daq_bench.bench_model.profiles.published import FOLDER, PublishedDevice, lo
 from daq_bench.bench_model.profiles.requirements import RequirementProfile
 from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_model.verdict.judging import SEALED, UNJUDGED, profiles_of, standing_of
-from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.base.errors import BundleError, refuse_twice
 from daq_bench.bench_report.reading import door
 from daq_bench.bench_report.reading.door import Trust
 from daq_bench.bench_report.reading.load import run_of
@@ -148,11 +148,7 @@ def read_sources(roots: list[Path]) -> list[Source]:
     for root in roots:
         source = read_source(root)
         if source.run.run_id in found:
-            raise BundleError(
-                str(root),
-                f"is run {source.run.run_id}, which {found[source.run.run_id].root} is too",
-                "Name each run once",
-            )
+            refuse_twice(root, source.run.run_id, found[source.run.run_id].root)
         found[source.run.run_id] = source
     return sorted(found.values(), key=lambda one: (one.run.started, one.run.run_id))
 
@@ -179,6 +175,6 @@ def _let_in(runs: Sequence[tuple[Path, str]], trust: Trust) -> dict[Path, Admiss
         raise BundleError(
             ", ".join(str(root) for root, _ in refused),
             "; ".join(text for _, text in refused),
-            "See what `daq-bench check-bundle` says of each, and leave it out",
+            f"See what `daq-bench check-bundle` says{' of each, and leave them' if len(refused) > 1 else ', and leave it'} out",
         )
     return known

@@ -19,7 +19,7 @@ from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.nights.history_index import Kind, kept_as_told, read_kept
 from daq_bench.bench_model.nights.night import LeftOut
 from daq_bench.bench_model.tender.buyer_files import Weights
-from daq_bench.bench_report.base.errors import BundleError
+from daq_bench.bench_report.base.errors import refuse_twice
 from daq_bench.bench_report.comparison.bundles import Source, read_source
 from daq_bench.bench_report.comparison.contenders import questions_of
 from daq_bench.bench_report.comparison.definitions import Origin, definitions_of, origin_of
@@ -89,9 +89,7 @@ def tell(roots: Sequence[Path]) -> list[tuple[Path, Told]]:
         for root, told in zip(own, read, strict=True):
             one = told if isinstance(told, Told) else told_of(read_source(root))  # which says what is wrong with it
             if one.run_id in found:
-                raise BundleError(
-                    str(root), f"is run {one.run_id}, which {found[one.run_id][0]} is too", "Name each run once"
-                )
+                refuse_twice(root, one.run_id, found[one.run_id][0])
             found[one.run_id] = (root, one)
     return sorted(found.values(), key=lambda pair: (pair[1].origin.started, pair[1].run_id))
 

@@ -13,7 +13,14 @@ from typing import Any
 
 from msgspec.structs import replace as replace_fields
 
-from daq_bench.bench_model.bundle.files import find_struct, plain_file, read_json, read_structs, require_sound
+from daq_bench.bench_model.bundle.files import (
+    find_struct,
+    plain_file,
+    read_json,
+    read_structs,
+    refuse_no_bundle,
+    require_sound,
+)
 from daq_bench.bench_model.bundle.telemetry_files import SPOOLS, SUMMARY_FILE
 from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.facts import Setting, Tuning
@@ -23,7 +30,6 @@ from daq_bench.bench_model.verdict.advice import grounds_of
 from daq_bench.bench_model.verdict.judging import VERDICT, Again, judged_again
 from daq_bench.bench_model.workloads.block_scan import BlockScan
 from daq_bench.bench_model.workloads.snb_record import SnbRecord
-from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.reading import telemetry
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.reading.dataset.machine import Smart
@@ -52,17 +58,11 @@ WORKLOAD_FILES = frozenset({BLOCK_SCAN, RECORD})
 def run_of(root: Path) -> Run:
     """The bundle's run.json. Raises BenchError where there is none, and for a damaged one."""
     if not root.is_dir():
-        raise BundleError(
-            str(root),
-            "is a file" if root.exists() else "is not there",
-            "Name a run bundle, runs/<run-id>; `daq-bench list runs` shows them",
-        )
+        refuse_no_bundle(root)
     require_sound(root)
     run = find_struct(root, "run.json", Run)
     if run is None:
-        raise BundleError(
-            f"{root}/run.json", "is missing, so this folder is not a run bundle", "Name one as runs/<run-id>"
-        )
+        refuse_no_bundle(root)
     return run
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from daq_bench.bench_model.base.calling import a_run
 from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.bundle import files as bundle_files
 from daq_bench.bench_model.documents.events import Event
@@ -88,13 +87,14 @@ class Bundle:
     @staticmethod
     def open(path: Path) -> Bundle:
         """Opens an existing bundle. Raises BenchError when `path` holds no bundle, or a damaged run.json."""
-        why = "run.json is missing" if path.is_dir() else "it is a file" if path.exists() else "there is no such folder"
+        run, why = None, ""
         try:
-            if path.is_dir() and (run := bundle_files.find_struct(path.resolve(), RUN, Run)):
-                return Bundle(path.resolve(), run)
+            run = bundle_files.find_struct(path.resolve(), RUN, Run) if path.is_dir() else None
         except OSError as error:
             why = f"run.json: {in_words(error)}"
-        raise BenchError(f"{path} is no run bundle ({why}). Name one: {a_run()}")
+        if run is None:
+            bundle_files.refuse_no_bundle(path, why)
+        return Bundle(path.resolve(), run)
 
     @property
     def id(self) -> str:

@@ -10,7 +10,9 @@ from daq_bench.bench_model.bundle.files import find_document, find_struct, plain
 from daq_bench.bench_model.documents.facts import Identity
 from daq_bench.bench_model.documents.run import Drive, Host, Run
 from daq_bench.bench_model.profiles.candidates import Candidate, load_candidate
+from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.candidate.host import Node, Survey, Target, check_identity
+from daq_bench.rig.checking.sealing import altered_evidence
 
 LAB, IDENTITY, HOST = "profiles/lab.yml", "results/identity.json", "facts/host.json"
 OF_THE_HOST = ("hostname", "architecture", "cpu_model")  # neither provisioning nor a restart changes them
@@ -33,6 +35,12 @@ def challenge_problems(run: Run, asked: str | None) -> list[str]:
         answer = f"answers the challenge {stated!r}" if stated else "answers no challenge"
         return [f"run.json: the run {answer}, not yours, {asked!r}: it may be another run, made before you asked"]
     return []
+
+
+def changes_since(bundle: Bundle) -> list[str]:
+    """Returns what is no longer as the sealed run left it: the folder's name, and each file of the evidence. Raises BenchError for
+    a bundle without a sound seal."""
+    return folder_problems(bundle.path, bundle.run) + [one.text for one in altered_evidence(bundle.path)]
 
 
 def folder_problems(path: Path, run: Run) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -55,7 +55,7 @@ class Check:
     def conclusion(self) -> str:
         """Returns the conclusion in words that do not suggest trust where nobody vouches."""
         if self.problems:
-            return f"{len(self.problems)} differences"
+            return counted(self.problems)
         if self.evidence is State.TRUSTED:
             return "intact, and signed by a trusted key"
         if self.evidence is State.UNSIGNED:
@@ -64,8 +64,11 @@ class Check:
 
     def part(self, name: str, well: str, problems: list[str]) -> None:
         self.problems += problems
-        count = f"{len(problems)} difference{'s' if len(problems) != 1 else ''}"
-        self.lines.append(f"{name:<10} {well if not problems else count}")
+        self.lines.append(f"{name:<10} {well if not problems else counted(problems)}")
+
+
+def counted(problems: Sequence[str]) -> str:
+    return f"{len(problems)} difference{'s' if len(problems) != 1 else ''}"
 
 
 def check_bundle(

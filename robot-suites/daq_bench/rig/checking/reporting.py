@@ -13,6 +13,7 @@ from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.shell import LocalShell
 from daq_bench.rig.candidate.connection import variables_of
 from daq_bench.rig.checking import signing
+from daq_bench.rig.checking.agreement import folder_problems
 from daq_bench.rig.checking.own_profiles import DIFFERENT, Own, compared
 from daq_bench.rig.checking.sealing import altered_evidence, break_reports_seal, seal_evidence, seal_reports, sealed
 from daq_bench.rig.checking.signing import Signature, Signer, Signing, State, verified
@@ -73,6 +74,7 @@ def _renewed(bundle: Bundle, signer: Signer | None, evidence: Signature, own: Ow
     path, before = bundle.path, key_of(bundle.path / REPORTS_MANIFEST)
     _split_seal(path, evidence)
     different, lines = _different(bundle, own)
+    lines += [f"warning: {one}" for one in folder_problems(path, bundle.run)]
     if problem := render_and_seal(path, signer, different):
         lines.append(f"warning: {problem}")
     if before and not key_of(path / REPORTS_MANIFEST):

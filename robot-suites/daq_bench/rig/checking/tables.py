@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from daq_bench.bench_model.base.calling import a_run, typed
+from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.bundle.files import (
     find_document,
@@ -23,6 +23,7 @@ from daq_bench.bench_model.bundle.files import (
     find_struct,
     plain_file,
     read_json_lines,
+    refuse_no_bundle,
     require_sound,
     survey,
     text_lines,
@@ -72,7 +73,7 @@ def write_tables(bundle: Path, out: Path, form: str = "csv", door: Admission | N
     _require_free(bundle, out)
     require_sound(bundle)
     if find_struct(bundle, "run.json", Run) is None:
-        raise BenchError(f"{bundle} is no run bundle (it has no run.json). Name one: {a_run()}")
+        refuse_no_bundle(bundle)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as temporary:

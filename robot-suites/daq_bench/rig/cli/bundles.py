@@ -7,10 +7,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.bundle.files import strict
 from daq_bench.bench_model.bundle.provenance import REPORTS
-from daq_bench.bench_model.documents.admission import Admissions
+from daq_bench.bench_model.documents.admission import Admissions, named
 from daq_bench.bench_model.documents.run import TelemetryOfRun
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.documents.telemetry import TelemetryAccount
@@ -21,10 +21,12 @@ from daq_bench.rig.base.influx import INVENTORY_KEY, Influx, chosen
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.candidate.connection import variables_of
+from daq_bench.rig.checking.agreement import changes_since
 from daq_bench.rig.checking.check_bundle import check_bundle
 from daq_bench.rig.checking.door import Trust, admit
 from daq_bench.rig.checking.own_profiles import Own
 from daq_bench.rig.checking.reporting import report_again
+from daq_bench.rig.checking.sealing import sealed
 from daq_bench.rig.checking.signing import INVENTORY_KEYS, of_checker
 from daq_bench.rig.checking.tables import FORMATS, write_tables
 from daq_bench.rig.cli.arguments import Command, add_inventory, add_json, add_run, challenge, print_document, say, shown
@@ -62,12 +64,23 @@ def judge(options: argparse.Namespace) -> int:
     """Says what qualify said at the run's end, from the evidence alone, and ends with the same status."""
     verdict = judge_bundle(options.run)
     bundle = Bundle.open(options.run)
+    if changes := _changes(bundle):
+        told = printable(f"{options.run} was altered since its run ({changes})")
+        print(f"warning: {told}: the verdict is of what it holds now. Use a sound copy of it", file=sys.stderr)
     if options.json:
         advice = advice_of(options.run, bundle.run, verdict)
         print(to_json({**as_document(verdict), **summary_of(verdict, advice)}), end="")
     else:
         print("\n".join(map(printable, closing_words(bundle, verdict).strip("\n").split("\n"))))
     return exit_status(bundle, verdict)
+
+
+def _changes(bundle: Bundle) -> str:
+    """Names what is no longer as the sealed run left it; empty for a run that was never sealed, which `judge` says by itself."""
+    try:
+        return named(changes_since(bundle), "; ") if sealed(bundle.path) else ""
+    except BenchError as error:
+        return in_words(error)
 
 
 def _add_check(command: argparse.ArgumentParser) -> None:

@@ -10,12 +10,13 @@ from pathlib import Path
 from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
 from daq_bench.bench_model.bundle.files import parse_json
 from daq_bench.bench_model.bundle.provenance import MANIFEST, digest_of
+from daq_bench.bench_model.documents.admission import named
 from daq_bench.bench_model.documents.nights import Baseline
 from daq_bench.bench_model.documents.nights import Baselines as Stored
 from daq_bench.bench_model.documents.struct import checked, read
 from daq_bench.bench_model.nights.night import FINISHED, Night, read_night
 from daq_bench.rig.base.bundle import Bundle, now_utc, to_json, write_text_atomically
-from daq_bench.rig.checking.sealing import altered_evidence
+from daq_bench.rig.checking.agreement import changes_since
 
 FILE, LOCK = "baselines.json", ".baselines.lock"
 
@@ -32,13 +33,15 @@ class Baselines:
     def choose(self, path: Path) -> str:
         """Makes the run at `path` the baseline of what it did; returns its id. Raises RefusedError when nothing may be compared with it."""
         bundle = Bundle.open(path)
-        changes = [change.text for change in altered_evidence(bundle.path)]
-        if changes:
-            raise RefusedError(f"{path} was altered since its run ({'; '.join(changes[:3])}): it cannot be a baseline")
+        if changes := changes_since(bundle):
+            raise RefusedError(
+                f"{path} was altered since its run ({named(changes, '; ')}): it cannot be a baseline. Use a sound copy, or another run"
+            )
         night = read_night(bundle.path, warm=False)  # refuses what others may not rest on
         if night.state != FINISHED or not night.good:
             raise RefusedError(
-                f"{path} ended {night.state} with {night.outcome}: only a PASS or a declared rehearsal can be a baseline"
+                f"{path} ended {night.state} with {night.outcome}: only a PASS or a declared rehearsal can be a baseline. "
+                "`daq-bench list runs` shows them"
             )
         chosen = Baseline(str(bundle.path), night.id, digest_of(bundle.path / MANIFEST), now_utc())
         with _alone(self._file.with_name(LOCK)):

@@ -180,7 +180,8 @@ class RunPlan:
         yield f"time     {UNKNOWN if time is None else duration_text(time)}{at}"
         yield f"writes   {UNKNOWN if written is None else f'{decimal_label(written)} at most' if written else 'nothing'}"
         for drive in self.drives:
-            yield f"  drive  {drive.text}"
+            if drive.bytes_written != 0:
+                yield f"  drive  {drive.text}"
         room = f"{decimal_label(need.size_bytes)} ({need.arithmetic})" if need.size_bytes else need.arithmetic
         yield f"room     {room or 'none'}"
         yield f"RAM      {decimal_label(self.memory.size_bytes) if self.memory.size_bytes else 'none'} for buffers"

@@ -33,6 +33,8 @@ from daq_bench.bench_model.bundle.provenance import (
     digest_in,
     read_manifest,
 )
+from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.checking.agreement import folder_problems
 from daq_bench.rig.checking.sealing import altered_evidence, altered_reports
 from daq_bench.rig.store.place import RUN_ID, WORK, Store
 
@@ -108,6 +110,7 @@ def _put(bundle: Path, store: Store, whole: bool) -> str:
     if plain_file(bundle, MANIFEST) is None:
         return UNSEALED
     _require_intact(bundle)
+    _require_named(bundle)
     manifest = read_bytes(bundle, MANIFEST)
     wanted = _listed(bundle)
     if store.holds(run):
@@ -136,6 +139,11 @@ def _require_intact(bundle: Path) -> None:
         raise RefusedError(
             f"{bundle.name} was altered since it was sealed ({'; '.join(one.text for one in changes[:3])})"
         )
+
+
+def _require_named(bundle: Path) -> None:
+    if problems := folder_problems(bundle, Bundle.open(bundle).run):
+        raise RefusedError(f"{bundle}: {problems[0]}. Give it its run's name again")
 
 
 def _listed(bundle: Path) -> dict[str, str]:

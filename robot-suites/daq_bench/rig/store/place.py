@@ -176,4 +176,6 @@ def _opened(address: str) -> tuple[Any, str]:
         raise BenchError(f"{typed('--store', address)} is no folder and no address of a store ({error})") from None
     except Exception as error:  # some clients connect here
         raise refused_by_client(address, error) from None
+    if "file" in fs.protocol and Path(root).exists() and not Path(root).is_dir():
+        raise BenchError(f"{typed('--store', address)} is a file. Name a folder")
     return fs, str(root).rstrip("/")
