@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -39,6 +40,7 @@ from daq_bench.rig.nightly.baselines import Baselines
 from daq_bench.rig.nightly.housekeeping import Keeping
 from daq_bench.rig.nightly.job import Where, run_job
 from daq_bench.rig.nightly.night import Nightly, _entry_of, new_folder, stored_nights
+from daq_bench.rig.nightly.overdue import overdue
 from daq_bench.rig.nightly.plan import DEFAULT, Plan, load_plan
 
 INVENTORY = Layout().inventory / "lab.yml"
@@ -237,6 +239,56 @@ def test_after_the_time_limit_the_others_are_not_begun_and_a_resumed_night_does_
     assert night.execute() == 2
     found = json.loads((folder / "nightly.json").read_text(encoding="utf-8"))
     assert [run["reason"] for run in found["runs"]] == ["no run began (exit status 0): now it runs"] * 2
+
+
+def test_a_night_that_is_killed_was_interrupted_whatever_had_passed_by_then(
+    where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_door: None
+) -> None:
+    """What a SIGKILL would leave: each run copies the night's folder while it runs."""
+    covers_anything("night")
+    monkeypatch.setattr(Nightly, "_render", lambda self: None)
+    folder, left = tmp_path / "nightly" / "a", tmp_path / "left"
+    sources = {
+        "this-machine": f"import shutil; shutil.copytree({str(folder)!r}, {str(left / 'in-first' / 'a')!r})\n"
+        f"RUNS = {str(where.runs)!r}\n{leaves()}",
+        "this-machine-twice": f"import shutil; shutil.copytree({str(folder)!r}, {str(left / 'in-second' / 'a')!r})\n"
+        "print('error: the disk is on fire')",
+    }
+    monkeypatch.setattr(nightly_run, "command", lambda job, where: [sys.executable, "-c", sources[job.candidate]])
+    plan = Plan((Job("this-machine"), Job("this-machine-twice")))
+    assert Nightly(plan, where, folder, Console(quiet=True)).execute() == 2
+    for name, outcomes, words in (
+        ("in-first", ["interrupted", "interrupted"], "interrupted: 2 runs on 2 candidates (2 interrupted)"),
+        ("in-second", ["PASS", "interrupted"], "interrupted: 2 runs on 2 candidates (1 interrupted, 1 PASS)"),
+    ):
+        killed = left / name / "a"
+        found = read_document(killed)
+        assert (found.state, found.outcome, found.exit_status) == ("running", "interrupted", 130)
+        assert [run.worst for run in found.runs] == outcomes
+        assert "the night still runs, or was killed" in found.runs[1].reason
+        assert (killed / "summary.txt").read_text(encoding="utf-8").splitlines()[0] == words == found.headline
+        assert "was killed: nothing runs" in overdue(killed.parent, 26.0, lambda text: None)
+        night = Nightly(plan, where, killed, Console(quiet=True))
+        sources["this-machine"] = f"RUNS = {str(where.runs)!r}\n{leaves()}"
+        sources["this-machine-twice"] = "print('error: now it runs')"
+        assert night.carry_out(goes_on=True) == 2
+        assert [run.worst for run in read_document(killed).runs] == ["PASS", "ERROR"]
+
+
+def test_a_disk_that_is_full_for_a_while_costs_no_run_of_the_night(
+    execute: Execute, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, refused = nightly_night.write_text_atomically, list[Path]()
+
+    def full_at_first(path: Path, text: str) -> None:
+        if len(refused) < 2:  # before the first run, and after it
+            refused.append(path)
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        write(path, text)
+
+    monkeypatch.setattr(nightly_night, "write_text_atomically", full_at_first)
+    status, found = execute(leaves())
+    assert (status, found.state, found.outcome, len(refused)) == (0, "finished", "PASS", 2)
 
 
 def test_a_run_that_takes_too_long_costs_its_own_slot_alone(

@@ -55,6 +55,7 @@ from daq_bench.rig.nightly.plan import Plan
 DOCUMENT, SUMMARY, XUNIT, OCP = "nightly.json", "summary.txt", "xunit.xml", "ocp"
 REPORT_S_MAX = 600.0
 DONE = ("finished", "interrupted")
+NOT_ENDED = "it had not ended when this was written: the night still runs, or was killed"
 
 
 class Nightly:
@@ -127,6 +128,7 @@ class Nightly:
         earlier = stored_nights(self._folder.parent, self._say)
         self._red, self._before = regressed_runs(earlier), last_words(earlier, self._folder.name)
         self._teller.tell(begun(self._folder.name, [job.name for job in self._plan.jobs]))
+        self._goes_on([entry for job in self._plan.jobs for entry in self._resumed.get(job, [])])
         fleet = Fleet(
             self._plan.jobs,
             self._where,
@@ -140,13 +142,17 @@ class Nightly:
         return self._conclude()
 
     def _goes_on(self, entries: list[Entry]) -> None:
+        """Stores what is known so far: a night that is killed from here on is found, resumed, and called interrupted."""
         self._entries = entries
-        self._write("running")
+        try:
+            self._write("running")
+        except OSError as error:  # a full disk: the other runs have their own, and housekeeping makes room at the end
+            self._say(f"warning: {self._folder} cannot be written ({in_words(error)}): the night goes on")
         self._tell_changes()
 
     def _tell_changes(self) -> None:
         """A run that was stopped says nothing new of its candidate."""
-        for run in self._document("running").runs:
+        for run in self._document("running", self._entries).runs:
             before, key = word_before(run, self._before), (run.job, run.target)
             if before and before != run.worst != INTERRUPTED and key not in self._told:
                 self._teller.tell(changed(self._folder.name, run, before))
@@ -202,7 +208,7 @@ class Nightly:
         return status_of(self._entries)
 
     def _tell_end(self, interrupted: bool) -> None:
-        runs = self._document("finished").runs
+        runs = self._document("finished", self._entries).runs
         self._teller.tell(
             over(self._folder.name, runs, headline(self._entries), status_of(self._entries), self._folder)
         )
@@ -212,7 +218,7 @@ class Nightly:
     def _keep_house(self) -> list[str]:
         tonight = [self._folder, *(entry.night.path for entry in self._entries if entry.night)]
         nights = self._folder.parent
-        stored = [*stored_nights(nights, self._say), self._document("finished")]
+        stored = [*stored_nights(nights, self._say), self._document("finished", self._entries)]
         house: Housekeeping | None = None
         try:
             house = Housekeeping(
@@ -226,13 +232,17 @@ class Nightly:
         return gone
 
     def _write(self, state: NightState, deleted: Sequence[str] = ()) -> None:
-        write_text_atomically(self._folder / DOCUMENT, to_json(checked(self._document(state, deleted))))
-        write_text_atomically(self._folder / SUMMARY, summary(self._entries, self._started, str(self._folder)))
-        write_text_atomically(self._folder / XUNIT, xunit(self._entries, self._folder.name))
+        entries = self._entries
+        if state not in DONE:
+            ended = {entry.job for entry in entries}
+            entries = [*entries, *(Entry(job, INTERRUPTED, NOT_ENDED) for job in self._plan.jobs if job not in ended)]
+        write_text_atomically(self._folder / DOCUMENT, to_json(checked(self._document(state, entries, deleted))))
+        write_text_atomically(self._folder / SUMMARY, summary(entries, self._started, str(self._folder)))
+        write_text_atomically(self._folder / XUNIT, xunit(entries, self._folder.name))
 
-    def _document(self, state: NightState, deleted: Sequence[str] = ()) -> NightDocument:
+    def _document(self, state: NightState, entries: Sequence[Entry], deleted: Sequence[str] = ()) -> NightDocument:
         times = (self._started, now_utc() if state in DONE else None)
-        return document(self._entries, self._plan.jobs, state, self._folder.name, times, _versions(), deleted)
+        return document(entries, self._plan.jobs, state, self._folder.name, times, _versions(), deleted)
 
     def _write_ocp(self) -> None:
         for night in (entry.night for entry in self._entries if entry.night):
