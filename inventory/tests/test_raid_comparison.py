@@ -23,7 +23,7 @@ from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.bench_model.profiles.yaml_source import check_document
 from daq_bench.bench_model.statistics.paired import BELOW, UNDECIDED
 from daq_bench.bench_model.workloads.raid_vs_3dxp.analysis import UNKNOWN, cause_of, document
-from daq_bench.bench_model.workloads.raid_vs_3dxp.facts import added_power, endurance
+from daq_bench.bench_model.workloads.raid_vs_3dxp.facts import added_power, cost, endurance
 
 INVENTORY = Path(__file__).resolve().parents[1]
 PUBLISHED = load_published(INVENTORY / "devices" / "published")
@@ -205,3 +205,8 @@ def test_an_endurance_that_cannot_be_known_has_its_reason() -> None:
     assert "no published device 'nemo'" in endurance({"published": "nemo"}, PUBLISHED, [10**12], 1.0).basis
     assert "not its own" in endurance({"drive_endurance": {"pbw": 1, "source": "x"}}, {}, [10**12], None).basis
     assert "not known" in endurance({}, {}, [], 1.0).basis
+
+
+def test_a_price_in_yen_keeps_its_digits() -> None:
+    price = {"amount": 1234567, "currency": "JPY", "date": "2026-11-01", "source": "offer 18"}
+    assert cost({"drive_price": price}, 3, None, None)["basis"] == "3 x 1234567 JPY of 2026-11-01, declared: offer 18"

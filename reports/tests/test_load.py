@@ -86,9 +86,9 @@ def test_a_series_that_does_not_fit_is_named(
 
 
 def test_a_folder_that_is_no_bundle(tmp_path: Path) -> None:
-    with pytest.raises(BenchError, match=r"run\.json: is missing"):
+    with pytest.raises(BenchError, match=r"is no run bundle \(run\.json is missing\)"):
         load(tmp_path)
-    with pytest.raises(BenchError, match="is not there"):
+    with pytest.raises(BenchError, match="there is no such folder"):
         load(tmp_path / "absent")
 
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from daq_bench.bench_model.base.load import Demand
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.documents.struct import Amount, Block, Closed, Document, Ordinal, Positive
 from daq_bench.bench_model.documents.struct import Count as Whole
 from daq_bench.bench_model.documents.tools.daqwriter import Latency
@@ -249,7 +250,8 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
         yield from follows(f"{name}: what was offered", one["offered"], one["stored"] + one["lost"])
         if not math.isclose(one["asked_bytes_per_s"], one["load_factor"] * demand, rel_tol=1e-9):
             yield (
-                f"{name}: {one['asked_bytes_per_s']:g} B/s were asked for instead of {one['load_factor'] * demand:g} B/s",
+                f"{name}: {in_digits(one['asked_bytes_per_s'], 9)} B/s were asked for instead of "
+                f"{in_digits(one['load_factor'] * demand, 9)} B/s",
                 INVALIDATES,
             )
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Literal
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.documents.results import Conditioning
 from daq_bench.bench_model.documents.struct import Document, Struct
 from daq_bench.bench_model.documents.tools.daqwriter import Verify, is_of_drive
@@ -162,7 +163,7 @@ def _asked_of_writer(name: str, plan: Plan, told: Document) -> Iterator[Problem]
     offered = links * size * float(rate) * plan.scale
     if told["offered_bytes_per_s"] is None or not math.isclose(told["offered_bytes_per_s"], offered, rel_tol=1e-6):
         yield (
-            f"the writer of {name} was to offer {told['offered_bytes_per_s']} B/s instead of {offered:g} B/s",
+            f"the writer of {name} was to offer {told['offered_bytes_per_s']} B/s instead of {in_digits(offered, 9)} B/s",
             INVALIDATES,
         )
     for key, value in asked.items():

@@ -8,7 +8,7 @@ from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.load import Demand
-from daq_bench.bench_model.base.units import GB, decimal_label
+from daq_bench.bench_model.base.units import GB, decimal_label, in_digits
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.documents.tools.minidaq import Minidaq
 from daq_bench.bench_model.profiles.candidates import Candidate
@@ -45,7 +45,7 @@ def plan(scenario: Scenario, ground: Ground) -> list[Step]:
     for factor in own["load_factors"]:
         demand = demand_of(own, scenario.scale, factor)
         rate, size = demand.offered_bytes_per_s, demand.record_bytes
-        room = f"the rung of {rate / GB:.4g} GB/s x {demand.duration_s:g} s = {decimal_label(size)} ({size} B)"
+        room = f"the rung of {in_digits(rate / GB)} GB/s x {in_digits(demand.duration_s, 9)} s = {decimal_label(size)} ({size} B)"
         written = ground.written(demand.duration_s, rate)
         found.append(Step(f"load factor {factor:g}", demand.duration_s + 2.0, written, size, room))
     return found
@@ -98,7 +98,7 @@ def run_ladder(site: Site, own: Parameters, scale: float, seed: int, report: Rep
     points = []
     for step, factor in enumerate(own["load_factors"], start=1):
         demand = demand_of(own, scale, factor)
-        text = f"offering {demand.offered_bytes_per_s / GB:.4g} GB/s"
+        text = f"offering {in_digits(demand.offered_bytes_per_s / GB)} GB/s"
         report(text, step, len(own["load_factors"]), demand.duration_s)
         points.append(point(float(factor), demand, _record(site, own, demand, seed, step)))
     return document(own, scale, points)

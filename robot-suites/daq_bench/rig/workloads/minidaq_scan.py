@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
-from daq_bench.bench_model.base.units import GB, binary_label, decimal_label
+from daq_bench.bench_model.base.units import GB, binary_label, decimal_label, in_digits
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.documents.tools.minidaq import Minidaq, MinidaqSearch, Trigger
 from daq_bench.bench_model.documents.tools.synthetic import Write
@@ -79,7 +79,7 @@ def plan(scenario: Scenario, ground: Ground) -> list[Step]:
     trial_s, seconds = parameters["seconds_per_trial"], parameters["seconds_per_point"]
     longest = max(seconds, trial_s)
     size = math.ceil(offered * longest)
-    room = f"a record of the MiniDAQ scan, {offered / GB:.4g} GB/s x {longest:g} s = {decimal_label(size)} ({size} B)"
+    room = f"a record of the MiniDAQ scan, {in_digits(offered / GB)} GB/s x {in_digits(longest, 9)} s = {decimal_label(size)} ({size} B)"
     written = ground.written(trials * trial_s + 2 * seconds, offered)
     length = trials * (trial_s + 0.5) + 2 * (seconds + 1)
     return [Step("points", length, written, size, room, times=len(turns(parameters, scenario.repetitions)))]

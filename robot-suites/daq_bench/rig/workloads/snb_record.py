@@ -12,7 +12,7 @@ from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
 from daq_bench.bench_model.base.load import Demand
-from daq_bench.bench_model.base.units import GB, decimal_label
+from daq_bench.bench_model.base.units import GB, decimal_label, in_digits
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.documents.tools.daqwriter import Verify, is_of_drive
 from daq_bench.bench_model.documents.tools.minidaq import Minidaq
@@ -75,8 +75,10 @@ def plan(scenario: Scenario, ground: Ground) -> list[Step]:
     demand, parameters = scenario.demand, scenario.workloads["snb_record"]
     size, most, found = demand.record_bytes, scenario.repetitions_max, list[Step]()
     room = (
-        f"the record of {demand.offered_bytes_per_s / GB:.4g} GB/s ({demand.links} links x {demand.superchunk_rate_hz:g} Hz x "
-        f"{demand.superchunk_bytes} B x scale {demand.scale:g}) x {demand.duration_s:g} s = {decimal_label(size)} ({size} B)"
+        f"the record of {in_digits(demand.offered_bytes_per_s / GB)} GB/s ({demand.links} links x "
+        f"{in_digits(demand.superchunk_rate_hz, 9)} Hz x "
+        f"{demand.superchunk_bytes} B x scale {in_digits(demand.scale, 9)}) x "
+        f"{in_digits(demand.duration_s, 9)} s = {decimal_label(size)} ({size} B)"
     )
     for condition in conditions_of(parameters):
         said = f" ({condition})" if condition else ""
@@ -158,7 +160,7 @@ def run(context: RunContext, report: Report) -> dict[str, Any]:
 def _busy(record: SnbRecord) -> Iterator[Note]:
     for number, repetition in enumerate(record.repetitions, start=1):
         for episode in repetition.minidaq.busy.episodes:
-            text = f"Dataflow is BUSY for {episode.duration_s:.4g} s from {episode.start_s:.4g} s of record {number}"
+            text = f"Dataflow is BUSY for {in_digits(episode.duration_s)} s from {in_digits(episode.start_s)} s of record {number}"
             yield text, {"repetition": number, **as_document(episode)}
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import structs
 
 from daq_bench.bench_model.base.load import Demand
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.behaviour.wear_of_run import PERCENT_QUANTUM
 from daq_bench.bench_model.bundle.files import find_struct, plain_file
 from daq_bench.bench_model.documents.run import Run
@@ -114,12 +115,13 @@ def _judged_years(drives: list[WornDrive], name: str, asked: float | None) -> tu
 
 def _undecided(years: Interval, drive: WornDrive, projection: YearsOfLoad, asked: float) -> str:
     written = drive.host_bytes / wear.TB
-    most = "with no upper bound" if years.high is None else f"at most {years.high:.3g}"
+    most = "with no upper bound" if years.high is None else f"at most {in_digits(years.high, 3)}"
     enough = asked * projection.bytes_per_year[1] / wear.TB / wear.LIFE_PERCENT * PERCENT_QUANTUM
     return (
-        f"{drive.id} lasts at least {years.low:.3g} years, {most}, which does not decide about {asked:g}: {written:.4g} TB "
+        f"{drive.id} lasts at least {in_digits(years.low, 3)} years, {most}, which does not decide about {in_digits(asked, 9)}: "
+        f"{in_digits(written)} TB "
         f"moved percentage used from {drive.percentage_used[0]} to {drive.percentage_used[1]}, and it counts whole percents. "
-        f"A write_budget of {max(enough, written):.3g} TB or more can decide"
+        f"A write_budget of {in_digits(max(enough, written), 3)} TB or more can decide"
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from daq_bench.bench_model.base.load import NOMINAL_BYTES_PER_S, Demand
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.behaviour.wear_of_run import PERCENT_QUANTUM, PERCENT_SATURATED
 from daq_bench.bench_model.workloads.endurance.document import Interval
 
@@ -33,8 +34,9 @@ def supernova_cadence(demand: Demand, records_per_year: float, share: float) -> 
     """One record of a unit so often, `share` of it onto this drive."""
     real, nominal = (rate * demand.duration_s for rate in (demand.real_bytes_per_s, NOMINAL_BYTES_PER_S))
     text = (
-        f"{records_per_year:g} records a year of {demand.duration_s:g} s: {real / TB:.4g} TB each at the real rate, "
-        f"{nominal / TB:.4g} TB at the nominal one"
+        f"{in_digits(records_per_year, 9)} records a year of {in_digits(demand.duration_s, 9)} s: "
+        f"{in_digits(real / TB)} TB each at the real rate, "
+        f"{in_digits(nominal / TB)} TB at the nominal one"
     )
     return YearlyLoad("supernova", text, records_per_year * real * share, records_per_year * nominal * share)
 
@@ -43,14 +45,16 @@ def continuous(demand: Demand, share: float) -> YearlyLoad:
     """The demanded rate without a pause."""
     seconds = DAYS_PER_YEAR * SECONDS_PER_DAY
     real, nominal = demand.real_bytes_per_s, NOMINAL_BYTES_PER_S
-    text = f"{real / 1e9:.4g} GB/s (nominal {nominal / 1e9:g} GB/s) without a pause"
+    text = f"{in_digits(real / 1e9)} GB/s (nominal {in_digits(nominal / 1e9, 9)} GB/s) without a pause"
     return YearlyLoad("continuous", text, seconds * real * share, seconds * nominal * share)
 
 
 def rated_writes(dwpd: float, capacity_bytes: float) -> YearlyLoad:
     """As many drive writes per day as the maker allows."""
     yearly = dwpd * capacity_bytes * DAYS_PER_YEAR
-    return YearlyLoad("rating", f"{dwpd:g} drive writes a day of {capacity_bytes / TB:.4g} TB", yearly, yearly)
+    return YearlyLoad(
+        "rating", f"{in_digits(dwpd, 9)} drive writes a day of {in_digits(capacity_bytes / TB)} TB", yearly, yearly
+    )
 
 
 def wear_percent_per_tb(

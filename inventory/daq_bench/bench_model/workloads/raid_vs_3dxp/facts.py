@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from daq_bench.bench_model.base.units import GB, TB
+from daq_bench.bench_model.base.units import GB, TB, in_digits
 from daq_bench.bench_model.behaviour.record_power import Reading
 from daq_bench.bench_model.profiles.published import PublishedDevice
 
@@ -98,7 +98,8 @@ def endurance(
             None,
             "what the target writes to its drives per byte taken is not known: they are not its own, or were not counted",
         )
-    text = f"{len(sizes_bytes)} x {per_drive / PB:.4g} PB of each drive ({basis}), {written_per_taken:.3g} B written to drives per B taken"
+    text = f"{len(sizes_bytes)} x {in_digits(per_drive / PB)} PB of each drive ({basis}), "
+    text += f"{in_digits(written_per_taken, 3)} B written to drives per B taken"
     return Figure(len(sizes_bytes) * per_drive / written_per_taken, text)
 
 
@@ -113,7 +114,7 @@ def drive_endurance(
         total = rating["dwpd"] * rating["years"] * DAYS_PER_YEAR * size_bytes
         return (
             total,
-            f"{rating['dwpd']:g} drive writes per day over {rating['years']:g} years, declared: {rating['source']}",
+            f"{in_digits(rating['dwpd'], 9)} drive writes per day over {in_digits(rating['years'], 9)} years, declared: {rating['source']}",
         )
     if "published" not in declared:
         return None, "the inventory declares neither the drives' endurance nor a published model"
@@ -124,7 +125,7 @@ def drive_endurance(
     if total_figure is not None:
         return total_figure.in_base_units, f"published: {total_figure.source}"
     if writes is not None:
-        return writes.value * size_bytes, f"published as {writes.value:g} drive writes: {writes.source}"
+        return writes.value * size_bytes, f"published as {in_digits(writes.value, 9)} drive writes: {writes.source}"
     return None, f"no endurance is published of {device.model}"
 
 
@@ -140,5 +141,5 @@ def cost(declared: Mapping[str, Any], drives: int, capacity_bytes: int | None, r
         "total": total,
         "per_tb": total / (capacity_bytes / TB) if capacity_bytes else None,
         "per_gb_per_s": total / (rate / GB) if rate else None,
-        "basis": f"{drives} x {price['amount']:g} {price['currency']} of {price['date']}, declared: {price['source']}",
+        "basis": f"{drives} x {in_digits(price['amount'], 9)} {price['currency']} of {price['date']}, declared: {price['source']}",
     }

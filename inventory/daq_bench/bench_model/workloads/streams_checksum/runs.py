@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.documents.tools.streams import Stream, Streams
 
 RUN_SHARE_MIN = 0.97  # [P] of the time asked for, where the time was to end the run
@@ -93,7 +94,7 @@ def _why_ended(said: Streams, seconds: float) -> str | None:
         return f"the run was ended by {said.ended_by}"
     if emission_s < least * seconds:
         by = ", since run_size was reached" if said.ended_by == "bytes" else ""
-        return f"the run lasted {emission_s:.2f} s of {seconds:g} s{by}"
+        return f"the run lasted {emission_s:.2f} s of {in_digits(seconds, 9)} s{by}"
     return None
 
 

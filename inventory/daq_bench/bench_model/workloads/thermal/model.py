@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.behaviour.service_curve import worst_record
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.workloads.model import RUNTIME_MIN, Asked, Beside, Count, Model, once, stated
@@ -18,7 +19,7 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
     parameters, soak = plan.parameters, document["soak"]
     length_s = soak["end_utc_s"] - soak["start_utc_s"]
     if length_s < RUNTIME_MIN * parameters["soak"]["min_s"] and soak["stopped_by"] != "throttling":
-        yield f"the soak lasted {length_s:.0f} s of at least {parameters['soak']['min_s']:g} s"
+        yield f"the soak lasted {length_s:.0f} s of at least {in_digits(parameters['soak']['min_s'], 9)} s"
     sizes = {
         "block_bytes": "block_size",
         "file_bytes": "file_size",
@@ -51,7 +52,7 @@ def coverage(plan: Plan, document: Document) -> Iterator[Problem]:
     demand = math.prod(float(value) for value in record.values()) * plan.scale
     if not math.isclose(document["record"]["demand_bytes_per_s"], demand, rel_tol=1e-9):
         yield (
-            f"the record's demand is {document['record']['demand_bytes_per_s']:g} B/s instead of {demand:g} B/s",
+            f"the record's demand is {in_digits(document['record']['demand_bytes_per_s'], 9)} B/s instead of {in_digits(demand, 9)} B/s",
             INVALIDATES,
         )
 

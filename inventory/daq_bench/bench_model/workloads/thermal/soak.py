@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.behaviour import equilibrium, throttling
 from daq_bench.bench_model.behaviour.dip_documents import Scenery
 from daq_bench.bench_model.behaviour.load_windows import Window
@@ -172,7 +173,7 @@ def _no_word_on_record(thermal: Thermal, scenery: Scenery, soak: Window) -> str:
     if silent:
         return f"whether a drive throttled cannot be told: {'; '.join(silent)}"
     if soak.length_s < record_s:
-        return f"the soak lasted {soak.length_s:.0f} s, which says nothing of a record of {record_s:g} s"
+        return f"the soak lasted {soak.length_s:.0f} s, which says nothing of a record of {in_digits(record_s, 9)} s"
     late = throttling.unlocated(scenery.tracks, scenery.drives, scenery.facts)
     return f"at a time that nobody knows a drive counted {'; '.join(late)}" if late else ""
 
@@ -274,7 +275,7 @@ def _reasons(thermal: Thermal, scenery: Scenery, soak: Window, made: ThermalSoak
         text = (
             "the load was held below the record's demand and never throttled, so that it does not show what the target can take"
             if thermal.load.rate_limit_bytes_per_s
-            else f"the soak was shorter than the record of {thermal.record.duration_s:g} s"
+            else f"the soak was shorter than the record of {in_digits(thermal.record.duration_s, 9)} s"
         )
         reasons |= dict.fromkeys(("thermal.record_lost_bytes", "thermal.record_buffer_needed"), text)
     return reasons

@@ -8,6 +8,7 @@ import math
 import re
 from dataclasses import dataclass
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.workloads.lan.plan import GBIT
 
 BANDWIDTH_HEAD = ["#bytes", "#iterations", "BW peak[Gb/sec]", "BW average[Gb/sec]", "MsgRate[Mpps]"]
@@ -60,7 +61,7 @@ def parse_bandwidth(text: str, message_bytes: int) -> Bandwidth:
                for at, factor in ((3, GBIT), (4, MESSAGES_OF_MEGA * size))]  # fmt: skip
     rate, open_ = min(columns, key=lambda pair: pair[1])
     if messages <= 0 or rate <= 0:
-        raise ValueError(f"perftest moved nothing: {messages:g} messages at {words[3]} Gb/sec")
+        raise ValueError(f"perftest moved nothing: {in_digits(messages, 9)} messages at {words[3]} Gb/sec")
     other, other_open = max(columns, key=lambda pair: pair[1])
     if abs(other - rate) > open_ + other_open + AGREE * rate:
         raise ValueError(f"perftest's {words[3]} Gb/sec and {words[4]} Mpps of {size} B do not agree")
@@ -78,13 +79,13 @@ def parse_latency(text: str, message_bytes: int) -> Latency:
     else:
         raise ValueError(f"perftest's table has the columns {', '.join(head)}; a latency was asked for")
     if found.messages <= 0 or found.mean_us <= 0:
-        raise ValueError(f"perftest measured nothing: {found.messages} messages, mean {found.mean_us:g} us")
+        raise ValueError(f"perftest measured nothing: {found.messages} messages, mean {in_digits(found.mean_us, 9)} us")
     return found
 
 
 def _size(row: list[float], message_bytes: int) -> int:
     if row[0] != message_bytes:
-        raise ValueError(f"perftest measured messages of {row[0]:g} B; {message_bytes} B were asked for")
+        raise ValueError(f"perftest measured messages of {in_digits(row[0], 9)} B; {message_bytes} B were asked for")
     return message_bytes
 
 

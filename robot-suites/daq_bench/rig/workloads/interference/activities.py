@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.load import Demand
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.bundle.files import strict
 from daq_bench.rig.candidate.load_target import FileTarget
 from daq_bench.rig.candidate.machine import Machine
@@ -164,7 +165,7 @@ class Fio(Activity):
         if error or rate <= 0:
             return Measured(None, f"fio ended with error {error} at {rate:.0f} B/s", more)
         if runtime_s < 0.97 * seconds:
-            return Measured(None, f"ran for {runtime_s:.2f} s of {seconds:g} s", more)
+            return Measured(None, f"ran for {runtime_s:.2f} s of {in_digits(seconds, 9)} s", more)
         return Measured(rate, None, more)
 
 

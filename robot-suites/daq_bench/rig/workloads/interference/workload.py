@@ -12,7 +12,7 @@ from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError, InterruptedRunError, RefusedError
 from daq_bench.bench_model.base.load import Demand
-from daq_bench.bench_model.base.units import GB, decimal_label
+from daq_bench.bench_model.base.units import GB, decimal_label, in_digits
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
@@ -60,7 +60,9 @@ def plan(scenario: Scenario, ground: Ground) -> list[Step]:
     files = {name: parameters[name]["file_size"] for name in ("writers", "readers") if name in names}
     record_s = disturber_s(demand.duration_s) if BURST in parameters["disturbers"] else demand.duration_s
     record = int(demand.offered_bytes_per_s * record_s) if BURST in names else 0
-    parts = [f"a burst of {demand.offered_bytes_per_s / GB:.4g} GB/s x {record_s:g} s"] if record else []
+    parts = (
+        [f"a burst of {in_digits(demand.offered_bytes_per_s / GB)} GB/s x {in_digits(record_s, 9)} s"] if record else []
+    )
     parts += [f"the file of the {name}, {decimal_label(size)}" for name, size in files.items()]
     room = record + sum(files.values())
     text = f"{' and '.join(parts) or 'no file'} ({room} B)"

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.base.units import decimal_label, parse_size
+from daq_bench.bench_model.base.units import decimal_label, in_digits, parse_size
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.profiles.candidates import Target
 from daq_bench.bench_model.profiles.compared_targets import Compared, compared
@@ -42,7 +42,7 @@ def plan(scenario: Scenario, ground: Ground) -> list[Step]:
     if demand.record_bytes > size:
         room = demand.record_bytes
         text = (
-            f"the paced record of {decimal_label(demand.offered_bytes_per_s)}/s x {demand.duration_s:g} s = "
+            f"the paced record of {decimal_label(demand.offered_bytes_per_s)}/s x {in_digits(demand.duration_s, 9)} s = "
             f"{decimal_label(room)} ({room} B)"
         )
     found = []

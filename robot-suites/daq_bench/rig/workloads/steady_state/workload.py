@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import convert
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
-from daq_bench.bench_model.base.units import decimal_label
+from daq_bench.bench_model.base.units import decimal_label, in_digits
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
@@ -285,7 +285,7 @@ def _point(
     if not sides:
         reason = "no operation was completed"
     elif runtime_s < RUNTIME_MIN * seconds:
-        reason = f"ran for {runtime_s:.2f} s of {seconds:g} s"
+        reason = f"ran for {runtime_s:.2f} s of {in_digits(seconds, 9)} s"
     return {
         "name": name,
         "block_bytes": block_bytes,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from daq_bench.bench_model.base.errors import RefusedError
-from daq_bench.bench_model.base.units import GB, binary_label, decimal_label
+from daq_bench.bench_model.base.units import GB, binary_label, decimal_label, in_digits
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.documents.tools.checksum import Checksum, VariantSpeed
 from daq_bench.bench_model.profiles.candidates import Candidate
@@ -70,7 +70,7 @@ def plan(scenario: Scenario, ground: Ground) -> list[Step]:
     ]
     for name, rate, seconds in rates(scenario):
         size = rate * seconds
-        what = f"the {name} rate, {rate / GB:.4g} GB/s x {seconds:g} s"
+        what = f"the {name} rate, {in_digits(rate / GB)} GB/s x {in_digits(seconds, 9)} s"
         found.append(step(f"{name} rate", seconds + size / ground.rate_bytes_per_s, size, what))
     return found
 
@@ -327,7 +327,7 @@ class _Runner:
     def _paced(self, name: str, rate: float, seconds: float) -> dict[str, Any]:
         """One paced run of the application as it is to be deployed, and the look at its files."""
         own = self._own
-        self._say(f"the {name} rate, {rate / GB:.4g} GB/s", seconds + rate * seconds / 1e9)
+        self._say(f"the {name} rate, {in_digits(rate / GB)} GB/s", seconds + rate * seconds / 1e9)
         variant = own["application_variant"]
         setup = Setup(variant, application_threads(variant, self._cpus), ALL, own["streams"]["event_size"])
         options = [f"--rate={round(rate)}", f"--duration={seconds:g}"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.rig.candidate.hazard_control import HazardControl
 
 RELEASE = "release all"  # the step after which nothing is in force
@@ -39,7 +40,7 @@ class HazardSchedule:
             after_s, text, command = self.steps.pop(0)
             self._in_force = text != RELEASE
             command()
-            self.commanded.append(f"{text} after {after_s:g} s")
+            self.commanded.append(f"{text} after {in_digits(after_s, 9)} s")
 
     def release(self) -> None:
         """Ends what was commanded; nothing where nothing was."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.load import Demand
+from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.workloads.thermal.document import Rule
 from daq_bench.rig.base.shell import Completed
@@ -114,7 +115,9 @@ class Load:
         windows = fio.Windows(logged, WINDOW_MS, began_ms, write["runtime"], write["io_bytes"])
         rows = windows.filled(logged[0])
         if not rows:
-            raise BenchError(f"fio ({self._name}) ran for {write['runtime']:g} ms: too short for one window of its log")
+            raise BenchError(
+                f"fio ({self._name}) ran for {in_digits(write['runtime'], 9)} ms: too short for one window of its log"
+            )
         times = [end_ms / 1000 for end_ms, _ in rows]
         return {
             "name": self._name,

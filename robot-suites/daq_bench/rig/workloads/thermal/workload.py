@@ -12,7 +12,7 @@ from typing import Any
 
 from daq_bench.bench_model.base.errors import RefusedError
 from daq_bench.bench_model.base.load import Demand
-from daq_bench.bench_model.base.units import decimal_label
+from daq_bench.bench_model.base.units import decimal_label, in_digits
 from daq_bench.bench_model.bundle.telemetry_files import POINTS_FILE, SPOOLS
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.profiles.candidates import Candidate
@@ -72,11 +72,12 @@ def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
     for name, limits in (("soak", parameters["soak"]), ("fan_sweep", parameters.get("fan_sweep"))):
         if limits and limits["max_s"] < limits["min_s"]:
             raise RefusedError(
-                f"{place}.{name}.max_s {limits['max_s']:g} is less than min_s {limits['min_s']:g}. Raise it"
+                f"{place}.{name}.max_s {in_digits(limits['max_s'], 9)} is less than min_s {in_digits(limits['min_s'], 9)}. Raise it"
             )
         if limits and limits["max_s"] < parameters["equilibrium"]["window_s"]:
             raise RefusedError(
-                f"{place}.{name}.max_s {limits['max_s']:g} is less than equilibrium.window_s, so that equilibrium could not be seen. "
+                f"{place}.{name}.max_s {in_digits(limits['max_s'], 9)} is less than equilibrium.window_s, so that equilibrium "
+                "could not be seen. "
                 "Raise max_s or shorten the window"
             )
 
@@ -113,7 +114,7 @@ def soak_should_have_lasted(context: RunContext, thermal: Thermal) -> None:
     soak, least = thermal.soak, thermal.rule.min_s
     lasted = soak.end_utc_s - soak.start_utc_s
     if lasted < 0.9 * least:
-        raise AssertionError(f"the soak wrote for {lasted:.0f} s only, its least time is {least:g} s")
+        raise AssertionError(f"the soak wrote for {lasted:.0f} s only, its least time is {in_digits(least, 9)} s")
 
 
 def fan_sweep_should_be_accounted_for(context: RunContext, thermal: Thermal) -> None:
