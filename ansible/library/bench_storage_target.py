@@ -75,7 +75,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.bench_pci import placed, request_queues
-from ansible.module_utils.bench_storage.devices import parse_mountinfo
+from ansible.module_utils.bench_storage.devices import UNREADABLE, parse_mountinfo, unreadable_lsblk
 from ansible.module_utils.bench_storage.errors import StorageError
 
 LSBLK_COLUMNS = "KNAME,PATH,TYPE,SIZE,MODEL,SERIAL,REV,WWN,ROTA,TRAN,FSTYPE,MOUNTPOINT"
@@ -293,6 +293,14 @@ def flatten(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
+def listed_by(output: str) -> list[dict[str, Any]]:
+    """Return every device of lsblk's JSON; StorageError where it is something else."""
+    try:
+        return flatten(json.loads(output)["blockdevices"])
+    except UNREADABLE as error:
+        raise unreadable_lsblk(error) from None
+
+
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
@@ -307,7 +315,10 @@ def main() -> None:
     lsblk = module.get_bin_path("lsblk", required=True)
     command = [lsblk, "--json", "--bytes", "--output", LSBLK_COLUMNS]
     _rc, output, _error = module.run_command(command, check_rc=True)
-    rows = flatten(json.loads(output)["blockdevices"])
+    try:
+        rows = listed_by(output)
+    except StorageError as error:
+        module.fail_json(msg=f"target: {error}")
     listed = {row["kname"]: row for row in rows}
     path, sysfs_root = module.params["path"], module.params["sysfs_root"]
     records: list[dict[str, str]] = []

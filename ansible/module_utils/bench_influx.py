@@ -76,7 +76,12 @@ def call(
         raise InfluxError(reason(error), error.code) from None
     except (urllib.error.URLError, OSError) as error:
         raise InfluxError(f"{url} does not answer: {getattr(error, 'reason', error)}") from None
-    return json.loads(text) if text.strip() else None
+    try:
+        return json.loads(text) if text.strip() else None
+    except (ValueError, RecursionError):
+        raise InfluxError(
+            f"{url} answers as no InfluxDB does: {text[:100]!r}. Correct influx_url", answer.status
+        ) from None
 
 
 def reason(error: urllib.error.HTTPError) -> str:
@@ -94,6 +99,8 @@ def influxql(url: str, authorization: str, statement: str, database: str = "") -
     """Run one statement; return its rows, each with its series' name as `_series`."""
     form = urllib.parse.urlencode({"q": statement, "db": database})
     document = call(url, "POST", "/query", authorization, body=form) or {}
+    if not isinstance(document, dict):
+        raise InfluxError(f"{url} answers as no InfluxDB does: {str(document)[:100]!r}. Correct influx_url", 200)
     result = (document.get("results") or [{}])[0]
     error = document.get("error") or result.get("error")
     if error:

@@ -255,3 +255,23 @@ def test_a_record_is_whole_and_needs_a_reason_where_it_is_no_success() -> None:
         bench_records.tuning_record("fan-mode", status="ok")
     with pytest.raises(AnsibleFilterError, match="unknown field colour"):
         bench_records.tuning_record("fan-mode", status="unchanged", colour="red")
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "",
+        "lsblk: unknown option",
+        "{}",
+        "[]",
+        '{"blockdevices": null}',
+        '{"blockdevices": [{}]}',
+        '{"blockdevices": [1]}',
+    ],
+)
+def test_what_is_no_list_of_drives_is_refused_in_words(output: str) -> None:
+    """An lsblk that is too old, or another program by that name, prints such things."""
+    with pytest.raises(
+        storage.StorageError, match=r"lsblk's list of drives cannot be read .* util-linux 2\.34 or newer"
+    ):
+        storage.listed_by(output)

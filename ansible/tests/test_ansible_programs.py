@@ -218,7 +218,8 @@ class Answering(http.server.BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["Content-Length"]))
         self.send_response(200)
         self.end_headers()
-        self.wfile.write(b'{"results": [{"error": "retention policy not found"}]}')
+        other = self.path.startswith("/other")
+        self.wfile.write(b"[]" * 2 if other else b'{"results": [{"error": "retention policy not found"}]}')
 
     def do_GET(self) -> None:
         """Answer with a reason in JSON."""
@@ -249,3 +250,11 @@ def test_every_way_of_saying_no_is_an_error(url: str) -> None:
     assert (refused.value.status, "s3cret" in str(refused.value)) == (401, False)
     with pytest.raises(bench_influx.InfluxError, match="does not answer"):
         bench_influx.call("http://127.0.0.1:1", "GET", "/x")
+
+
+def test_a_server_that_is_no_influxdb_is_named(url: str) -> None:
+    """A proxy's page has status 200 as well."""
+    with pytest.raises(
+        bench_influx.InfluxError, match=r"other answers as no InfluxDB does: '\[\]\[\]'. Correct influx_url"
+    ):
+        bench_influx.influxql(f"{url}/other", "", "SHOW X")

@@ -50,6 +50,14 @@ def test_broken_bundles_are_listed_and_not_fatal(tmp_path: Path) -> None:
     )
 
 
+def test_a_bundle_that_is_named_twice_counts_once(tmp_path: Path) -> None:
+    runs, link = tmp_path / "runs", tmp_path / "link"
+    first, second = (write_night(runs, NightPlan(number)) for number in (1, 2))
+    link.symlink_to(second)
+    nights, left_out = read_all([second, runs, first, link, runs / ".." / "runs"])
+    assert ([night.path for night in nights], left_out) == ([second, first], [])
+
+
 def test_other_candidates_scenarios_scales_and_unfinished_runs_are_named(tmp_path: Path) -> None:
     others = [
         NightPlan(3, candidate="server-b"),

@@ -2,12 +2,13 @@
 
 import errno
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from daq_bench.audit.good.small_run import some_run
 
-from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.bundle.line_protocol import parse_line
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.checking.sealing import altered_evidence, seal_evidence
@@ -95,3 +96,14 @@ def test_a_sealed_bundle_notices_every_change_but_the_delivery_to_influxdb(bundl
 def test_a_folder_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BenchError, match=r"is no run bundle .* Name one: runs/<run-id>"):
         Bundle.open(tmp_path)
+
+
+def test_a_second_run_in_one_second_is_refused_and_leaves_the_first_alone(tmp_path: Path) -> None:
+    def began() -> datetime:
+        return datetime(2026, 11, 29, 2, 0, 0, tzinfo=UTC)
+
+    first = Bundle.create(tmp_path, "server-a", "", "snb-100s", began)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(RefusedError, match=f"{first.id} is another run, which began in this very second. Begin again"):
+        Bundle.create(tmp_path, "server-a", "", "snb-100s", began)
+    assert sorted(tmp_path.rglob("*")) == before

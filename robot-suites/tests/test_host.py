@@ -15,6 +15,7 @@ from daq_bench.candidate_kit.cpu_model import cpu_model
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.host import Node, Survey, Target, check_identity, survey
 from daq_bench.rig.candidate.machine import LocalMachine
+from daq_bench.rig.on_candidate.reading import probe
 from daq_bench.rig.on_candidate.reading.probe import describe, device_of, os_name
 
 CANDIDATE = load_candidate(Layout().inventory / "lab.yml", "this-machine")
@@ -286,3 +287,12 @@ def test_the_target_folder_must_lie_on_the_declared_drive(tmp_path: Path) -> Non
     assert identity({"cpus_min": 1}, [NVME], other)["drive under the target folder"] is False
     built = identity({"cpus_min": 1}, [NVME], drive, drives=["2109ABCD", "2109EF"], filesystem="xfs")
     assert built["drives under the target folder"] is False
+
+
+@pytest.mark.parametrize(
+    "said", ["", "lsblk: unknown option", "{}", "[]", '{"blockdevices": [{}]}', '{"blockdevices": [1]}']
+)
+def test_a_survey_that_cannot_read_lsblk_says_so_in_words(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "_said", lambda argv: said)
+    with pytest.raises(SystemExit, match=r"lsblk's list of drives cannot be read .* util-linux 2\.34 or newer"):
+        probe.block_devices()

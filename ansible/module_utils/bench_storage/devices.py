@@ -73,18 +73,25 @@ def device_of(row: dict[str, Any]) -> Device:
     )
 
 
+UNREADABLE = (ValueError, RecursionError, LookupError, TypeError, AttributeError, OverflowError)
+
+
 def parse_lsblk(output: str) -> list[Device]:
     """Return the devices at the roots of lsblk's tree; StorageError where it is no tree, and so hides what is in use."""
     try:
         roots = [device_of(row) for row in json.loads(output)["blockdevices"]]
-    except (ValueError, RecursionError, LookupError, TypeError, AttributeError, OverflowError) as error:
-        raise StorageError(
-            f"lsblk's list of drives cannot be read ({type(error).__name__}: {str(error)[:200]}); install util-linux 2.34 or newer"
-        ) from None
+    except UNREADABLE as error:
+        raise unreadable_lsblk(error) from None
     strays = [root.name for root in roots if root.type == "part"]
     if strays:
         raise StorageError(f"lsblk lists {', '.join(strays)} outside of any drive: install util-linux 2.34 or newer")
     return roots
+
+
+def unreadable_lsblk(error: Exception) -> StorageError:
+    """Return the refusal of what lsblk printed; `error` is one of UNREADABLE."""
+    said = f"{type(error).__name__}: {str(error)[:200]}"
+    return StorageError(f"lsblk's list of drives cannot be read ({said}); install util-linux 2.34 or newer")
 
 
 def parse_wipefs(output: str) -> list[dict[str, Any]]:

@@ -36,7 +36,8 @@ class History:
 
 
 def bundles_in(paths: Iterable[Path]) -> list[Path]:
-    """Each path that is a bundle, and the sub-folders of each other path, but for hidden ones (the index, copies under way).
+    """Each path that is a bundle, and the sub-folders of each other path, but for hidden ones (the index, copies under way); a folder
+    that is named twice, by whatever path, once.
 
     Raises BenchError for what is no folder. A sub-folder whose name is no UTF-8 is left out by `read_all`."""
     found: list[Path] = []
@@ -51,7 +52,10 @@ def bundles_in(paths: Iterable[Path]) -> list[Path]:
             found += sorted(
                 one for one in path.iterdir() if not one.name.startswith(".") and one.is_dir() and not one.is_symlink()
             )
-    return found
+    once: dict[str, Path] = {}
+    for path in found:
+        once.setdefault(os.path.realpath(path), path)
+    return list(once.values())
 
 
 def read_all(paths: Iterable[Path], candidate: str | None = None) -> tuple[list[Night], list[LeftOut]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from daq_bench.bench_model.base.errors import BenchError, in_words
+from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
 from daq_bench.bench_model.bundle import files as bundle_files
 from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.run import Run
@@ -75,10 +75,15 @@ class Bundle:
 
     @staticmethod
     def create(runs: Path, candidate: str, target: str, scenario: str, now: Callable[[], datetime] = _now) -> Bundle:
-        """Creates an empty bundle; its id holds the time, the candidate, its target (empty: its only one) and the scenario."""
+        """Creates an empty bundle; its id holds the time, the candidate, its target (empty: its only one) and the scenario.
+
+        Raises RefusedError where a run by that id is there."""
         stamp = now().strftime("%Y%m%dT%H%M%SZ")
         bundle = Bundle(runs / "-".join(filter(None, (stamp, candidate, target, scenario))), now=now)
-        bundle.path.mkdir(parents=True)
+        try:
+            bundle.path.mkdir(parents=True)
+        except FileExistsError:
+            raise RefusedError(f"{bundle.path} is another run, which began in this very second. Begin again") from None
         for folder in FOLDERS:
             (bundle.path / folder).mkdir(parents=True)
         point_latest(runs, bundle.path.name)

@@ -54,13 +54,17 @@ def os_name(os_release: str) -> str:
 def block_devices(sys_block: Path = Path("/sys/block")) -> list[dict[str, Any]]:
     """Every block device as lsblk gives it, flattened; whole ones with their place in the machine."""
     found: dict[str, dict[str, Any]] = {}
-    pending = json.loads(_said(LSBLK))["blockdevices"]
-    while pending:
-        device = pending.pop(0)
-        pending.extend(device.pop("children", []))
-        # A device below several others (the members of an array) is listed below each of them.
-        found.setdefault(device["kname"], {**device, "description": describe(device, sys_block)})
-    return list(found.values())
+    try:
+        pending = json.loads(_said(LSBLK))["blockdevices"]
+        while pending:
+            device = pending.pop(0)
+            pending.extend(device.pop("children", []))
+            # A device below several others (the members of an array) is listed below each of them.
+            found.setdefault(device["kname"], device)
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
+        said = f"{type(error).__name__}: {str(error)[:200]}"
+        raise SystemExit(f"lsblk's list of drives cannot be read ({said}); install util-linux 2.34 or newer") from None
+    return [{**device, "description": describe(device, sys_block)} for device in found.values()]
 
 
 def _said(argv: list[str]) -> str:
