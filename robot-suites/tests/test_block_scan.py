@@ -43,8 +43,11 @@ def fio_output(**changes: Any) -> str:
     return json.dumps({"jobs": [{"error": 0, "usr_cpu": 5.0, "sys_cpu": 7.0, "write": write}]})
 
 
+OF_3_S = "".join(f"{end}, 2929687, 1, 0, 0\n" for end in range(250, 3001, 250))  # at that rate
+
+
 def test_throughput_is_bytes_per_second_and_latency_microseconds() -> None:
-    point = parse_point(fio_output(), 2**20, 3.0, "", 9_100_000_000)
+    point = parse_point(fio_output(), 2**20, 3.0, OF_3_S, 9_100_000_000)
     assert point.throughput_bytes_per_s == 3_000_000_000
     assert point.latency_us == WriteLatency(p50=1000.0, p99=3000.0, p99_9=5000.0, max=9000.0, mean=2000.0)
     assert (point.admissible, point.reason) == (True, None)
@@ -59,6 +62,16 @@ def test_bytes_that_the_device_never_saw_mask_the_point() -> None:
 def test_a_point_that_ran_too_short_is_masked() -> None:
     point = parse_point(fio_output(runtime=2000), 2**20, 3.0, "", None)
     assert point.reason == "ran for 2.00 s of 3 s"
+
+
+def test_a_point_without_samples_is_masked_and_asks_for_more_time() -> None:
+    """A throttled cloud drive paused for 0.5 s: fio 3.33's first block of 32 MiB ended after 0.68 s, when the point was over, and its log
+    stayed empty."""
+    output = fio_output(io_bytes=8 * 2**25, runtime=680, bw_bytes=394_758_000)
+    point = parse_point(output, 2**25, 0.5, "", None)
+    assert (point.admissible, point.throughput_bytes_per_s_samples) == (False, [])
+    assert point.reason == "has 0 of 3 samples in 0.68 s: give it more seconds (seconds_per_point)"
+    assert parse_point(output, 2**25, 0.5, "250, 385506, 1, 0, 0\n", None).admissible
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"jobs": []}', fio_output(io_bytes=0), fio_output(io_bytes=9e9 + 0.5)])

@@ -24,7 +24,7 @@ from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.bench_model.verdict.verdict import PASS, judge
 from daq_bench.bench_model.workloads.plan import plan_of
-from daq_bench.bench_model.workloads.read_scan import ReadScan, coverage
+from daq_bench.bench_model.workloads.read_scan import Latency, ReadScan, coverage, point_of
 from daq_bench.bench_report.document.table import Table
 from daq_bench.bench_report.workloads.read_scan import section
 from daq_bench.rig.checking.extraction import extract_again
@@ -69,7 +69,9 @@ def test_both_tools_really_read(bundle: Path) -> None:
         assert len(one["points"]) == 2 * 2 * 1 * 2
     assert [one["pattern"] for one in scan["again"]] == ["sequential"] * 2 + ["random"] * 2
     for one in scan["scans"]:
-        assert all(point["bytes_read"] > 0 and point["samples_bytes_per_s"] for point in one["points"])
+        assert all(
+            point["bytes_read"] > 0 and (point["samples_bytes_per_s"] or point["reason"]) for point in one["points"]
+        )
     masked = [
         gap.text
         for gap in gaps(read(run, Run, "run.json"), {f"results/{NAME}.json": scan})
@@ -109,6 +111,16 @@ def test_the_section_shows_each_tool(bundle: Path) -> None:
     assert [len(table.rows) for table in tables] == [8, 8]
     Read.results = {}
     assert section(Read()) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("found", [0, 1, 2])
+def test_a_point_that_a_pause_left_without_samples_does_not_count(found: int) -> None:
+    """0.68 s hold two whole windows of 0.25 s."""
+    point = point_of(
+        ("sequential", 2**25, 8, 1), 0.5, 2**28, 0.68, [3.9e8] * found, Latency(1.0, 1.0, 1.0, 1.0, 1.0), None
+    )
+    lacking = f"has {found} of 3 samples in 0.68 s: give it more seconds (seconds_per_point)"
+    assert point.reason == (None if found == 2 else lacking)
 
 
 def test_no_wrong_evidence_passes() -> None:

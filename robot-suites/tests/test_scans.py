@@ -23,6 +23,7 @@ from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.bench_model.workloads.scan import SAMPLE_S
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.host import survey
 from daq_bench.rig.candidate.machine import LocalMachine
@@ -71,7 +72,7 @@ def test_intervals_that_a_busy_machine_ended_late_account_for_every_window() -> 
     ]
     samples = scan.samples_of(late)
     assert samples == pytest.approx([400, 400, 400, 400, 360], rel=1e-3)
-    assert sum(samples) * scan.SAMPLE_S == pytest.approx(490)
+    assert sum(samples) * SAMPLE_S == pytest.approx(490)
     drifted = [(0.25 + 0.3 * number, 0.55 + 0.3 * number, 30) for number in range(4)]
     assert scan.samples_of(drifted) == pytest.approx([100] * 5)
 

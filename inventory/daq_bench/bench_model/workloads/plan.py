@@ -180,9 +180,18 @@ def counting(what: str, entries: Iterable[tuple[str, Document]]) -> Iterator[Pro
 def sampled(what: str, sample_s: float, entries: Iterable[tuple[str, Document]]) -> Iterator[Problem]:
     """Each row that counts has a sample of each window of its time."""
     for name, row in entries:
-        found, planned = len(row["throughput_bytes_per_s_samples"]), row["runtime_s"] / sample_s
-        if row["admissible"] and found < SAMPLES_SHARE_MIN * planned - 1:
-            yield f"{what} {name} has {found} samples of {planned:.0f}"
+        if row["admissible"] and (
+            why := too_few_samples(row["throughput_bytes_per_s_samples"], row["runtime_s"], sample_s)
+        ):
+            yield f"{what} {name} {why}"
+
+
+def too_few_samples(samples: Sequence[float], runtime_s: float, sample_s: float) -> str | None:
+    """Why a point of `runtime_s` has too few samples of `sample_s` each; None when it has enough."""
+    planned = runtime_s / sample_s
+    if len(samples) >= SAMPLES_SHARE_MIN * planned - 1:
+        return None
+    return f"has {len(samples)} of {planned:.0f} samples in {runtime_s:.2f} s: give it more seconds (seconds_per_point)"
 
 
 def confirmed(what: str, entries: Iterable[tuple[str, Document]]) -> Iterator[Problem]:

@@ -113,7 +113,7 @@ def point_of(
 ) -> Point:
     """A point from a tool's own counts. `seconds`: that it was asked to run for; `samples`: B/s."""
     rate = bytes_read / runtime_s if runtime_s else 0.0
-    reason = why_masked(runtime_s, seconds, BY_TOOL, bytes_read, device_bytes)
+    reason = why_masked(runtime_s, seconds, samples, BY_TOOL, bytes_read, device_bytes)
     return Point(*key, rate, rate / key[1], bytes_read, runtime_s, samples, latency, device_bytes, reason)
 
 
@@ -200,7 +200,9 @@ def _again(plan: Plan, found: ReadScan) -> Iterator[Problem]:
 
 
 def _agrees(name: str, point: Point, seconds: float, sample_s: float) -> Iterator[Problem]:
-    masked = why_masked(point.runtime_s, seconds, BY_TOOL, point.bytes_read, point.device_bytes_read)
+    masked = why_masked(
+        point.runtime_s, seconds, point.samples_bytes_per_s, BY_TOOL, point.bytes_read, point.device_bytes_read
+    )
     if masked != point.reason:
         yield f"{name}: the reason {point.reason!r} does not follow, {masked!r} does", INVALIDATES
     told = point.latency_us

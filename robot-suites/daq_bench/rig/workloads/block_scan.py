@@ -16,12 +16,13 @@ from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.bench_model.statistics.plateau import LARGE_BLOCK_BYTES, RULE, deciding_point, find_plateau, is_large
 from daq_bench.bench_model.workloads.block_scan import BlockScan, LargeBlocks, LargeRepetition, Plateau
+from daq_bench.bench_model.workloads.scan import SAMPLE_S
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.workloads.shared import scan
 from daq_bench.rig.workloads.shared.base import Report, Workload
 from daq_bench.rig.workloads.shared.plan import Ground, Step
-from daq_bench.rig.workloads.shared.scan import SAMPLE_S, FileScan, Parameters
+from daq_bench.rig.workloads.shared.scan import FileScan, Parameters
 from daq_bench.rig.workloads.shared.site import Site
 from daq_bench.rig.workloads.shared.write_point import measure_write
 

@@ -29,11 +29,12 @@ from daq_bench.bench_model.workloads.minidaq_scan import (
     summarize,
     why_masked,
 )
+from daq_bench.bench_model.workloads.scan import SAMPLE_S
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.workloads.shared.base import Report, Workload, at_least_half
 from daq_bench.rig.workloads.shared.plan import ANYWHERE, Ground, Need, Step, rings
-from daq_bench.rig.workloads.shared.scan import SAMPLE_S, after_ramp, samples_of
+from daq_bench.rig.workloads.shared.scan import after_ramp, samples_of
 from daq_bench.rig.workloads.shared.site import Site, minidaq_options, unless_failed
 
 BACK_OFFS = 5

@@ -23,13 +23,14 @@ from daq_bench.bench_model.workloads.read_scan import (
     point_of,
     result,
 )
+from daq_bench.bench_model.workloads.scan import SAMPLE_S
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.workloads.shared import fio, scan
 from daq_bench.rig.workloads.shared.base import Report, Workload
 from daq_bench.rig.workloads.shared.fio_job import Value
 from daq_bench.rig.workloads.shared.plan import Ground, Need, Step
-from daq_bench.rig.workloads.shared.scan import FIO, SAMPLE_S, At, FileScan, Parameters
+from daq_bench.rig.workloads.shared.scan import FIO, At, FileScan, Parameters
 from daq_bench.rig.workloads.shared.site import Site
 
 FIO_PATTERN = {"sequential": "read", "random": "randread"}

@@ -12,13 +12,14 @@ from msgspec import structs
 from daq_bench.bench_model.base.units import binary_label, decimal_label
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
+from daq_bench.bench_model.workloads.scan import SAMPLE_S
 from daq_bench.bench_model.workloads.thread_scan import ThreadPoint, ThreadScan, result, scan_of
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.workloads.shared import scan
 from daq_bench.rig.workloads.shared.base import Report, Workload
 from daq_bench.rig.workloads.shared.plan import Ground, Need, Step
-from daq_bench.rig.workloads.shared.scan import SAMPLE_S, FileScan, Parameters
+from daq_bench.rig.workloads.shared.scan import FileScan, Parameters
 from daq_bench.rig.workloads.shared.site import Site
 from daq_bench.rig.workloads.shared.write_point import measure_write
 

@@ -15,10 +15,10 @@ from daq_bench.bench_model.documents.tools.minidaq import Minidaq, MinidaqSearch
 from daq_bench.bench_model.workloads import read_scan as reads
 from daq_bench.bench_model.workloads import thread_scan as threads
 from daq_bench.bench_model.workloads.latency_under_load import PERCENTILES
+from daq_bench.bench_model.workloads.scan import SAMPLE_S
 from daq_bench.rig.workloads import block_scan as of_blocks
 from daq_bench.rig.workloads import latency_under_load as ladder
 from daq_bench.rig.workloads import minidaq_scan as minidaq
-from daq_bench.rig.workloads.shared.scan import SAMPLE_S
 from daq_bench.simulation.tools.daqwriter import latency
 
 

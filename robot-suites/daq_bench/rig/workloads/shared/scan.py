@@ -18,7 +18,7 @@ from daq_bench.bench_model.documents.tools.synthetic import Read, Write
 from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.bench_model.workloads.block_scan import BlockScan
 from daq_bench.bench_model.workloads.read_scan import ReadScan
-from daq_bench.bench_model.workloads.scan import Tool
+from daq_bench.bench_model.workloads.scan import SAMPLE_S, Tool
 from daq_bench.bench_model.workloads.thread_scan import ThreadScan
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.workloads.shared import fio
@@ -28,7 +28,6 @@ from daq_bench.rig.workloads.shared.plan import START_S, UNIT_BYTES_PER_S, WRITE
 from daq_bench.rig.workloads.shared.site import Site, unless_failed
 
 FIO = "fio"
-SAMPLE_S = 0.25  # averaging window of the throughput samples that the report's spread comes from
 Parameters = dict[str, Any]
 Interval = tuple[float, float, int]  # begin and end in s, bytes
 Key = TypeVar("Key")

@@ -8,9 +8,9 @@ from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.units import binary_label
 from daq_bench.bench_model.documents.results import WriteLatency, WritePoint
 from daq_bench.bench_model.documents.tools.synthetic import WorkingThread, Write
-from daq_bench.bench_model.workloads.scan import why_masked
+from daq_bench.bench_model.workloads.scan import SAMPLE_S, why_masked
 from daq_bench.rig.workloads.shared import fio
-from daq_bench.rig.workloads.shared.scan import FIO, SAMPLE_S, At, Parameters, after_ramp, samples_of
+from daq_bench.rig.workloads.shared.scan import FIO, At, Parameters, after_ramp, samples_of
 from daq_bench.rig.workloads.shared.site import Site
 
 
@@ -49,17 +49,16 @@ def parse_point(
             raise BenchError(f"fio at {what} ended with error {str(job['error'])[:40]} after {write['io_bytes']} B")
         latency, percentiles = job["write"]["lat_ns"], fio.percentiles_us(job["write"]["lat_ns"])
         runtime_s = write["runtime"] / 1000
-        reason = why_masked(runtime_s, seconds, "fio says it wrote", write["io_bytes"], device_bytes)
         threads = int(job.get("job options", {}).get("numjobs", 0))
+        samples = fio.bandwidth_samples(bandwidth_log, SAMPLE_S * 1000, write["runtime"], write["io_bytes"], threads)
+        reason = why_masked(runtime_s, seconds, samples, "fio says it wrote", write["io_bytes"], device_bytes)
         return WritePoint(
             block_bytes=block_bytes,
             throughput_bytes_per_s=float(write["bw_bytes"]),
             iops=float(write["iops"]),
             bytes_written=fio.whole(job["write"], "io_bytes"),
             runtime_s=runtime_s,
-            throughput_bytes_per_s_samples=fio.bandwidth_samples(
-                bandwidth_log, SAMPLE_S * 1000, write["runtime"], write["io_bytes"], threads
-            ),
+            throughput_bytes_per_s_samples=samples,
             latency_us=WriteLatency(
                 p50=percentiles[50.0],
                 p99=percentiles[99.0],
@@ -82,7 +81,8 @@ def write_point(said: Write, seconds: float, ramp_s: float, device_bytes: int | 
     runtime_s = intervals[-1][1] - intervals[0][0] if intervals else 0.0
     block_bytes = said.parameters.block_bytes
     expected = said.written_bytes + said.parameters.span_bytes
-    reason = why_masked(runtime_s, seconds, "daqwriter says it wrote", expected, device_bytes)
+    samples = samples_of(intervals)
+    reason = why_masked(runtime_s, seconds, samples, "daqwriter says it wrote", expected, device_bytes)
     latency = said.latency_us
     shares = [_percent_of_time(thread) for thread in said.threads]
     return WritePoint(
@@ -91,7 +91,7 @@ def write_point(said: Write, seconds: float, ramp_s: float, device_bytes: int | 
         iops=written / runtime_s / block_bytes if runtime_s else 0.0,
         bytes_written=said.written_bytes,
         runtime_s=runtime_s,
-        throughput_bytes_per_s_samples=samples_of(intervals),
+        throughput_bytes_per_s_samples=samples,
         latency_us=WriteLatency(latency.p50, latency.p99, latency.p99_9, latency.max, latency.mean),
         cpu_user_percent=statistics.fmean(user for user, _ in shares),
         cpu_system_percent=statistics.fmean(system for _, system in shares),
