@@ -9,13 +9,13 @@ import json
 from dataclasses import dataclass
 
 from daq_bench.bench_dashboards.boards.fleet import BAR_LASTS_S
+from daq_bench.bench_dashboards.common import OWN_AGENT
 from daq_bench.bench_dashboards.declared import Declared
 from daq_bench.bench_dashboards.influxql import (
     HISTORY,
     Condition,
     Query,
     above,
-    differs,
     equals,
     highest,
     last,
@@ -35,7 +35,6 @@ LOSS_TOLD_S = 2 * 3600  # a loss is seen although the candidate's clock is an ho
 HEAT_LASTS_S = 15 * 60  # drives are read each minute, or slower
 CANDIDATE_KNOWN_S = 30 * 86400
 CLOSING_PHASE = "telemetry"  # the phase that the rig announces just before it ends the agent
-BMC_AGENT = "bmc"  # the agent on the control node, which goes on when the candidate is dead
 RUN = ("host", "run")
 EXPRESSION = "__expr__"
 
@@ -149,11 +148,10 @@ def _silent() -> Rule:
         _worth("bench_event", -1, "text", RUN_WATCHED_S, *RUN, where=closing),
         _worth("bench_event", -1, "text", RUN_WATCHED_S, *RUN, policy=HISTORY),
     )
-    own = (differs("instance", BMC_AGENT),)
     is_silent = _added_up(
         RUN,
         _worth("telemetry_agent", 1, "staleness_s", RUN_WATCHED_S, *RUN),
-        _worth("telemetry_agent", -1, "staleness_s", SILENT_S, *RUN, where=own),
+        _worth("telemetry_agent", -1, "staleness_s", SILENT_S, *RUN, where=(OWN_AGENT,)),
     )
     return Rule(
         "daq-bench-silent",

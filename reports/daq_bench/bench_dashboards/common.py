@@ -25,6 +25,7 @@ REPORT_URL = "${report_base:raw}/${__data.fields.run}/report.html"
 EPOCH_BEGIN, EPOCH_END = "1999-12-31T23:59:50.000Z", "2000-01-01T00:02:00.000Z"
 
 HERE: tuple[Condition, ...] = (chosen("host"), chosen("run"))
+OWN_AGENT = differs("instance", "bmc")  # the other one, on the control node, goes on when the candidate is dead
 DRIVE: tuple[Condition, ...] = (*HERE, chosen("device"))
 TOTAL: tuple[Condition, ...] = (*HERE, equals("core", "total"))
 

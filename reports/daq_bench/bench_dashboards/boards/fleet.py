@@ -9,6 +9,7 @@ from daq_bench.bench_dashboards.common import (
     LIVE,
     LONG_TEXTS,
     OUTCOME_COLUMN,
+    OWN_AGENT,
     REPORT,
     SAME_RUN,
     TO_COMPARE,
@@ -76,7 +77,8 @@ def _header() -> Row:
     runs = Query("bench_run", (count("outcome"),), WHO, policy=HISTORY)
     counted = (*WHAT, reads("outcome", "PASS", "FAIL"))
     margins = _verdicts(last("margin_percent").named("margin"), "requirement", "host", where=counted)
-    running = Query("telemetry_agent", (last("staleness_s").named("age"),), (chosen("host"),), ("host", "run"))
+    answered = last("staleness_s").named("age")
+    running = Query("telemetry_agent", (answered,), (chosen("host"), OWN_AGENT), ("host", "run"))
     return Row(
         5,
         Table(
@@ -220,21 +222,24 @@ def _accounting() -> Section:
         ("unspooled_points", "Unspooled"),
     )
     query = Query(
-        "telemetry_agent", tuple(last(name).named(name) for name, _ in fields), (chosen("host"),), ("host", "run")
+        "telemetry_agent",
+        tuple(last(name).named(name) for name, _ in fields),
+        (chosen("host"),),
+        ("host", "run", "instance"),
     )
     bad = Thresholds(Colour.GOOD, ((1, Colour.BAD),))
     table = Table(
         "The agents' accounts",
         "Points of each run as its agent counted them last. Collected = spooled + unspooled; spooled = delivered + rejected + "
         "undelivered. Unspooled: not written yet when it counted, so that a few are its own last points. Kept as long as raw "
-        "points are (14 days).",
+        "points are (14 days). Agent: empty for the candidate's own, bmc for the one that reads its BMC over the network.",
         (Target(query, table=True),),
         Unit.COUNT,
         overrides=(
             Override("Rejected", thresholds=bad),
             Override("run", links=(REPORT,)),
         ),
-        columns=(("host", "Candidate"), ("run", "run"), *fields),
+        columns=(("host", "Candidate"), ("run", "run"), ("instance", "Agent"), *fields),
         sort="run",
     )
     return Section("Telemetry accounts", Row(8, table))

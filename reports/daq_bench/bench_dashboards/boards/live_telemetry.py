@@ -7,6 +7,7 @@ from daq_bench.bench_dashboards.common import (
     HERE,
     JUDGED_COLUMNS,
     LONG_TEXTS,
+    OWN_AGENT,
     REPORT,
     VERDICT_COLUMNS,
     line,
@@ -30,6 +31,7 @@ from daq_bench.bench_dashboards.layout import Row, Section
 from daq_bench.bench_dashboards.looks import OUTCOMES, Colour, Override, Thresholds, Unit
 from daq_bench.bench_dashboards.panels import Stat, Table, Target, TimeSeries
 
+OWN = (*HERE, OWN_AGENT)
 PER_COLLECTOR_POINTS = 60  # in 15 min one each 15 s, the highest value of each
 
 
@@ -44,7 +46,7 @@ def telemetry() -> Section:
 
     spool = TimeSeries(
         "Points that wait for InfluxDB",
-        "Rises while InfluxDB is away, and falls when it is back. Nothing is lost by it.",
+        "Rises while InfluxDB is away, and falls when it is back. Nothing is lost by it. Two agents of a run: the larger number.",
         (
             line("telemetry_agent", highest("undelivered_points"), "in the spool", "run"),
             line("telemetry_agent", highest("unspooled_points"), "not spooled", "run"),
@@ -88,19 +90,19 @@ def telemetry() -> Section:
             ),
             TimeSeries(
                 "The agent's CPU time",
-                "CPU time of the agent, and of the tools that it runs, as a share of one core.",
+                "CPU time of the candidate's agent, and of the tools that it runs, as a share of one core.",
                 (
-                    Target(rate_over_time("telemetry_agent", "cpu_s", HERE, "run"), "agent"),
-                    Target(rate_over_time("telemetry_agent", "tools_cpu_s", HERE, "run"), "tools"),
+                    Target(rate_over_time("telemetry_agent", "cpu_s", OWN, "run"), "agent"),
+                    Target(rate_over_time("telemetry_agent", "tools_cpu_s", OWN, "run"), "tools"),
                 ),
                 Unit.FRACTION,
             ),
             TimeSeries(
                 "The agent's memory and spool",
-                "Memory must stay flat all night; the spool grows with the run, up to its bound.",
+                "The agent on the candidate. Its memory must stay flat all night; its spool grows with the run, up to its bound.",
                 (
-                    line("telemetry_agent", highest("rss_max_bytes"), "memory", "run"),
-                    line("telemetry_agent", highest("spool_bytes"), "spool", "run"),
+                    line("telemetry_agent", highest("rss_max_bytes"), "memory", "run", where=OWN),
+                    line("telemetry_agent", highest("spool_bytes"), "spool", "run", where=OWN),
                 ),
                 Unit.BYTES,
             ),

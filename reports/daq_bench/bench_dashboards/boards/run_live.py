@@ -13,6 +13,7 @@ from daq_bench.bench_dashboards.common import (
     HERE,
     LIMITS,
     LIVE,
+    OWN_AGENT,
     RUN,
     line,
     links,
@@ -54,7 +55,7 @@ TO_DRIVES = DataLink("Drive health", f"/d/{DRIVES}?${{host:queryparam}}&${{run:q
 
 def _header() -> tuple[Row, ...]:
     # An agent runs only while a run is open: what answered within the last minute runs now, and nothing else does.
-    running = Query("telemetry_agent", (last("staleness_s").named("age"),), HERE, by=("run",))
+    running = Query("telemetry_agent", (last("staleness_s").named("age"),), (*HERE, OWN_AGENT), by=("run",))
     phase = Query("bench_event", (last("text"),), (*HERE, equals("kind", "phase")))
     left = Query("daqwriter", ((last("total_s") - last("elapsed_s")).named("left"),), HERE)
     used = Query("daqwriter", ((last("backlog_bytes") / last("buffer_bytes")).named("used"),), HERE)
@@ -68,7 +69,7 @@ def _header() -> tuple[Row, ...]:
         (*DRIVE, present("device")),
         by=("device", "label"),
     )
-    stale = Query("telemetry_agent", (last("staleness_s").named("age"),), HERE, by=("collector",))
+    stale = Query("telemetry_agent", (last("staleness_s").named("age"),), (*HERE, OWN_AGENT), by=("collector",))
     tiles = (
         Stat(
             "Runs now",
