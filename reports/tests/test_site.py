@@ -188,6 +188,19 @@ def test_without_any_run_the_site_says_so(tmp_path: Path) -> None:
     assert "There is no run that others may rest on." in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("wrong", ["missing", "file"])
+def test_a_place_that_is_no_folder_is_named_and_not_passed_over(
+    lab: Path, wrong: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (lab / "file").write_text("", encoding="utf-8")
+    site = ["-o", str(lab / "site")]
+    assert main(["site", str(lab / "runs"), str(lab / wrong), *site]) == 2
+    assert f"{lab / wrong} is no folder. Name one of run bundles" in capsys.readouterr().err
+    assert main(["site", str(lab / "runs"), "--nights", str(lab / "file"), *site]) == 2
+    assert f"{lab / 'file'}: is no folder. Name the folder of nights with --nights" in capsys.readouterr().err
+    assert not (lab / "site").exists()
+
+
 def in_chromium(page: Path, tmp_path: Path, **chosen: str) -> str:
     """The page as the browser has it when its script has run. Nothing else than the page may be fetched: its policy forbids it."""
     assert CHROMIUM is not None, (

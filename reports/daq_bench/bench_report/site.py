@@ -118,7 +118,10 @@ def build(
         raise BundleError(
             named, "no folder is there", f"`daq-bench qualify` makes a run. Or name other folders: {both}"
         )
-    found, left_out, known = admitted(*read_all([folder for folder in runs if folder.is_dir()]), trust or Trust())
+    if nights.exists() and not nights.is_dir():
+        raise BundleError(str(nights), "is no folder", f"Name the folder of nights with {typed('--nights')}")
+    only_nights = not any(folder.exists() for folder in runs)
+    found, left_out, known = admitted(*read_all([] if only_nights else runs), trust or Trust())
     for line in lines_of((night.id, ", ".join(known[night.path].short)) for night in found):
         print(line, file=sys.stderr)
     found.sort(key=lambda night: (night.started, night.id), reverse=True)
