@@ -302,7 +302,7 @@ TEST_F(HangTest, ApplicationsOfOneTargetWaitTogether) {
                                "--ring-size", "8MiB",          "--applications",
                                "3",           "--stall-limit", "60"};
   const auto document = run("fdatasync", "", 1, arguments, 0, [&] {
-    for (int i = 0; i < 2000 && !together; ++i, usleep(10'000)) together = held(0) && held(1) && held(2);
+    together = testing::wait_until([&] { return held(0) && held(1) && held(2); });
     std::ofstream(until) << "go on";
   });
   unsetenv("HANG_UNTIL");
@@ -431,7 +431,7 @@ TEST_P(TargetThatComesBack, IsComplete) {
   arguments[4] = "2";
   arguments[8] = "60";
   const auto document = run(GetParam().call, "/hung-drive", GetParam().after, arguments, 0, [&] {
-    for (int i = 0; i < 2000 && !fs::exists(until + ".begun"); ++i) usleep(10'000);
+    testing::wait_until([&] { return fs::exists(until + ".begun"); });
     usleep(300'000);
     std::ofstream(until) << "go on";
   });

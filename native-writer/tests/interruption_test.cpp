@@ -64,12 +64,8 @@ class FrozenDriveTest : public ::testing::Test {
   void thaw() {
     if (mnt_fd >= 0) ioctl(mnt_fd, FITHAW, 0);
   }
-  bool json_within(double limit_s) {
-    for (int i = 0; i < static_cast<int>(limit_s * 100) && !fs::exists(json); ++i) usleep(10'000);
-    return fs::exists(json);
-  }
   // Freezes the drive of a running command, sends the signals, waits for the JSON, and lets the kernel go on.
-  nlohmann::json end_frozen(Arguments arguments, const std::vector<int>& signals, double limit_s) {
+  nlohmann::json end_frozen(Arguments arguments, const std::vector<int>& signals) {
     arguments.insert(arguments.end(), {"--target", drive->path(), "--allow-serial", "L1", "--destroy", "L1",
                                        "--json", json, "--line-protocol", lines});
     bool in_time = false;
@@ -81,7 +77,7 @@ class FrozenDriveTest : public ::testing::Test {
         kill(child, number);
         usleep(100'000);
       }
-      in_time = json_within(limit_s);
+      in_time = testing::wait_until([&] { return fs::exists(json); });
       thaw();
     });
     EXPECT_TRUE(in_time);
@@ -105,7 +101,7 @@ const Arguments kRecord = {"minidaq", "--duration",  "30",   "--links",      "2"
                            "0.002",   "--ring-size", "8MiB", "--block-size", "64KiB"};
 
 TEST_F(FrozenDriveTest, OneSignalEndsTheRecordWithinItsBound) {
-  const auto document = end_frozen(kRecord, {SIGINT}, 12);
+  const auto document = end_frozen(kRecord, {SIGINT});
   EXPECT_EQ(exit_code, 130) << said;
   EXPECT_EQ(document["status"], "interrupted");
   EXPECT_GT(document["bytes"]["unanswered"], 0);
@@ -120,7 +116,7 @@ TEST_F(FrozenDriveTest, OneSignalEndsTheRecordWithinItsBound) {
 TEST_F(FrozenDriveTest, OneSignalEndsBothWritersOfARecord) {
   Arguments arguments = kRecord;
   arguments.insert(arguments.end(), {"--writers", "2"});
-  const auto document = end_frozen(arguments, {SIGINT}, 12);
+  const auto document = end_frozen(arguments, {SIGINT});
   EXPECT_EQ(exit_code, 130) << said;
   EXPECT_EQ(document["status"], "interrupted");
   const std::string error = document["error"];
@@ -128,8 +124,8 @@ TEST_F(FrozenDriveTest, OneSignalEndsBothWritersOfARecord) {
   EXPECT_NE(error.find("writer 1: "), std::string::npos) << error;
 }
 
-TEST_F(FrozenDriveTest, ASecondSignalOfAnotherKindEndsItSoonerAndWithJson) {
-  const auto document = end_frozen(kRecord, {SIGINT, SIGTERM}, 8);
+TEST_F(FrozenDriveTest, ASecondSignalOfAnotherKindEndsItWithJson) {
+  const auto document = end_frozen(kRecord, {SIGINT, SIGTERM});
   EXPECT_EQ(exit_code, 130) << said;
   EXPECT_EQ(document["status"], "interrupted");
 }
@@ -137,7 +133,7 @@ TEST_F(FrozenDriveTest, ASecondSignalOfAnotherKindEndsItSoonerAndWithJson) {
 TEST_F(FrozenDriveTest, SyntheticWritesToo) {
   const auto document = end_frozen(
       {"write", "--duration", "40", "--condition", "overwrite", "--span", "8MiB", "--block-size", "64KiB"},
-      {SIGTERM}, 12);
+      {SIGTERM});
   EXPECT_EQ(exit_code, 130) << said;
   EXPECT_EQ(document["status"], "interrupted");
   EXPECT_EQ(document["ended_by"], "signal");
@@ -147,7 +143,7 @@ TEST_F(FrozenDriveTest, SyntheticWritesToo) {
 TEST_F(FrozenDriveTest, SilenceWithoutASignalIsAFailure) {
   Arguments arguments = kRecord;
   arguments.insert(arguments.end(), {"--stall-limit", "3"});
-  const auto document = end_frozen(arguments, {}, 40);
+  const auto document = end_frozen(arguments, {});
   EXPECT_EQ(exit_code, 1) << said;
   EXPECT_EQ(document["status"], "failed");
   const std::string error = document["error"];
@@ -167,7 +163,7 @@ TEST_F(FrozenDriveTest, AFrozenFileSystemHoldsTheCallAndIsAFailureToo) {
     const auto result = run_daqwriter(arguments, [&](pid_t) {
       testing::wait_for_lines(lines, 5);
       freeze();
-      in_time = json_within(15);
+      in_time = testing::wait_until([&] { return fs::exists(json); });
       thaw();
     });
     EXPECT_TRUE(in_time) << engine;
@@ -212,7 +208,7 @@ class HeldBackDriveTest : public ::testing::Test {
   }
   // `verify` from its start in the group; the drive answers again when the JSON is there.
   nlohmann::json verify(std::uint64_t bytes_per_s, const Arguments& more, const std::vector<int>& signals,
-                        double limit_s) {
+                        int limit_s = 45) {
     hold_back(bytes_per_s);
     Arguments arguments = {"verify", "--target", drive->path(), "--json", json};
     arguments.insert(arguments.end(), more.begin(), more.end());
@@ -226,8 +222,7 @@ class HeldBackDriveTest : public ::testing::Test {
         kill(child, number);
         usleep(100'000);
       }
-      for (int i = 0; i < static_cast<int>(limit_s * 100) && !fs::exists(json); ++i) usleep(10'000);
-      in_time = fs::exists(json);
+      in_time = testing::wait_until([&] { return fs::exists(json); }, limit_s);
       hold_back(0);
     });
     EXPECT_TRUE(in_time);
@@ -254,7 +249,7 @@ class HeldBackDriveTest : public ::testing::Test {
 };
 
 TEST_F(HeldBackDriveTest, ADriveWhoseFirstBlockDoesNotComeIsAFailureWithJson) {
-  const auto document = verify(1, {"--stall-limit", "0.5"}, {}, 10);
+  const auto document = verify(1, {"--stall-limit", "0.5"}, {});
   EXPECT_EQ(exit_code, 1) << said;
   EXPECT_EQ(document["status"], "failed");
   const std::string error = document["error"];
@@ -263,7 +258,7 @@ TEST_F(HeldBackDriveTest, ADriveWhoseFirstBlockDoesNotComeIsAFailureWithJson) {
 }
 
 TEST_F(HeldBackDriveTest, ReadsThatAreNotAnsweredAreNamed) {
-  const auto document = verify(100'000, {"--stall-limit", "1"}, {}, 15);
+  const auto document = verify(100'000, {"--stall-limit", "1"}, {});
   EXPECT_EQ(exit_code, 1) << said;
   EXPECT_EQ(document["status"], "failed");
   const std::string error = document["error"];
@@ -271,7 +266,7 @@ TEST_F(HeldBackDriveTest, ReadsThatAreNotAnsweredAreNamed) {
 }
 
 TEST_F(HeldBackDriveTest, OneSignalEndsItWithinItsBound) {
-  const auto document = verify(100'000, {}, {SIGTERM}, 5);
+  const auto document = verify(100'000, {}, {SIGTERM});
   EXPECT_EQ(exit_code, 130) << said;
   EXPECT_EQ(document["status"], "interrupted");
 }

@@ -772,8 +772,8 @@ TEST_F(SeveralDrives, OneThatDoesNotAnswerDoesNotKeepTheOthersFromClosing) {
       EXPECT_EQ(ioctl(held, FIFREEZE, 0), 0) << errno_text(errno);
       usleep(300'000);
       kill(child, SIGINT);
-      for (int i = 0; i < 3000 && !fs::exists(json); ++i) usleep(10'000);
-      said_in_time = fs::exists(json);  // while the file system stands still
+      said_in_time =
+          testing::wait_until([&] { return fs::exists(json); });  // while the file system stands still
       ioctl(held, FITHAW, 0);
     });
     EXPECT_EQ(result.exit_code, 130) << result.error_text;
@@ -878,8 +878,8 @@ TEST_P(FrozenFileSystems, CostTheirTargetsOnly) {
       if (GetParam().both) freeze(0);
       usleep(300'000);
       if (GetParam().signal_number != 0) kill(child, GetParam().signal_number);
-      for (int i = 0; i < 3000 && !fs::exists(json); ++i) usleep(10'000);
-      said_in_time = fs::exists(json);  // while the file systems stand still
+      said_in_time =
+          testing::wait_until([&] { return fs::exists(json); });  // while the file systems stand still
       thaw();
     });
     if (!said_in_time || !GetParam().both || both_held()) break;

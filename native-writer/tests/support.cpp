@@ -143,8 +143,13 @@ int CountedEngine::reap(std::span<IoCompletion> out, unsigned min_count, std::in
   return count;
 }
 
+bool wait_until(const std::function<bool()>& holds, int limit_s) {
+  for (int i = 0; i < limit_s * 100 && !holds(); ++i) usleep(10'000);
+  return holds();
+}
+
 void wait_for_count(const std::atomic<std::size_t>& count, std::size_t enough) {
-  for (int i = 0; i < 2000 && count < enough; ++i) usleep(10'000);
+  wait_until([&] { return count >= enough; });
 }
 
 MiniDaqOptions small_record(const std::string& target) {
@@ -211,12 +216,10 @@ std::function<void(pid_t)> signal_after(int delay_ms, int signal_number) {
 }
 
 void wait_for_lines(const std::string& file, std::size_t count) {
-  for (int i = 0; i < 3000; ++i) {
+  wait_until([&] {
     std::ifstream in(file);
-    if (std::count(std::istreambuf_iterator<char>(in), {}, '\n') >= static_cast<std::ptrdiff_t>(count))
-      return;
-    usleep(10'000);
-  }
+    return std::count(std::istreambuf_iterator<char>(in), {}, '\n') >= static_cast<std::ptrdiff_t>(count);
+  });
 }
 
 ProcessResult run_daqwriter(const std::vector<std::string>& arguments,

@@ -158,6 +158,9 @@ ProcessResult run_daqwriter(
     const std::vector<std::string>& arguments, const std::function<void(pid_t)>& meanwhile = [](pid_t) {});
 // For commands that write no line protocol.
 std::function<void(pid_t)> signal_after(int delay_ms, int signal_number);
+// Whether it comes true in time: a busy machine may be late, and the --stall-limit of 60 s that a command has
+// unless it is told another would end what hangs.
+bool wait_until(const std::function<bool()>& holds, int limit_s = 45);
 // Until a running command has written so many lines of line protocol: by what it does and not by the clock,
 // for a sanitizer starts slowly.
 void wait_for_lines(const std::string& file, std::size_t count);
