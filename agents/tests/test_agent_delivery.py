@@ -241,7 +241,7 @@ def test_draining_gives_up_in_time_and_leaves_the_rest(tmp_path: Path) -> None:
     delivery.start()
     started_s = time.monotonic()
     delivery.stop(0.5)
-    assert time.monotonic() - started_s < 10
+    assert time.monotonic() - started_s < 60
     assert delivery.cursor.delivered_points == 0
     assert delivery.outages.summary()["reachable_at_end"] is False
 

@@ -329,16 +329,16 @@ def test_no_reading_at_all_is_a_failure(tools: Path, answer: str, reason: str) -
 
 def test_a_hanging_bmc_is_given_up(tools: Path) -> None:
     """Bounded, and the message names neither host nor user."""
-    fake_program(tools, "ipmitool", 'case "$*" in *elist*) exec sleep 20;; esac\n' + ANSWERING)
+    fake_program(tools, "ipmitool", 'case "$*" in *elist*) exec sleep 300;; esac\n' + ANSWERING)
     started_s = time.monotonic()
     with pytest.raises(TimeoutError, match=r"^ipmitool sdr elist full: no answer within 0\.2 s$"):
         Ipmi(1.0, interface=LAN, timeout_s=0.2).read()
-    assert time.monotonic() - started_s < 10  # of the 20 s that it hangs
+    assert time.monotonic() - started_s < 100  # of the 300 s that it hangs
 
 
 def test_a_bmc_that_stops_answering_fails_alone_and_recovers(tools: Path) -> None:
     """Nothing is sampled meanwhile, another collector misses nothing, and then it goes on."""
-    fake_program(tools, "ipmitool", 'test -e "$(dirname "$0")/dead" && exec sleep 20\n' + ANSWERING)
+    fake_program(tools, "ipmitool", 'test -e "$(dirname "$0")/dead" && exec sleep 300\n' + ANSWERING)
     points: list[Point] = []
     bmc, other = Ipmi(1.0, interface=LAN, timeout_s=0.3), Other()
     bmc.period_s = 0.1

@@ -234,7 +234,7 @@ def test_a_hung_and_an_absent_sshd_end_in_one_message(
     monkeypatch.setattr(ssh, "CONNECT_S_MAX", 2.0)
     begin = time.monotonic()
     assert main(["discover", "--host=root@127.0.0.1", f"--port={mute_port}"]) == 2
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 100
     with socket.create_server(("127.0.0.1", 0)) as server:
         free = server.getsockname()[1]
     assert main(["discover", "--host=root@127.0.0.1", f"--port={free}"]) == 2
@@ -394,16 +394,16 @@ def test_a_drive_that_hangs_costs_its_own_account_alone() -> None:
     code = (
         source_of("discovery").replace('if __name__ == "__main__"', "if False")
         + "\nimport time\nbegin = time.monotonic()\n"
-        + "hung = bounded(lambda: time.sleep(60), 0.5)\nfine = bounded(lambda: {'fault': ''}, 5)\n"
+        + "hung = bounded(lambda: time.sleep(200), 0.5)\nfine = bounded(lambda: {'fault': ''}, 5)\n"
         + "print(json.dumps([hung, fine, time.monotonic() - begin]))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, timeout=150, check=True
     )
     hung, fine, took_s = json.loads(done.stdout)
     assert hung == {"fault": "it did not answer within 0 s"}
     assert fine == {"fault": ""}
-    assert took_s < 20
+    assert took_s < 100
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="examining drives needs root")

@@ -118,7 +118,7 @@ def test_a_key_with_a_passphrase_is_refused_at_once_and_never_asked_for(
     began = time.monotonic()
     with pytest.raises(RefusedError, match=r"cannot sign with .*locked.*no passphrase"):
         Signer.of(keys / "locked")
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 100
 
 
 def test_a_key_that_ssh_agent_holds_signs_by_its_public_half(
