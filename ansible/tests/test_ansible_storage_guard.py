@@ -260,6 +260,9 @@ def test_the_systems_own_tables_are_parsed() -> None:
     (mount,) = parse_mountinfo("24 22 9:0 / /my\\040disk rw,noatime shared:2 - xfs /dev/md0 rw,attr2\n")
     assert (mount.number, mount.directory, mount.filesystem) == ("9:0", "/my disk", "xfs")
     assert mount.options == ("rw", "noatime", "attr2")
+    # As Linux 6 tells a mount(2) whose source is an empty text: two blanks.
+    (mount,) = parse_mountinfo("65 44 0:39 / /mnt rw,relatime - tmpfs  rw\n")
+    assert (mount.directory, mount.filesystem, mount.source) == ("/mnt", "tmpfs", "")
 
 
 class RecordedMachine:

@@ -244,7 +244,7 @@ def test_after_the_time_limit_the_others_are_not_begun_and_a_resumed_night_does_
 def test_a_night_that_is_killed_was_interrupted_whatever_had_passed_by_then(
     where: Where, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_door: None
 ) -> None:
-    """What a SIGKILL would leave: each run copies the night's folder while it runs."""
+    """Each run copies the night's folder while it runs: a SIGKILL would leave the same."""
     covers_anything("night")
     monkeypatch.setattr(Nightly, "_render", lambda self: None)
     folder, left = tmp_path / "nightly" / "a", tmp_path / "left"
