@@ -116,6 +116,14 @@ def history_lines(now_ns: int) -> str:
             f'bench_run,{tags},profile=p,run={host}1 started_ns={at}i,duration_s=90.0,outcome="{outcome}",word="{word}"'
             f"{advice[host]} {at}",
         ]
+    # SNB-02 of a was measured by an earlier run alone.
+    of_a = "bench_verdict,host=a,scenario=s,model=m,firmware=f,requirement=SNB-02"
+    for of_run, minutes, more in (
+        ("a0", 21 * 24 * 60, 'outcome="PASS",decision="met",measured=7.5,bound=5,margin_percent=50'),
+        ("a1", 24 * 60, 'outcome="FAIL",decision="not measured",bound=6'),
+    ):
+        at = now_ns - minutes * 60 * SECOND_NS
+        found.append(f'{of_a} of_run="{of_run}",text="rest",unit="GB/s",{more} {at}')
     for run, rate, backlog, share in (("a1", 2.5e9, 1e9, 0.25), ("c1", 4e9, 0, 0.125)):
         fields = f'load="record 1",stored_bytes_per_s={rate},system_fraction={share},busy_fraction=0.5'
         found += [f"aligned_run,host=h,run={run} {fields},backlog_bytes={backlog * second / 2} {EPOCH_NS + second * SECOND_NS}"
@@ -271,7 +279,7 @@ class ExpectedTable:
 PASS, FAIL, REHEARSAL = ("PASS", "green"), ("FAIL", "red"), ("REHEARSAL", "yellow")
 MET, MISSED = ("met", "green"), ("missed", "red")
 ASKED = ("Requirement", "It asks", "Outcome", "Decision", "Measured", "Bound", "Unit", "Margin")
-WHOSE = ("Requirement", "Candidate", "Model", "Firmware", *ASKED[1:])
+WHOSE = ("Requirement", "Candidate", "Judged", "Model", "Firmware", *ASKED[1:])
 ADVICE = ("Likely cause", "Next")
 OF_LAST = ("s", "p", "m")
 NOW = "a few seconds ago"
@@ -294,10 +302,11 @@ TABLES = (
         (Ago(24 * 60), "a", *OF_LAST, FAIL, "1 minute", "a1"), (Ago(20 * 24 * 60), "c", *OF_LAST, PASS, "1 minute", "c1"),
         (Ago(21 * 24 * 60), "b", *OF_LAST, FAIL, "1 minute", "b0"))),
     ExpectedTable(FLEET, "Newest value of each requirement", "", WHOSE, (
-        ("SNB-01", "b", "m", "f", "rate", ("INADMISSIBLE", "yellow"), MISSED, *SHOWS_GB, ("-90%", BAD)),
-        ("SNB-01", "a", "m", "f", "rate", FAIL, MISSED, *SHOWS_GB, ("-3.50%", BAD)),
-        ("SNB-01", "c", "m", "f", "rate", PASS, MET, *SHOWS_GB, ("12%", GOOD)),
-        ("SNB-01", "calm", "m", "f", "rate", PASS, MET, *SHOWS_GB, ("30%", GOOD)))),
+        ("SNB-01", "b", "20 hours ago", "m", "f", "rate", ("INADMISSIBLE", "yellow"), MISSED, *SHOWS_GB, ("-90%", BAD)),
+        ("SNB-01", "a", "a day ago", "m", "f", "rate", FAIL, MISSED, *SHOWS_GB, ("-3.50%", BAD)),
+        ("SNB-02", "a", "a day ago", "m", "f", "rest", FAIL, ("not measured", GREY), "", "6", "GB/s", EMPTY),
+        ("SNB-01", "c", "20 days ago", "m", "f", "rate", PASS, MET, *SHOWS_GB, ("12%", GOOD)),
+        ("SNB-01", "calm", "6 minutes ago", "m", "f", "rate", PASS, MET, *SHOWS_GB, ("30%", GOOD)))),
     ExpectedTable(FLEET, "The agents' accounts", "",
                   ("Candidate", "run", "Agent", "Collected", "Spooled", "Delivered", "Rejected", "Undelivered", "Unspooled"),
                   (("silent", "s1", "bmc", "60", "100", "97", ("1", BAD), "0", "0"),
@@ -311,7 +320,8 @@ TABLES = (
     ExpectedTable(DRIVE_HEALTH, "Newest values of each drive", BARE, (), ()),
     ExpectedTable(RUN_LIVE, "Requirements of runs judged in this range", "calm", (*ASKED, "run"),
                   (("SNB-01", "rate", PASS, MET, *SHOWS_GB, "30%", "calm1"),)),
-    ExpectedTable(COMPARE, "Requirements of run A", "", ASKED, (("SNB-01", "rate", FAIL, MISSED, *SHOWS_GB, "-3.50%"),)),
+    ExpectedTable(COMPARE, "Requirements of run A", "", ASKED, (
+        ("SNB-01", "rate", FAIL, MISSED, *SHOWS_GB, "-3.50%"), ("SNB-02", "rest", FAIL, ("not measured", GREY), "", "6", "GB/s", ""))),
     ExpectedTable(COMPARE, "Requirements of run B", "", ASKED, (("SNB-01", "rate", PASS, MET, *SHOWS_GB, "12%"),)),
 )  # fmt: skip
 LASTS_MS = {RUN_LIVE.uid: 15 * 60_000, DRIVE_HEALTH.uid: 7 * DAY_S * 1000, FLEET.uid: 30 * DAY_S * 1000}

@@ -189,19 +189,23 @@ def _margins() -> Section:
         points=True,
         legend=("lastNotNull", "min"),
     )
-    newest_of = tuple(last(name).named(name) for name, _ in VERDICT_COLUMNS[1:])
+    # One point's values together: a run that did not measure it has no value, and gets no earlier run's.
+    others = tuple(value(name) for name, _ in VERDICT_COLUMNS[1:] if name != "decision")
+    newest_of = (last("decision").named("decision"), *others)
     newest = Table(
         "Newest value of each requirement",
-        "By candidate, model and firmware: what was measured against which bound.",
+        "By candidate, model and firmware: what the newest run measured against which bound, and how long ago.",
         (Target(Query("bench_verdict", newest_of, WHAT, by, policy=HISTORY), table=True),),
         Unit.COUNT,
         overrides=(
             *JUDGED_COLUMNS[:2],
             Override("Margin", unit=Unit.PERCENT, thresholds=MARGIN),
+            Override("Judged", unit=Unit.AGE, width=130),
         ),
         columns=(
             ("requirement", "Requirement"),
             ("host", "Candidate"),
+            ("Time", "Judged"),
             ("model", "Model"),
             ("firmware", "Firmware"),
             *VERDICT_COLUMNS[1:],
