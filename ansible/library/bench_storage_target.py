@@ -70,6 +70,7 @@ records:
 import errno
 import os
 import stat
+from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -77,40 +78,12 @@ from ansible.module_utils.bench_lsblk import COMMAND, Device, devices_of, everyt
 from ansible.module_utils.bench_pci import placed, request_queues
 from ansible.module_utils.bench_storage.devices import parse_mountinfo
 from ansible.module_utils.bench_storage.errors import StorageError
+from ansible.module_utils.bench_sysfs import place_of, text_of
 
 
 def first_text(directory: str, *names: str) -> str | None:
     """Return the first non-empty file of `names` in a sysfs directory."""
-    for name in names:
-        path = os.path.join(directory, name)
-        if os.path.isfile(path):
-            with open(path, encoding="utf-8", errors="replace") as stream:
-                text = stream.read().strip()
-            if text:
-                return text
-    return None
-
-
-def upwards(directory: str, name: str) -> str | None:
-    """Return the file `name` of the nearest directory at or above, as buses keep it at different levels."""
-    while len(directory) > 1:
-        text = first_text(directory, name)
-        if text is not None:
-            return text
-        directory = os.path.dirname(directory)
-    return None
-
-
-def numa_node(directory: str) -> int | None:
-    """Return the NUMA node of a device, or None where the kernel names none (it says -1)."""
-    text = upwards(directory, "numa_node")
-    return int(text) if text is not None and int(text) >= 0 else None
-
-
-def pcie_link(directory: str) -> str | None:
-    """Return the negotiated PCIe link, such as `16.0 GT/s PCIe x4`."""
-    speed, width = upwards(directory, "current_link_speed"), upwards(directory, "current_link_width")
-    return f"{speed} x{width}" if speed and width else None
+    return next(filter(None, (text_of(os.path.join(directory, name)) for name in names)), None)
 
 
 def describe_device(directory: str, listed: Device) -> dict[str, Any]:
@@ -118,6 +91,7 @@ def describe_device(directory: str, listed: Device) -> dict[str, Any]:
     name = os.path.basename(directory)
     sectors = first_text(directory, "size")
     rotational = first_text(directory, "queue/rotational")
+    numa_node, pcie_link = place_of(Path(directory))
     return {
         "name": name,
         "path": listed.path,
@@ -126,10 +100,10 @@ def describe_device(directory: str, listed: Device) -> dict[str, Any]:
         "firmware": first_text(directory, "device/firmware_rev", "device/rev") or listed.firmware or None,
         "wwn": listed.wwn or first_text(directory, "wwid", "device/wwid"),
         "size_bytes": int(sectors) * 512 if sectors else None,  # sysfs counts 512 B sectors on every device
-        "numa_node": numa_node(directory),
+        "numa_node": numa_node,
         "rotational": rotational == "1" if rotational is not None else None,
         "transport": listed.transport or None,
-        "pcie_link": pcie_link(directory),
+        "pcie_link": pcie_link,
         "members": [],
     }
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from daq_bench.candidate_kit.cpu_model import cpu_model
 from daq_bench.candidate_kit.lsblk import COMMAND, Device, devices_of, everything
-from daq_bench.candidate_kit.pcie_link import link_of
+from daq_bench.candidate_kit.sysfs import place_of, text_of
 from daq_bench.rig.on_candidate.reading.backing import memory_beneath
 
 SYS_BLOCK = Path("/sys/block")
@@ -81,21 +81,19 @@ def members_of(node: Device, sys_block: Path) -> list[str]:
 def describe(node: Device, sys_block: Path = SYS_BLOCK) -> dict[str, Any]:
     """`node` of lsblk together with what sysfs tells of its place in the machine; null where it says nothing."""
     folder = sys_block / node.name
-    device = (folder / "device").resolve()
-    # A drive of native NVMe multipath hangs on a virtual subsystem, which links to its controllers.
-    hardware = next((one.resolve() for one in sorted(device.glob("nvme[0-9]*")) if one.is_symlink()), device)
+    numa_node, pcie_link = place_of(folder)
     return {
         "name": node.name,
         "model": node.model or None,
         "serial": node.serial or None,
-        "firmware": node.firmware or _sysfs(device / "firmware_rev"),
+        "firmware": node.firmware or text_of(folder / "device" / "firmware_rev"),
         "wwn": node.wwn or None,
         "size_bytes": node.size_bytes,
-        "numa_node": _numa_node(hardware),
+        "numa_node": numa_node,
         "rotational": node.rotational,
         "transport": node.transport or None,
-        "pcie_link": _pcie_link(hardware),
-        "raid_level": _sysfs(folder / "md" / "level"),
+        "pcie_link": pcie_link,
+        "raid_level": text_of(folder / "md" / "level"),
         "members": members_of(node, sys_block),
     }
 
@@ -103,33 +101,6 @@ def describe(node: Device, sys_block: Path = SYS_BLOCK) -> dict[str, Any]:
 def listed(node: Device, sys_block: Path = SYS_BLOCK) -> dict[str, Any]:
     named = {"kname": node.name, "path": node.path, "type": node.type, "pkname": node.parent or None}
     return {**named, "description": describe(node, sys_block)}
-
-
-def _sysfs(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="ascii", errors="replace").strip() or None
-    except OSError:
-        return None
-
-
-def _numa_node(device: Path) -> int | None:
-    for folder in (device, *device.parents):
-        text = _sysfs(folder / "numa_node")
-        if text is not None:
-            return int(text) if int(text) >= 0 else None
-    return None
-
-
-def _pcie_link(device: Path) -> str | None:
-    """`8.0 GT/s PCIe x4` of the nearest PCIe function above the device; None where the kernel knows none."""
-    for folder in (device, *device.parents):
-        speed, width = _sysfs(folder / "current_link_speed"), _sysfs(folder / "current_link_width")
-        if speed and width:
-            try:
-                return f"{speed} x{width}" if link_of(speed, width) else None
-            except ValueError:
-                return None
-    return None
 
 
 def filesystem_of(path: Path) -> str:
