@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible.module_utils.bench_sysfs import text_of
 
-IPMI_DEVICES = ("/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0")
+IPMI_DEVICES = ("/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0")  # where ipmitool's `open` interface looks
 DMI_FIELDS = ("sys_vendor", "product_name", "board_name", "bios_vendor", "bios_version", "bios_date")
 
 
