@@ -26,6 +26,7 @@ import corpus_trees
 from corpus_secrets import redacted
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.struct import Struct, as_document, read
+from daq_bench.candidate_kit.lsblk import everything
 from daq_bench.rig.workloads.shared import fio
 from daq_bench.telemetry_agent.devices import nvme_pages, redfish_inlet, smartctl_json
 from daq_bench.telemetry_agent.devices.drive_questions import behind_of
@@ -220,7 +221,7 @@ def _lsblk(text: str) -> dict[str, Any]:
         "devices": {
             one.name: {"type": one.type, "size_bytes": one.size_bytes, "model": one.model, "read_only": one.read_only}
             | {"filesystem": one.filesystem, "on_it": [child.name for child in one.children]}
-            for one in devices.everything(roots).values()
+            for one in everything(roots).values()
         },
     }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from daq_bench.candidate_kit import pcie_link, smartctl
+from daq_bench.candidate_kit import smartctl, sysfs
 from daq_bench.telemetry_agent.collectors.block_device import DISK_KEY, BlockDevice
 from daq_bench.telemetry_agent.collectors.cpu_throttle import CpuThrottle
 from daq_bench.telemetry_agent.collectors.pcie_link import PcieLink
@@ -383,10 +383,10 @@ def test_a_reading_that_its_chip_marks_as_faulty_is_none(tmp_path: Path) -> None
     ],
 )
 def test_one_rule_tells_a_pcie_link(speed: str, width: str, link: tuple[float, int] | None) -> None:
-    assert pcie_link.link_of(speed, width) == link
+    assert sysfs.link_of(speed, width) == link
     for other in ("", "fast", "16.0 GT/s CXL", "-8.0 GT/s PCIe"):
         with pytest.raises(ValueError, match="not understood"):
-            pcie_link.link_of(other, "4")
+            sysfs.link_of(other, "4")
 
 
 @pytest.mark.parametrize(

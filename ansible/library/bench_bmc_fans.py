@@ -123,7 +123,8 @@ from ansible.module_utils.bench_bmc.errors import BmcError, password_of
 from ansible.module_utils.bench_bmc.fan_control import Asked, Fans, Run, unsupported, vendor_of
 from ansible.module_utils.bench_bmc.fan_guard import GuardControl
 from ansible.module_utils.bench_bmc.first_values import FirstValues, FirstValuesError
-from ansible.module_utils.bench_bmc.ipmi import Bmc, CommandRefusedError, Ipmi, find_device, find_ipmitool
+from ansible.module_utils.bench_bmc.ipmi import Bmc, CommandRefusedError, Ipmi, find_ipmitool
+from ansible.module_utils.bench_host import ipmi_device
 
 OPTIONS = {
     "mode": {"type": "str", "choices": ["apply", "verify", "restore"], "default": "apply"},
@@ -161,9 +162,9 @@ def in_band_obstacle(address: str) -> str:
     """Say why the machine's own BMC cannot be reached; empty where it can, or where the LAN is used."""
     if address:
         return ""
-    if not find_device():
+    if not ipmi_device():
         return "no BMC address in the inventory entry (bench_candidate.bmc) and no IPMI device on the machine"
-    return "" if find_ipmitool() else f"{find_device()} is there, but ipmitool is not installed on the candidate"
+    return "" if find_ipmitool() else f"{ipmi_device()} is there, but ipmitool is not installed on the candidate"
 
 
 def run_mode(module: AnsibleModule, guard: GuardControl) -> Run:

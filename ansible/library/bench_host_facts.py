@@ -58,8 +58,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.bench_cpu_model import cpu_model
-from ansible.module_utils.bench_host import firmware_tables, ipmi_device, memory_bytes, numa, text_of, turbo_control
+from ansible.module_utils.bench_host import firmware_tables, ipmi_device, memory_bytes, numa, turbo_control
 from ansible.module_utils.bench_pci import placed
+from ansible.module_utils.bench_sysfs import text_of
 
 EXECUTABLE_DIRECTORIES = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")
 

@@ -130,16 +130,11 @@ from ansible.module_utils.bench_influx_storage import (
     OPTIONS,
     Difference,
     differences,
-    name_in,
     storage_of,
 )
+from ansible.module_utils.bench_influxql import name_in, string_in
 
 NO_ADMIN_YET = "create admin user first"
-
-
-def string_in(text: str) -> str:
-    """Quote a string."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 class Server:

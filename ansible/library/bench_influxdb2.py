@@ -127,8 +127,9 @@ import os
 from typing import Any, Callable
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.bench_influx import InfluxError, administer, call, duration_s, duration_text
+from ansible.module_utils.bench_influx import InfluxError, administer, call
 from ansible.module_utils.bench_influx_storage import OPTIONS, storage_of
+from ansible.module_utils.bench_influxql import duration_s, duration_text
 
 # A difference: the fault in words, and the call that puts it right.
 Difference = tuple[str, Callable[[], Any]]

@@ -68,70 +68,42 @@ records:
 """
 
 import errno
-import json
 import os
 import stat
+from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.bench_lsblk import COMMAND, Device, devices_of, everything
 from ansible.module_utils.bench_pci import placed, request_queues
-from ansible.module_utils.bench_storage.devices import UNREADABLE, parse_mountinfo, unreadable_lsblk
+from ansible.module_utils.bench_storage.devices import parse_mountinfo
 from ansible.module_utils.bench_storage.errors import StorageError
-
-LSBLK_COLUMNS = "KNAME,PATH,TYPE,SIZE,MODEL,SERIAL,REV,WWN,ROTA,TRAN,FSTYPE,MOUNTPOINT"
+from ansible.module_utils.bench_sysfs import place_of, text_of
 
 
 def first_text(directory: str, *names: str) -> str | None:
     """Return the first non-empty file of `names` in a sysfs directory."""
-    for name in names:
-        path = os.path.join(directory, name)
-        if os.path.isfile(path):
-            with open(path, encoding="utf-8", errors="replace") as stream:
-                text = stream.read().strip()
-            if text:
-                return text
-    return None
+    return next(filter(None, (text_of(os.path.join(directory, name)) for name in names)), None)
 
 
-def upwards(directory: str, name: str) -> str | None:
-    """Return the file `name` of the nearest directory at or above, as buses keep it at different levels."""
-    while len(directory) > 1:
-        text = first_text(directory, name)
-        if text is not None:
-            return text
-        directory = os.path.dirname(directory)
-    return None
-
-
-def numa_node(directory: str) -> int | None:
-    """Return the NUMA node of a device, or None where the kernel names none (it says -1)."""
-    text = upwards(directory, "numa_node")
-    return int(text) if text is not None and int(text) >= 0 else None
-
-
-def pcie_link(directory: str) -> str | None:
-    """Return the negotiated PCIe link, such as `16.0 GT/s PCIe x4`."""
-    speed, width = upwards(directory, "current_link_speed"), upwards(directory, "current_link_width")
-    return f"{speed} x{width}" if speed and width else None
-
-
-def describe_device(directory: str, listed: dict[str, Any]) -> dict[str, Any]:
-    """Describe one block device from its sysfs directory and lsblk's row; lsblk wins where it knows."""
+def describe_device(directory: str, listed: Device) -> dict[str, Any]:
+    """Describe one block device from its sysfs directory and lsblk's list; lsblk wins where it knows."""
     name = os.path.basename(directory)
     sectors = first_text(directory, "size")
     rotational = first_text(directory, "queue/rotational")
+    numa_node, pcie_link = place_of(Path(directory))
     return {
         "name": name,
-        "path": listed.get("path") or f"/dev/{name}",
-        "model": listed.get("model") or first_text(directory, "device/model"),
-        "serial": listed.get("serial") or first_text(directory, "serial", "device/serial"),
-        "firmware": first_text(directory, "device/firmware_rev", "device/rev") or listed.get("rev"),
-        "wwn": listed.get("wwn") or first_text(directory, "wwid", "device/wwid"),
+        "path": listed.path,
+        "model": listed.model or first_text(directory, "device/model"),
+        "serial": listed.serial or first_text(directory, "serial", "device/serial"),
+        "firmware": first_text(directory, "device/firmware_rev", "device/rev") or listed.firmware or None,
+        "wwn": listed.wwn or first_text(directory, "wwid", "device/wwid"),
         "size_bytes": int(sectors) * 512 if sectors else None,  # sysfs counts 512 B sectors on every device
-        "numa_node": numa_node(directory),
+        "numa_node": numa_node,
         "rotational": rotational == "1" if rotational is not None else None,
-        "transport": listed.get("tran"),
-        "pcie_link": pcie_link(directory),
+        "transport": listed.transport or None,
+        "pcie_link": pcie_link,
         "members": [],
     }
 
@@ -141,10 +113,13 @@ def whole_device(directory: str) -> str:
     return os.path.dirname(directory) if os.path.exists(os.path.join(directory, "partition")) else directory
 
 
-def device_tree(directory: str, listed: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def device_tree(directory: str, listed: dict[str, Device]) -> dict[str, Any]:
     """Describe a block device and, below RAID or device mapper, the drives that make it up."""
     directory = whole_device(os.path.realpath(directory))
-    device = describe_device(directory, listed.get(os.path.basename(directory), {}))
+    name = os.path.basename(directory)
+    device = describe_device(
+        directory, listed.get(name, Device(name, f"/dev/{name}", number="", type="", size_bytes=0))
+    )
     slaves = os.path.join(directory, "slaves")
     names = sorted(os.listdir(slaves)) if os.path.isdir(slaves) else []
     device["members"] = [device_tree(os.path.join(slaves, name), listed) for name in names]
@@ -209,7 +184,7 @@ def device_number(path: str, mount: dict[str, Any]) -> str | None:
     return f"{os.major(number)}:{os.minor(number)}"
 
 
-def describe_target(path: str, sysfs_root: str, listed: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def describe_target(path: str, sysfs_root: str, listed: dict[str, Device]) -> dict[str, Any]:
     """Describe directory or drive; raises ValueError when `path` is neither, and OSError when it does not answer."""
     try:
         status = os.stat(path)
@@ -241,9 +216,7 @@ def mountinfo() -> str:
         return stream.read()
 
 
-def mounted(
-    mount: dict[str, Any], number: str | None, sysfs_root: str, listed: dict[str, dict[str, Any]]
-) -> dict[str, Any]:
+def mounted(mount: dict[str, Any], number: str | None, sysfs_root: str, listed: dict[str, Device]) -> dict[str, Any]:
     """Return what the kernel tells of a mount and of the device beneath, which it names by MAJOR:MINOR."""
     directory = os.path.join(sysfs_root, "dev/block", number) if number else ""
     told = {key: mount.get(key) for key in ("filesystem", "mount_point", "mount_options", "source")}
@@ -251,7 +224,7 @@ def mounted(
 
 
 def describe_failed(
-    path: str, error: ValueError | OSError, sysfs_root: str, listed: dict[str, dict[str, Any]]
+    path: str, error: ValueError | OSError, sysfs_root: str, listed: dict[str, Device]
 ) -> tuple[dict[str, Any], list[dict[str, str]]]:
     """Describe a target that does not answer, from the list of mounts alone, and return its mismatch.
 
@@ -271,7 +244,7 @@ def describe_failed(
 
 
 def describe_planned(
-    path: str, devices: list[str], sysfs_root: str, listed: dict[str, dict[str, Any]]
+    path: str, devices: list[str], sysfs_root: str, listed: dict[str, Device]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Describe a target that does not exist yet, and the drives that will be beneath it."""
     unknown = {"status": "unknown", "detail": "not built yet"}
@@ -281,24 +254,6 @@ def describe_planned(
     names = [os.path.basename(device) for device in devices]
     drives = [device_tree(os.path.join(sysfs_root, "block", name), listed) for name in names]
     return {**missing, "path": path, "kind": "directory", "direct_io": unknown, "failed": None}, drives
-
-
-def flatten(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return lsblk's tree as a list; a device below several others stands in it once."""
-    found: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        children = row.pop("children", [])
-        for device in (row, *flatten(children)):
-            found.setdefault(device["kname"], device)
-    return list(found.values())
-
-
-def listed_by(output: str) -> list[dict[str, Any]]:
-    """Return every device of lsblk's JSON; StorageError where it is something else."""
-    try:
-        return flatten(json.loads(output)["blockdevices"])
-    except UNREADABLE as error:
-        raise unreadable_lsblk(error) from None
 
 
 def main() -> None:
@@ -312,14 +267,12 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    lsblk = module.get_bin_path("lsblk", required=True)
-    command = [lsblk, "--json", "--bytes", "--output", LSBLK_COLUMNS]
+    command = [module.get_bin_path("lsblk", required=True), *COMMAND[1:]]
     _rc, output, _error = module.run_command(command, check_rc=True)
     try:
-        rows = listed_by(output)
-    except StorageError as error:
+        listed = {device.name: device for device in everything(devices_of(output)).values()}
+    except ValueError as error:
         module.fail_json(msg=f"target: {error}")
-    listed = {row["kname"]: row for row in rows}
     path, sysfs_root = module.params["path"], module.params["sysfs_root"]
     records: list[dict[str, str]] = []
     try:
@@ -342,7 +295,8 @@ def main() -> None:
         }
         for drive in drives
     ]
-    module.exit_json(changed=False, target=target, records=records, drives=drives, block_devices=rows)
+    block_devices = [{**vars(one), "children": [child.name for child in one.children]} for one in listed.values()]
+    module.exit_json(changed=False, target=target, records=records, drives=drives, block_devices=block_devices)
 
 
 if __name__ == "__main__":

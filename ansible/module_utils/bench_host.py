@@ -10,16 +10,10 @@ import os
 import re
 from typing import Any
 
-IPMI_DEVICES = ("/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0")
+from ansible.module_utils.bench_sysfs import text_of
+
+IPMI_DEVICES = ("/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0")  # where ipmitool's `open` interface looks
 DMI_FIELDS = ("sys_vendor", "product_name", "board_name", "bios_vendor", "bios_version", "bios_date")
-
-
-def text_of(path: str) -> str | None:
-    """Return a file's text, or None where it does not exist or may not be read by this user."""
-    if not os.access(path, os.R_OK):
-        return None
-    with open(path, encoding="utf-8", errors="replace") as stream:
-        return stream.read().strip()
 
 
 def firmware_tables(sysfs_root: str) -> dict[str, str | None]:
@@ -53,7 +47,7 @@ def numa(sysfs_root: str) -> list[dict[str, Any]]:
         nodes.append(
             {
                 "node": int(os.path.basename(directory)[len("node") :]),
-                "cpus": text_of(os.path.join(directory, "cpulist")),
+                "cpus": text_of(os.path.join(directory, "cpulist")) or "",
                 "memory_bytes": memory_bytes(text_of(os.path.join(directory, "meminfo")) or ""),
             }
         )

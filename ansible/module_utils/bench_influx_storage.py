@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ansible.module_utils.bench_influx import duration_s, duration_text
+from ansible.module_utils.bench_influxql import duration_s, duration_text, name_in
 
 # The options of the role's modules that describe the storage, by their names in `Storage`.
 OPTIONS = (
@@ -177,11 +177,6 @@ class Storage:
 def storage_of(parameters: dict[str, Any]) -> Storage:
     """Return what a module's parameters ask for."""
     return Storage(**{name: parameters[name] for name in OPTIONS})
-
-
-def name_in(text: str) -> str:
-    """Quote an identifier."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def same_statement(one: str, other: str) -> bool:

@@ -10,21 +10,15 @@ import os
 import re
 from typing import Any
 
-from ansible.module_utils.bench_pcie_link import link_of as told_link
+from ansible.module_utils.bench_sysfs import link_of as told_link
+from ansible.module_utils.bench_sysfs import text_of
 
 ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 def text_in(directory: str, name: str) -> str:
     """Return the text of one sysfs file; empty where there is none, or where the driver refuses to tell."""
-    path = os.path.join(directory, name)
-    if not os.path.isfile(path):
-        return ""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as stream:
-            return stream.read().strip()
-    except OSError:
-        return ""
+    return text_of(os.path.join(directory, name)) or ""
 
 
 def pci_directories(directory: str) -> list[str]:

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils.bench_bmc.errors import BmcError
+from ansible.module_utils.bench_bmc.fan_guard import GuardControl
 from bmc_runs import GUARD, virtual_bmc
 
 from daq_bench.virtual_candidate.bmc.simulator import Bmc
@@ -198,3 +200,23 @@ def test_wrong_arguments_are_refused(rig: Rig) -> None:
         assert done.returncode == 2
         assert "is not between 0 and 604800 s" in done.stderr
     assert rig.call("renew", "--seconds", "5").returncode == 1
+
+
+@pytest.mark.parametrize("plan", ["", "[]", '{"command": ["ipmitool"]}', '{"command": "ipmitool", "automatic": []}'])
+def test_a_plan_that_is_none_is_refused_in_words(rig: Rig, plan: str) -> None:
+    """The guard would have nothing to send."""
+    rig.plan.write_text(plan)
+    done = rig.call("run", "--plan", str(rig.plan), "--log", str(rig.log))
+    assert done.returncode == 1
+    assert f"{rig.plan} is missing or no plan of a guard; provision again" in done.stderr
+
+
+@pytest.mark.parametrize("answer", ["", "[]", '{"guard": tru', "Usage: fan_guard"])
+def test_an_answer_that_is_no_guard_s_is_refused_in_words(tmp_path: Path, answer: str) -> None:
+    """Another program lies in its place, or the disk was full when it was copied."""
+    program = tmp_path / "fan_guard.py"
+    program.write_text(f"print({answer!r})")
+    control = GuardControl(str(program), str(tmp_path), "")
+    Path(control.lease).write_text("{}")
+    with pytest.raises(BmcError, match=r"fan_guard\.py answers .*, as no fan guard does; provision again"):
+        control.status()

@@ -130,14 +130,6 @@ def test_direct_io_is_unknown_where_the_directory_cannot_be_used() -> None:
     assert storage.direct_io("/proc")["status"] == "unknown"
 
 
-def test_lsblk_rows_are_flattened_once_each() -> None:
-    """An array stands below each of its members in lsblk's tree."""
-    array = {"kname": "md0"}
-    rows = storage.flatten([{"kname": "sda", "children": [dict(array)]}, {"kname": "sdb", "children": [dict(array)]}])
-    assert [row["kname"] for row in rows] == ["sda", "md0", "sdb"]
-    assert all("children" not in row for row in rows)
-
-
 def test_a_warning_before_smartctl_s_document_is_told() -> None:
     """Its own drive database may have a fault, which says nothing about the drive."""
     warning = "smartctl: /etc/smart_drivedb.h(12): Syntax error, preset rejected"
@@ -255,23 +247,3 @@ def test_a_record_is_whole_and_needs_a_reason_where_it_is_no_success() -> None:
         bench_records.tuning_record("fan-mode", status="ok")
     with pytest.raises(AnsibleFilterError, match="unknown field colour"):
         bench_records.tuning_record("fan-mode", status="unchanged", colour="red")
-
-
-@pytest.mark.parametrize(
-    "output",
-    [
-        "",
-        "lsblk: unknown option",
-        "{}",
-        "[]",
-        '{"blockdevices": null}',
-        '{"blockdevices": [{}]}',
-        '{"blockdevices": [1]}',
-    ],
-)
-def test_what_is_no_list_of_drives_is_refused_in_words(output: str) -> None:
-    """An lsblk that is too old, or another program by that name, prints such things."""
-    with pytest.raises(
-        storage.StorageError, match=r"lsblk's list of drives cannot be read .* util-linux 2\.34 or newer"
-    ):
-        storage.listed_by(output)

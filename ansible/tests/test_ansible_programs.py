@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import bench_apt_folder
-import bench_influxdb1
 import pytest
-from ansible.module_utils import bench_elf, bench_fit, bench_influx
+from ansible.module_utils import bench_elf, bench_fit, bench_influx, bench_influxql
 
 ANSIBLE = Path(__file__).resolve().parents[1]
 REPOSITORY = ANSIBLE.parent
@@ -193,21 +192,21 @@ E: Unable to correct problems, you have held broken packages.
 )
 def test_durations_are_read_as_influxdb_writes_them(text: str, seconds: int) -> None:
     """They are written in the largest unit that fits."""
-    assert bench_influx.duration_s(text) == seconds
-    assert bench_influx.duration_s(bench_influx.duration_text(seconds)) == seconds
+    assert bench_influxql.duration_s(text) == seconds
+    assert bench_influxql.duration_s(bench_influxql.duration_text(seconds)) == seconds
 
 
 def test_a_duration_that_is_none_is_refused() -> None:
     """The message says what to write instead."""
     for text in ("30 days", "d", "1.5h", ""):
         with pytest.raises(ValueError, match="write a whole number with s, m, h, d or w"):
-            bench_influx.duration_s(text)
+            bench_influxql.duration_s(text)
 
 
 def test_names_and_passwords_cannot_leave_their_quotes() -> None:
     """InfluxQL's two kinds of quotes."""
-    assert bench_influxdb1.name_in('a"b\\') == '"a\\"b\\\\"'
-    assert bench_influxdb1.string_in("a'; DROP DATABASE bench --") == "'a\\'; DROP DATABASE bench --'"
+    assert bench_influxql.name_in('a"b\\') == '"a\\"b\\\\"'
+    assert bench_influxql.string_in("a'; DROP DATABASE bench --") == "'a\\'; DROP DATABASE bench --'"
 
 
 class Answering(http.server.BaseHTTPRequestHandler):

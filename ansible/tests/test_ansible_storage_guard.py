@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils.bench_lsblk import Device
 from ansible.module_utils.bench_storage import nvme
 from ansible.module_utils.bench_storage.construct import create_command, mkfs_command
 from ansible.module_utils.bench_storage.devices import (
-    Device,
     is_named,
     parse_fstab,
     parse_lsblk,
@@ -236,7 +236,8 @@ def test_lsblk_of_old_and_new_versions_is_read() -> None:
 
 def test_a_list_of_devices_that_is_no_tree_is_refused() -> None:
     """In a flat list every drive looks unused."""
-    flat = {"blockdevices": [{"kname": "sda", "type": "disk"}, {"kname": "sda1", "type": "part"}]}
+    rows = [("sda", "8:0", "disk"), ("sda1", "8:1", "part")]
+    flat = {"blockdevices": [{"kname": name, "maj:min": at, "type": kind} for name, at, kind in rows]}
     with pytest.raises(StorageError, match="lsblk lists sda1 outside of any drive"):
         parse_lsblk(json.dumps(flat))
 

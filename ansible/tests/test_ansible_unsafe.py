@@ -201,7 +201,11 @@ def test_ansible_expands_nothing_that_tools_and_kernel_answer(
     fake(
         tools,
         "lsblk",
-        {"blockdevices": [{"name": "fake0", "kname": "fake0", "path": "/dev/fake0", "type": "disk", **row}]},
+        {
+            "blockdevices": [
+                {"name": "fake0", "kname": "fake0", "path": "/dev/fake0", "maj:min": "8:0", "type": "disk", **row}
+            ]
+        },
     )
     fake(tools, "smartctl", {"smartctl": {}, "model_name": planted.text("smart")})
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")

@@ -8,6 +8,7 @@ from daq_bench.bench_model.behaviour import drive_temperature, throttling, wear_
 from daq_bench.bench_model.bundle import telemetry_tracks
 from daq_bench.bench_model.bundle.line_protocol import Point
 from daq_bench.candidate_kit import plausible
+from daq_bench.candidate_kit.smartctl import NVME_HEALTH
 
 DRIVE_LIMITS = {"warning_degc": 70.0, "critical_degc": 80.0}
 
@@ -77,11 +78,11 @@ def test_the_rules_that_answer_and_those_that_raise_are_one() -> None:
 @pytest.mark.parametrize("spare", [101, 200, 255])
 def test_a_spare_beyond_100_percent_is_no_margin(spare: int) -> None:
     log = {"available_spare": spare, "available_spare_threshold": 10, "percentage_used": 3, "data_units_written": 5}
-    (row,) = wear_of_run.from_pairs({"nvme0n1": ({wear_of_run.NVME: log}, {wear_of_run.NVME: log})})["drives"]
+    (row,) = wear_of_run.from_pairs({"nvme0n1": ({NVME_HEALTH: log}, {NVME_HEALTH: log})})["drives"]
     assert row["spare_margin_percent"] is None and row["used_percent"] == 3
 
 
 @pytest.mark.parametrize("bit", [0, 255])
 def test_a_health_log_of_one_bit_tells_no_wear(bit: int) -> None:
     log = dict.fromkeys(("critical_warning", "available_spare", "available_spare_threshold", "percentage_used"), bit)
-    assert plausible.is_blank_health(log) and wear_of_run._used({wear_of_run.NVME: log}) is None
+    assert plausible.is_blank_health(log) and wear_of_run._used({NVME_HEALTH: log}) is None

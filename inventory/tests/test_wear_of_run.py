@@ -11,10 +11,11 @@ import pytest
 from daq_bench.audit.good import small_run
 from daq_bench.audit.good.small_run import some_run
 
-from daq_bench.bench_model.behaviour.wear_of_run import DATA_UNIT_BYTES, NVME, from_pairs, of_bundle
+from daq_bench.bench_model.behaviour.wear_of_run import DATA_UNIT_BYTES, from_pairs, of_bundle
 from daq_bench.bench_model.documents.run import RequirementOfRun, Run
 from daq_bench.bench_model.evidence.soundness import fault_of
 from daq_bench.bench_model.profiles.metrics import load_metrics
+from daq_bench.candidate_kit.smartctl import NVME_HEALTH
 
 METRICS = Path(__file__).resolve().parents[1] / "metrics.yml"
 PB_UNITS = 10**15 // DATA_UNIT_BYTES
@@ -31,7 +32,7 @@ def drive(used: Any = 3, written: Any = 1000, **rest: Any) -> dict[str, Any]:
         "available_spare": 100,
         "available_spare_threshold": 10,
     }
-    return {"serial_number": "S0", NVME: {**log, **rest}}
+    return {"serial_number": "S0", NVME_HEALTH: {**log, **rest}}
 
 
 def made(before: Any, after: Any, asked: float | None = None) -> tuple[dict[str, Any], dict[str, str]]:
@@ -83,7 +84,7 @@ def test_a_percentage_that_is_none_decides_nothing(bad: Any, when: int) -> None:
         (drive(3, 9), drive(3, 5), "percent_per_pb"),
         (drive(3, 9), drive(3, 9), "percent_per_pb"),  # nothing written
         (drive(), drive(available_spare=None), "spare_margin_percent"),
-        (drive(), {**drive(), NVME: "garbage"}, "used_percent"),
+        (drive(), {**drive(), NVME_HEALTH: "garbage"}, "used_percent"),
         (drive(), None, "used_percent"),
         (None, drive(), "used_growth_percent"),
         (None, None, "percent_per_pb"),
@@ -149,7 +150,7 @@ def test_the_wear_of_a_petabyte_is_told_of_sata_and_sas_drives_too(pair: tuple[A
         (sata(3, 9), sata(4, 2**62)),
         (sata(3, 9, None), sata(4, 10**9, None)),  # sectors of an unknown size
         (sata(3, 9), sas(4, "1002124.590")),  # two drives' words
-        (drive(3, 9), {**sata(4, 10**9), NVME: {}}),
+        (drive(3, 9), {**sata(4, 10**9), NVME_HEALTH: {}}),
         (sas(3, "0.000"), sas(4, "0.000")),
         (sas(3, "1"), sas(4, "2")),
     ],

@@ -1,10 +1,17 @@
 """The machine's own account of itself: drives behind partitions and md, PCIe link, identity."""
 
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils.bench_storage.devices import parse_lsblk
+from ansible.module_utils.bench_storage.errors import StorageError
 from multipath_tree import unpack_multipath
 
 from daq_bench.bench_model.documents.run import Drive, Host
@@ -12,30 +19,27 @@ from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.profiles.candidates import Target as DeclaredTarget
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.candidate_kit.cpu_model import cpu_model
+from daq_bench.candidate_kit.lsblk import COMMAND, Device, devices_of, everything
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.host import Node, Survey, Target, check_identity, survey
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.on_candidate.reading import probe
-from daq_bench.rig.on_candidate.reading.probe import describe, device_of, os_name
+from daq_bench.rig.on_candidate.reading.probe import describe, device_of, listed, os_name
 
-CANDIDATE = load_candidate(Layout().inventory / "lab.yml", "this-machine")
+LAYOUT = Layout()
+CANDIDATE = load_candidate(LAYOUT.inventory / "lab.yml", "this-machine")
 HOST = Host(architecture="x86_64", cpu_model="AMD EPYC 7302", cpus=32, memory_bytes=512 * 2**30)
-NVME: dict[str, Any] = {
-    "name": "nvme0n1",
-    "path": "/dev/nvme0n1",
-    "kname": "nvme0n1",
-    "type": "disk",
-    "size": 750_156_374_016,
-    "model": "Micron X100 ",
-    "serial": "2109ABCD",
-    "rev": None,
-    "wwn": "eui.1",
-    "rota": False,
-    "tran": "nvme",
-    "pkname": None,
-    "maj:min": "259:0",
-    "description": {"members": []},
-}
+NVME = Device(
+    "nvme0n1",
+    "/dev/nvme0n1",
+    "259:0",
+    "disk",
+    750_156_374_016,
+    "Micron X100",
+    "2109ABCD",
+    wwn="eui.1",
+    transport="nvme",
+)
 
 
 def sysfs(root: Path) -> Path:
@@ -53,12 +57,16 @@ def sysfs(root: Path) -> Path:
     return root / "block"
 
 
-def drive_of(node: dict[str, Any], block: Path) -> Drive:
+def drive_of(node: Device, block: Path) -> Drive:
     return read(describe(node, block), Drive, "lsblk")
 
 
-def read_all(devices: list[dict[str, Any]]) -> list[Node]:
-    return [read(one, Node, "lsblk") for one in devices]
+def read_all(devices: Iterable[Device], block: Path = Path("/nowhere")) -> list[Node]:
+    return [read(listed(one, block), Node, "lsblk") for one in devices]
+
+
+def known(*devices: Device) -> dict[str, Device]:
+    return {one.number: one for one in devices}
 
 
 def test_a_drives_place_in_the_machine_is_read_from_sysfs(tmp_path: Path) -> None:
@@ -79,7 +87,7 @@ def test_a_drives_place_in_the_machine_is_read_from_sysfs(tmp_path: Path) -> Non
 def test_a_multipath_drives_place_is_its_controllers(tmp_path: Path) -> None:
     """Its block device hangs on a virtual subsystem, which has no NUMA node and no link."""
     block = unpack_multipath(tmp_path) / "sys/block"
-    device = drive_of({**NVME, "kname": "nvme10n1", "serial": "S10"}, block)
+    device = drive_of(replace(NVME, name="nvme10n1", serial="S10"), block)
     assert (device.numa_node, device.pcie_link, device.firmware) == (1, "8.0 GT/s PCIe x2", "GPNA5B3Q")
 
 
@@ -95,29 +103,29 @@ def test_a_link_that_the_kernel_does_not_know_is_none(tmp_path: Path, speed: str
 @pytest.mark.parametrize(
     ("told", "rotational"), [("0", False), ("1", True), (False, False), (True, True), (None, False)]
 )
-def test_a_flag_may_be_a_text(tmp_path: Path, told: Any, rotational: bool) -> None:
+def test_a_flag_may_be_a_text(told: Any, rotational: bool) -> None:
     """lsblk before 2.33 (balena-io/etcher#2614)."""
-    assert drive_of({**NVME, "rota": told}, tmp_path).rotational is rotational
+    (found,) = devices_of(
+        json.dumps({"blockdevices": [{"kname": "a", "maj:min": "8:0", "type": "disk", "rota": told}]})
+    )
+    assert found.rotational is rotational
 
 
 def test_what_a_virtual_disk_does_not_report_is_none(tmp_path: Path) -> None:
-    bare = {**NVME, "model": None, "serial": "", "wwn": None, "tran": None}
-    device = drive_of(bare, tmp_path)
+    device = drive_of(Device("vda", "/dev/vda", "254:0", "disk", 1), tmp_path)
     assert (device.model, device.serial, device.firmware, device.numa_node, device.pcie_link) == (None,) * 5
 
 
-def numbered(path: Path, **values: Any) -> dict[str, Any]:
-    """NVME as lsblk would list it if it carried `path`, with other values."""
+def number_of(path: Path) -> str:
+    """MAJOR:MINOR of the device that carries `path`."""
     number = path.stat().st_dev
-    return {**NVME, "maj:min": f"{number >> 8}:{number & 255}", **values}
+    return f"{os.major(number)}:{os.minor(number)}"
 
 
 def test_the_drive_under_a_partition_is_found(tmp_path: Path) -> None:
-    partition = numbered(tmp_path, kname="nvme0n1p2", type="part", pkname="nvme0n1")
-    found = device_of(tmp_path, [NVME, partition])
-    assert found is not None
-    assert found["kname"] == "nvme0n1"
-    assert device_of(tmp_path, [NVME]) is None
+    partition = replace(NVME, name="nvme0n1p2", number=number_of(tmp_path), type="part", parent="nvme0n1")
+    assert device_of(tmp_path, known(NVME, partition)) is NVME
+    assert device_of(tmp_path, known(NVME)) is None
 
 
 def test_an_array_is_the_target_and_its_members_are_its_drives(tmp_path: Path) -> None:
@@ -128,15 +136,15 @@ def test_an_array_is_the_target_and_its_members_are_its_drives(tmp_path: Path) -
     (block / "md127" / "md").mkdir()
     (block / "md127" / "md" / "level").write_text("raid0\n", encoding="ascii")
     # lsblk lists an array below its first member.
-    array = numbered(tmp_path, kname="md127", type="raid0", pkname="nvme0n1", serial=None, model=None)
-    second = {**NVME, "kname": "nvme1n1", "serial": "2109EF"}
-    part = {**NVME, "kname": "nvme1n1p1", "type": "part", "pkname": "nvme1n1", "serial": None}
-    devices = [{**one, "description": describe(one, block)} for one in (NVME, second, part, array)]
-    node = device_of(tmp_path, devices)
+    array = Device("md127", "/dev/md127", number_of(tmp_path), "raid0", 1, parent="nvme0n1")
+    second = replace(NVME, name="nvme1n1", number="259:1", serial="2109EF")
+    part = Device("nvme1n1p1", "/dev/nvme1n1p1", "259:2", "part", 1, parent="nvme1n1")
+    devices = known(NVME, second, part, array)
+    node = device_of(tmp_path, devices, block)
     assert node is not None
-    device = read(node["description"], Drive, "lsblk")
+    device = drive_of(node, block)
     assert (device.name, device.raid_level, device.members) == ("md127", "raid0", ["nvme0n1", "nvme1n1p1"])
-    found = Survey(HOST, read_all(devices), Target("xfs", 1, device), 0.0)
+    found = Survey(HOST, read_all(devices.values(), block), Target("xfs", 1, device), 0.0)
     assert [drive.serial for drive in found.drives_of(device)] == ["2109ABCD", "2109EF"]
 
 
@@ -169,22 +177,20 @@ def test_a_volume_rests_on_all_of_its_drives(
     """lsblk's PKNAME names one of the layers below: with it the others' writes, wear and temperatures would be nobody's."""
     block = tmp_path / "block"
     parts = {f"sda{number}": ("part", ["sda"]) for number in (1, 2)}
-    known = [
-        {**NVME, "kname": name, "serial": serial, "maj:min": f"8:{number}"}
+    listing = [
+        replace(NVME, name=name, serial=serial, number=f"8:{number}")
         for number, (name, serial) in enumerate({"sda": "A", "sdb": "B", "sdc": "A"}.items())
     ]
     for number, (name, (kind, below)) in enumerate({**parts, **layers}.items()):
         for one in below if kind != "part" or name.startswith("dm-") else ():
             (block / name / "slaves" / one).mkdir(parents=True)
-        known.append(
-            {**NVME, "kname": name, "type": kind, "pkname": below[0], "serial": None, "maj:min": f"253:{number}"}
-        )
-    known[-1] |= {"maj:min": numbered(tmp_path)["maj:min"]}
-    devices = [{**one, "description": describe(one, block)} for one in known]
-    node = device_of(tmp_path, devices)
+        listing.append(Device(name, f"/dev/{name}", f"253:{number}", kind, 1, parent=below[0]))
+    listing[-1] = replace(listing[-1], number=number_of(tmp_path))
+    devices = known(*listing)
+    node = device_of(tmp_path, devices, block)
     assert node is not None
-    device = read(node["description"], Drive, "lsblk")
-    found = Survey(HOST, read_all(devices), Target("xfs", 1, device), 0.0)
+    device = drive_of(node, block)
+    found = Survey(HOST, read_all(devices.values(), block), Target("xfs", 1, device), 0.0)
     assert (device.name, [drive.serial for drive in found.drives_of(device)]) == (carrier, serials)
     declared = replace(CANDIDATE, target=DeclaredTarget("", "filesystem", str(tmp_path), "A", None))
     checks = check_identity(declared, found)
@@ -218,17 +224,16 @@ def test_texts_of_the_kernel_are_parsed() -> None:
 
 
 def identity(
-    declared: dict[str, Any], devices: list[dict[str, Any]], target: Drive | None = None, **storage: Any
+    declared: dict[str, Any], devices: list[Device], target: Drive | None = None, **storage: Any
 ) -> dict[str, bool]:
     aim = DeclaredTarget("", "filesystem", "/mnt", "2109ABCD" if target else None, storage or None)
     candidate = replace(CANDIDATE, identity=declared, targets=(aim,), target=aim)
-    described = [{**one, "description": describe(one, Path("/nowhere"))} for one in devices]
-    found = Survey(HOST, read_all(described), Target("xfs", 1, target), 0.0)
+    found = Survey(HOST, read_all(devices), Target("xfs", 1, target), 0.0)
     return {check.subject: check.ok for check in check_identity(candidate, found)}
 
 
 NAMESPACES = [
-    {**NVME, "kname": f"nvme0n{number}", "path": f"/dev/nvme0n{number}", "wwn": f"eui.{number}", "size": size * 10**9}
+    replace(NVME, name=f"nvme0n{number}", path=f"/dev/nvme0n{number}", wwn=f"eui.{number}", size_bytes=size * 10**9)
     for number, size in ((1, 500), (2, 3340))
 ]
 
@@ -253,9 +258,8 @@ def test_each_namespace_of_a_drive_may_be_declared(capacity: str, ok: bool) -> N
     ],
 )
 def test_a_drive_is_named_by_its_serial_and_its_wwn(name: str, wwn: str, names: list[str]) -> None:
-    part = {**NVME, "kname": "nvme0n1p1", "type": "part", "pkname": "nvme0n1"}
-    described = [{**one, "description": describe(one, Path("/nowhere"))} for one in (*NAMESPACES, part)]
-    found = Survey(HOST, read_all(described), None, 0.0)
+    part = replace(NVME, name="nvme0n1p1", type="part", parent="nvme0n1")
+    found = Survey(HOST, read_all([*NAMESPACES, part]), None, 0.0)
     assert [node.kname for node in found.named(name, wwn)] == names
     assert found.path_of(name) == ((found.named(name) and Path(found.named(name)[0].path)) or None)
 
@@ -283,16 +287,54 @@ def test_each_difference_is_found(declared: dict[str, Any], subject: str) -> Non
 def test_the_target_folder_must_lie_on_the_declared_drive(tmp_path: Path) -> None:
     drive = drive_of(NVME, tmp_path)
     assert identity({"cpus_min": 1}, [NVME], drive)["drive under the target folder"] is True
-    other = drive_of({**NVME, "serial": "X"}, tmp_path)
+    other = drive_of(replace(NVME, serial="X"), tmp_path)
     assert identity({"cpus_min": 1}, [NVME], other)["drive under the target folder"] is False
     built = identity({"cpus_min": 1}, [NVME], drive, drives=["2109ABCD", "2109EF"], filesystem="xfs")
     assert built["drives under the target folder"] is False
 
 
 @pytest.mark.parametrize(
-    "said", ["", "lsblk: unknown option", "{}", "[]", '{"blockdevices": [{}]}', '{"blockdevices": [1]}']
+    "said",
+    [
+        "",
+        "lsblk: unknown option",
+        "{}",
+        "[]",
+        '{"blockdevices": null}',
+        '{"blockdevices": [{}]}',
+        '{"blockdevices": [1]}',
+    ],
 )
 def test_a_survey_that_cannot_read_lsblk_says_so_in_words(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An lsblk that is too old, or another program by that name, prints such things."""
+    words = r"lsblk's list of drives cannot be read .* util-linux 2\.34 or newer"
     monkeypatch.setattr(probe, "_said", lambda argv: said)
-    with pytest.raises(SystemExit, match=r"lsblk's list of drives cannot be read .* util-linux 2\.34 or newer"):
+    with pytest.raises(SystemExit, match=words):
         probe.block_devices()
+    with pytest.raises(StorageError, match=words):
+        parse_lsblk(said)
+
+
+REAL = [file.read_text(encoding="utf-8") for file in sorted(LAYOUT.inventory.glob("corpus/lsblk-*/raw"))]
+
+
+@pytest.mark.parametrize("text", [*REAL, subprocess.run(COMMAND, check=True, capture_output=True, text=True).stdout])
+def test_real_lists_of_lsblk_are_read_whole(text: str) -> None:
+    """util-linux's own test data as three versions print it, a guest's, and this machine's: each device once, what lies on it above it."""
+    found = everything(devices_of(text))
+    kept = re.findall(r'"kname": ?"([^"]+)"', text)
+    assert [one.name for one in found.values()] == list(dict.fromkeys(kept))
+    assert kept and {node.kname for node in read_all(found.values())} == set(kept)
+    for one in found.values():
+        assert {child.parent for child in one.children if child.parent} <= {below.name for below in found.values()}
+        assert one.size_bytes >= 0 and one.path.startswith("/dev/") and one.tree()[0] is one
+
+
+def test_a_volume_stands_below_each_of_its_drives_and_is_listed_once() -> None:
+    (file,) = LAYOUT.inventory.glob("corpus/lsblk-2-38-lvm/raw")
+    roots = devices_of(file.read_text(encoding="utf-8"))
+    carriers = [root.name for root in roots if [child.name for child in root.children] == ["dm-0"]]
+    assert carriers == ["loop0", "loop1", "loop2", "loop3"]
+    assert [one.name for one in everything(roots).values()].count("dm-0") == 1
+    (boot,) = [one for one in everything(roots).values() if one.mount_point == "/boot"]
+    assert (boot.name, boot.parent, boot.rotational) == ("sda2", "sda", False)

@@ -124,6 +124,15 @@ def test_the_databases_retention_is_known(server: Influx, influx: LocalInflux) -
     assert retention_s(short) == 7 * 86400
 
 
+@pytest.mark.parametrize("duration", [None, 7, "a week", "1.5h"])
+def test_a_retention_that_is_no_duration_is_told(duration: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy or another server says such things: 0 would be for ever."""
+    told = [{"columns": ["name", "duration", "default"], "values": [["autogen", duration, True]]}]
+    monkeypatch.setattr(Influx, "query", lambda *asked: told)
+    with pytest.raises(InfluxError, match=r"the retention of database .* is not a duration"):
+        retention_s(Influx("http://127.0.0.1:1"))
+
+
 def test_a_server_that_is_gone_is_a_reason_and_no_failure(tmp_path: Path) -> None:
     bundle = Bundle.create(tmp_path, "here", "", "snb")
     (bundle.path / "telemetry" / "points.lp").write_text("cpu,run=x a=1 1\n", encoding="utf-8")

@@ -31,8 +31,9 @@ from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.on_candidate import network_nodes
 from daq_bench.rig.on_candidate.network import meeting, rdma
-from daq_bench.rig.on_candidate.network.namespaces import NodesError
-from daq_bench.rig.on_candidate.network.places import Host
+from daq_bench.rig.on_candidate.network.namespaces import NodesError, rows_of
+from daq_bench.rig.on_candidate.network.places import Host, Namespaces
+from daq_bench.rig.on_candidate.network.settings import Settings
 from daq_bench.virtual_candidate.ports import free_ports
 from daq_bench.workloads.lan import run as lan
 from daq_bench.workloads.lan.document import Point, Trial
@@ -508,3 +509,68 @@ def test_tools_that_do_not_connect_are_started_again_and_those_that_fail_otherwi
         return int(found.carry_out(transfer, 1)["attempts"])
 
     assert [attempts_of(), attempts_of(rejected), attempts_of(*[rejected] * 9), attempts_of(broken)] == [1, 2, 3, 1]
+
+
+# `tc -s -j qdisc show dev v0` of iproute2 6.1 on a veth with the bench's shaper, and on `lo`
+QUEUES = (
+    '[{"kind":"tbf","handle":"81ad:","root":true,"refcnt":3,"options":{"rate":125000,"burst":262144,"lat":360448},'
+    '"bytes":0,"packets":0,"drops":7,"overlimits":0,"requeues":0,"backlog":0,"qlen":0}]'
+)
+
+
+def answering(answer: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Puts programs in place of iproute2's that print `answer`."""
+    for name in ("tc", "rdma"):
+        (folder / name).write_text(f"#!/bin/sh\ncat <<'END'\n{answer}\nEND\n", encoding="utf-8")
+        (folder / name).chmod(0o755)
+    monkeypatch.setattr(f"{rows_of.__module__}.SEARCH", f"{folder}:{os.environ['PATH']}")
+
+
+@pytest.fixture
+def switched(monkeypatch: pytest.MonkeyPatch) -> Namespaces:
+    monkeypatch.setattr(f"{rows_of.__module__}.remove_left_behind", lambda letters: None)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    return Namespaces({"nodes": 2, "topology": "switch", "queue_bytes": 1})
+
+
+def test_a_switch_s_drops_are_those_of_its_ports(
+    switched: Namespaces, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering(QUEUES, tmp_path, monkeypatch)
+    assert switched.queue_drops() == 14
+    answering("[]", tmp_path, monkeypatch)
+    assert switched.queue_drops() == 0
+
+
+@pytest.mark.parametrize(
+    "answer", [QUEUES[:-20], "qdisc tbf 81ad: root refcnt 3 rate 1Mbit", "{}", "[1]", "[" * 99_999]
+)
+def test_an_answer_of_iproute2_that_is_no_list_is_refused_in_words(
+    answer: str, switched: Namespaces, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is cut off, of a tc without -j, or of another program. Without RDMA's listeners the transfer waits a while instead."""
+    answering(answer, tmp_path, monkeypatch)
+    with pytest.raises(
+        NodesError, match=r"tc -s -j qdisc show dev .* lists no rows in JSON, but .* install iproute2 5"
+    ):
+        switched.queue_drops()
+    with pytest.raises(NodesError, match="rdma -j resource show cm_id lists no rows in JSON"):
+        rows_of("rdma", "-j", "resource", "show", "cm_id")
+
+
+def test_a_queue_without_drops_is_refused_in_words(
+    switched: Namespaces, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering('[{"kind":"tbf","root":true}]', tmp_path, monkeypatch)
+    with pytest.raises(NodesError, match="states no drops of a queue: install iproute2 5"):
+        switched.queue_drops()
+
+
+@pytest.mark.parametrize("text", ["", '[["eth0", "mtu"', '[["eth0", "mtu"]]', "{}x", "[7]"])
+def test_a_journal_that_was_cut_off_says_that_settings_are_left(text: str, tmp_path: Path) -> None:
+    journal = tmp_path / "settings.json"
+    journal.write_text(text, encoding="utf-8")
+    host = Host({"node": "node0", "interface": "eth0", "addresses": {}})
+    with pytest.raises(NodesError, match=r"settings\.json does not name the settings to put back: set them by hand"):
+        Settings(host, [], journal)
+    assert journal.exists()

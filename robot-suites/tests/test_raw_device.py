@@ -157,6 +157,21 @@ def test_nothing_is_done_to_a_drive_that_is_not_claimed(tmp_path: Path) -> None:
     assert file.read_bytes() == b"data"
 
 
+@with_loop
+@pytest.mark.parametrize("answer", ["", "{}", '{"blockdevices": [{"path": "/dev/x"}]}', "lsblk: unknown column"])
+def test_a_drive_is_not_formatted_by_an_answer_that_is_no_list(
+    answer: str, loop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its namespaces are counted in lsblk's list."""
+    (tmp_path / "lsblk").write_text(f"#!/bin/sh\necho '{answer}'\n", encoding="utf-8")
+    (tmp_path / "lsblk").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(
+        BenchError, match=r"drive L1: lsblk's list of drives cannot be read .* util-linux 2\.34 or newer"
+    ):
+        drive(loop).purge("format")
+
+
 def test_a_program_of_ours_runs_from_memory_and_leaves_nothing() -> None:
     argv = LocalMachine(LAYOUT).program("from_memory", "daqwriter", "--version")
     done = subprocess.run(argv, input=LAYOUT.daqwriter.read_bytes(), check=True, capture_output=True)

@@ -55,7 +55,7 @@ def test_a_program_is_found_by_its_name_alone_whichever_room_it_lies_in() -> Non
     """Journals of the past name programs so."""
     names = [name.rpartition(".")[2] for name in MODULES]
     assert len(set(names)) == len(names)
-    assert source_of("cpu_topology") == (ON_CANDIDATE / "reading" / "cpu_topology.py").read_text(encoding="utf-8")
+    assert source_of("backing") == (ON_CANDIDATE / "reading" / "backing.py").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", MODULES)

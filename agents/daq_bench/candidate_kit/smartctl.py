@@ -32,6 +32,15 @@ ATA_DATA = re.compile(
     r"(?P<what>Host|NAND|Flash|Lifetime|Total|Total_NAND)_(?P<way>Writes|Reads)_(?P<number>[1-9]\d{0,2})?(?P<unit>MiB|GiB|GB)"
 )
 UNITS = {"MiB": 2**20, "GiB": 2**30, "GB": 10**9}
+# ATA attributes that count errors: (the part of the name without which the number means something else, the count's name). Makers word
+# them differently (Uncorrectable_Error_Cnt, CRC_Error_Count); every name of 5 (Retired_Block_Count, Grown_Failing_Block_Ct) means it.
+ATA_ERRORS = {
+    5: ("", "reallocated_sectors"),
+    187: ("uncorrect", "reported_uncorrectable"),
+    197: ("pending", "pending_sectors"),
+    198: ("uncorrect", "offline_uncorrectable"),
+    199: ("crc", "interface_crc_errors"),
+}
 NAND_NAMES = ("NAND", "Flash", "Total_NAND")
 AGREE_FRACTION, AGREE_BYTES = 0.05, 2**30  # of two counts of one drive's data; the coarsest unit is a GiB
 
@@ -67,6 +76,12 @@ def rows(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     """A list of objects of the answer, without whatever else stands in it."""
     value = document.get(key)
     return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+
+
+def error_count(number: object, name: str) -> str:
+    """The name of the errors that an ATA attribute counts, of which a drive with more stands worse; empty for another attribute."""
+    needed, count = ATA_ERRORS.get(number if isinstance(number, int) else 0, ("", ""))
+    return count if needed in name.lower() else ""
 
 
 def is_volume(document: Mapping[str, Any], exit_status: object) -> bool:

@@ -23,7 +23,7 @@ from daq_bench.telemetry_agent.base.priority import raise_own
 from daq_bench.telemetry_agent.collectors.agent_status import AGENT, AgentStatus
 from daq_bench.telemetry_agent.collectors.choice import Choice
 from daq_bench.telemetry_agent.collectors.workload import MEASUREMENTS, Workload
-from daq_bench.telemetry_agent.delivery.delivery import Delivery
+from daq_bench.telemetry_agent.delivery.delivery import Delivery, warn
 from daq_bench.telemetry_agent.delivery.influx import Destination, InfluxWriter
 from daq_bench.telemetry_agent.reading.collector import FAST, SLOW, SLOW_PERIOD_S_MIN
 from daq_bench.telemetry_agent.scheduling.scheduler import Scheduler
@@ -68,11 +68,6 @@ def cost() -> Cost:
     """Returns the cost of the agent and its tools until now."""
     own, tools = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return Cost(own.ru_utime + own.ru_stime, tools.ru_utime + tools.ru_stime, own.ru_maxrss * 1024)
-
-
-def warn(text: str) -> None:
-    """One line on stderr."""
-    print(f"telemetry_agent: warning: {text}", file=sys.stderr, flush=True)
 
 
 class Agent:

@@ -6,6 +6,7 @@ Python 3.9, standard library only.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -44,8 +45,11 @@ class GuardControl:
             raise BmcError(f"the fan guard cannot be used: {error}") from error
         if done.returncode != 0:
             raise BmcError(f"the fan guard cannot be used: {' '.join(done.stderr.split())}")
-        answer: dict[str, Any] = json.loads(done.stdout)
-        return answer
+        with contextlib.suppress(ValueError):
+            answer = json.loads(done.stdout)
+            if isinstance(answer, dict):
+                return answer
+        raise BmcError(f"{self.program} answers {done.stdout[:100]!r}, as no fan guard does; provision again")
 
     def status(self) -> dict[str, Any]:
         """Describe lease and guard; needs the program only where there is a lease."""

@@ -19,7 +19,6 @@ from ansible.module_utils.bench_bmc.errors import BmcError
 CALL_S_MAX = 60.0
 SPEED = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")  # RPM; anything else is no reading
 LAN_TRIES, DIAGNOSIS_TRIES = 3, 1  # of one second each, of every message that opens a session
-DEVICES = ("/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0")  # the places that ipmitool's `open` interface looks at
 EXECUTABLE_DIRECTORIES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin"
 
 
@@ -51,11 +50,6 @@ class Bmc:
 def find_ipmitool() -> str:
     """Return ipmitool's path; empty where it is not installed. sbin need not be on a login's PATH."""
     return shutil.which("ipmitool") or shutil.which("ipmitool", path=EXECUTABLE_DIRECTORIES) or ""
-
-
-def find_device() -> str:
-    """Return the machine's IPMI device; empty where it has none."""
-    return next((path for path in DEVICES if os.path.exists(path)), "")
 
 
 def command_of(bmc: Bmc, ipmitool: str, tries: int = LAN_TRIES) -> list[str]:

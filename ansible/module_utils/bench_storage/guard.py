@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ansible.module_utils.bench_storage.devices import Device
+from ansible.module_utils.bench_lsblk import Device
 from ansible.module_utils.bench_storage.errors import StorageError
 from ansible.module_utils.bench_storage.layout import Layout, Wanted
 

@@ -13,9 +13,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from ansible.module_utils.bench_lsblk import COMMAND, Device
 from ansible.module_utils.bench_storage.devices import (
-    COLUMNS,
-    Device,
     Mount,
     is_named,
     parse_fstab,
@@ -108,7 +107,7 @@ class Machine:
 
     def devices(self) -> list[Device]:
         """List the block devices."""
-        return parse_lsblk(self.run(["lsblk", "--json", "--bytes", "--output", COLUMNS]))
+        return parse_lsblk(self.run(list(COMMAND)))
 
     def mounts(self) -> list[Mount]:
         """List the mounts of this process's namespace, which is the system's."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ansible.module_utils.bench_lsblk import everything
 from ansible.module_utils.bench_storage.construct import md_uuid
-from ansible.module_utils.bench_storage.devices import everything
 from ansible.module_utils.bench_storage.errors import StorageError
 from ansible.module_utils.bench_storage.guard import find
 from ansible.module_utils.bench_storage.layout import Layout

@@ -9,7 +9,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from ansible.module_utils.bench_storage.devices import Device, everything
+from ansible.module_utils.bench_lsblk import Device, everything
 from ansible.module_utils.bench_storage.errors import StorageError
 from ansible.module_utils.bench_storage.guard import Facts, contents, find, objections, size_objection
 from ansible.module_utils.bench_storage.layout import Layout

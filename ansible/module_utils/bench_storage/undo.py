@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from ansible.module_utils.bench_lsblk import Device, everything
 from ansible.module_utils.bench_storage import memory
 from ansible.module_utils.bench_storage.construct import format_nvm
-from ansible.module_utils.bench_storage.devices import Device, Mount, everything
+from ansible.module_utils.bench_storage.devices import Mount
 from ansible.module_utils.bench_storage.errors import StorageError
 from ansible.module_utils.bench_storage.guard import find, usage_objections
 from ansible.module_utils.bench_storage.layout import Wanted

@@ -9,19 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from daq_bench.bench_dashboards.declared import Declared
+from daq_bench.candidate_kit.influxql import name_in, string_in
 
 INTERVAL = "$__interval"  # Grafana's own choice for the panel's width
 RANGE = "$timeFilter"
 HISTORY = "history"  # retention policy (2.x: bucket DATABASE/history) that is kept for ever
 MINUTES = "bench_1m"  # retention policy (2.x: bucket) of one value a minute, kept when the points that it was made of are gone
-
-
-def quoted(name: str) -> str:
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def text_literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _number(number: float) -> str:
@@ -64,12 +57,12 @@ class Expression:
         return self._with("*", other)
 
     def render(self) -> str:
-        return f"{self.text} AS {quoted(self.name)}" if self.name else self.text
+        return f"{self.text} AS {name_in(self.name)}" if self.name else self.text
 
 
 def value(name: str) -> Expression:
     """A field as stored."""
-    return Expression(quoted(name), frozenset({name}))
+    return Expression(name_in(name), frozenset({name}))
 
 
 def _call(function: str, of: Expression, *more: str, numeric: bool = True) -> Expression:
@@ -122,7 +115,7 @@ def total(name: str) -> Expression:
 
 def present_as(worth: int, name: str) -> Expression:
     """`worth` where the field has any value, of whatever type: what several queries found is added up by it."""
-    return Expression(f"(count({quoted(name)}) * 0.0 + {_number(worth)})", frozenset({name}))
+    return Expression(f"(count({name_in(name)}) * 0.0 + {_number(worth)})", frozenset({name}))
 
 
 def whole(of: Expression) -> Expression:
@@ -153,29 +146,29 @@ class Condition:
 def chosen(tag: str, variable: str = "") -> Condition:
     """The tag has the value, or one of the values, of the dashboard's variable (of the tag's own name, if none is given)."""
     name = variable or tag
-    return Condition(f"{quoted(tag)} =~ /^${{{name}:regex}}$/", tag=tag, variable=name)
+    return Condition(f"{name_in(tag)} =~ /^${{{name}:regex}}$/", tag=tag, variable=name)
 
 
 def equals(tag: str, text: str) -> Condition:
-    return Condition(f"{quoted(tag)} = {text_literal(text)}", tag=tag)
+    return Condition(f"{name_in(tag)} = {string_in(text)}", tag=tag)
 
 
 def differs(tag: str, text: str) -> Condition:
-    return Condition(f"{quoted(tag)} != {text_literal(text)}", tag=tag)
+    return Condition(f"{name_in(tag)} != {string_in(text)}", tag=tag)
 
 
 def other_than(tag: str, variable: str) -> Condition:
     """The tag has another value than the dashboard's variable."""
-    return Condition(f"{quoted(tag)} !~ /^${{{variable}:regex}}$/", tag=tag, variable=variable)
+    return Condition(f"{name_in(tag)} !~ /^${{{variable}:regex}}$/", tag=tag, variable=variable)
 
 
 def one_of(tag: str, *values: str) -> Condition:
-    return Condition(f"{quoted(tag)} =~ /^({'|'.join(values)})$/", tag=tag)
+    return Condition(f"{name_in(tag)} =~ /^({'|'.join(values)})$/", tag=tag)
 
 
 def present(tag: str) -> Condition:
     """The series has this tag at all."""
-    return Condition(f"{quoted(tag)} =~ /.+/", tag=tag)
+    return Condition(f"{name_in(tag)} =~ /.+/", tag=tag)
 
 
 def chosen_text(name: str, variable: str) -> Condition:
@@ -185,12 +178,12 @@ def chosen_text(name: str, variable: str) -> Condition:
 
 def reads(name: str, *texts: str) -> Condition:
     """A field that holds one of these texts."""
-    return Condition(f"{quoted(name)} =~ /^({'|'.join(texts)})$/", field=name)
+    return Condition(f"{name_in(name)} =~ /^({'|'.join(texts)})$/", field=name)
 
 
 def above(name: str, bound: int) -> Condition:
     """A field that holds a number above `bound`; points without the field are left out."""
-    return Condition(f"{quoted(name)} > {bound}", field=name)
+    return Condition(f"{name_in(name)} > {bound}", field=name)
 
 
 def since(duration_s: int) -> Condition:
@@ -218,11 +211,11 @@ class Query:
     )  # tags shown as columns, beside values as stored or the one that a selector chose
 
     def render(self) -> str:
-        columns = [*(quoted(tag) for tag in self.tags), *(column.render() for column in self.select)]
+        columns = [*(name_in(tag) for tag in self.tags), *(column.render() for column in self.select)]
         conditions = [condition.text for condition in self.where]
         # The inner range bounds what is read, the outer one says where time intervals begin.
         conditions += [RANGE] if self.in_range else []
-        groups = [*([f"time({self.every})"] if self.every else []), *(quoted(tag) for tag in self.by)]
+        groups = [*([f"time({self.every})"] if self.every else []), *(name_in(tag) for tag in self.by)]
         parts = [f"SELECT {', '.join(columns)} FROM {self._from()}"]
         parts += [f"WHERE {' AND '.join(conditions)}"] if conditions else []
         parts += [f"GROUP BY {', '.join(groups)}"] if groups else []
@@ -233,7 +226,7 @@ class Query:
 
     def _from(self) -> str:
         if isinstance(self.source, str):
-            return f"{quoted(self.policy)}.{quoted(self.source)}" if self.policy else quoted(self.source)
+            return f"{name_in(self.policy)}.{name_in(self.source)}" if self.policy else name_in(self.source)
         return ", ".join(f"({inner.render()})" for inner in self._inner)
 
     @property

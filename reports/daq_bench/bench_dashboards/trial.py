@@ -15,9 +15,9 @@ from typing import Any
 from daq_bench.bench_dashboards.catalogue import DASHBOARDS
 from daq_bench.bench_dashboards.dashboard import Dashboard
 from daq_bench.bench_dashboards.furniture import AS_ANSWERED, NEWEST_FIRST, TagValues
-from daq_bench.bench_dashboards.influxql import text_literal
 from daq_bench.bench_dashboards.interpolation import Choice, Every, Range, interpolated
 from daq_bench.bench_model.base.errors import BenchError, in_words
+from daq_bench.candidate_kit.influxql import string_in
 
 TIMEOUT_S = 30.0
 LONG_AGO = Range(0, 4_000_000_000_000)
@@ -122,7 +122,7 @@ def range_of(server: Server, dashboard: Dashboard, run: str) -> Range:
     if not dashboard.begin.startswith("now"):
         begin, end = (int(datetime.fromisoformat(one).timestamp() * 1000) for one in (dashboard.begin, dashboard.end))
         return Range(begin, end)
-    place = f'FROM "telemetry_agent" WHERE "run" = {text_literal(run)}'
+    place = f'FROM "telemetry_agent" WHERE "run" = {string_in(run)}'
     ends = [server.rows(f'SELECT {function}("staleness_s") {place}') for function in ("first", "last")]
     if not all(ends):
         raise BenchError(f"run {run}: there is no telemetry of it")
@@ -136,9 +136,7 @@ def run_trial(url: str, database: str, token: str) -> int:
     runs = sorted({str(row[1]) for row in server.rows('SHOW TAG VALUES FROM "telemetry_agent" WITH KEY = "run"')})
     if not runs:
         raise BenchError(f"{url}: the database {database} has no telemetry of any run")
-    host = server.rows(
-        f'SHOW TAG VALUES FROM "telemetry_agent" WITH KEY = "host" WHERE "run" = {text_literal(runs[-1])}'
-    )
+    host = server.rows(f'SHOW TAG VALUES FROM "telemetry_agent" WITH KEY = "host" WHERE "run" = {string_in(runs[-1])}')
     wanted: dict[str, Choice] = {"run": runs[-1], "host": str(host[0][1])}
     empty = total = 0
     for dashboard in DASHBOARDS:

@@ -12,7 +12,7 @@ import numpy as np
 
 from daq_bench.bench_model.bundle.column_file import write_columns
 from daq_bench.bench_model.bundle.provenance import MANIFEST
-from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.documents.struct import as_document, utc_text
 from daq_bench.bench_model.verdict.judging import judge_bundle
 from daq_bench.rig.base.bundle import to_json
 from daq_bench.rig.base.settings import Layout
@@ -133,7 +133,7 @@ def _temperatures(hottest: float) -> dict[str, Any]:
 
 
 def _utc(seconds: float) -> str:
-    return (START + timedelta(seconds=seconds)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return utc_text(START + timedelta(seconds=seconds))
 
 
 def _event() -> dict[str, Any]:

@@ -16,6 +16,7 @@ from msgspec import structs
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.bundle.evidence import Evidence
 from daq_bench.bench_model.documents.facts import Identity
+from daq_bench.bench_model.documents.struct import utc_text
 from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.evidence import telemetry_account
 from daq_bench.bench_model.evidence.admissibility import IDENTITY, TUNING, TUNING_AFTER, TUNING_VERIFIED, scaled_down
@@ -210,7 +211,7 @@ class _Qualification:
         is_raw = self.kit.candidate.target.is_raw
         scratch = self.directory if is_raw else self.directory / f".run-{bundle.id}"
         told = first_run(bundle, self.profiles, found, scratch, self.directory)
-        told = structs.replace(told, started_utc=_utc(self.now()), simulated=True)
+        told = structs.replace(told, started_utc=utc_text(self.now()), simulated=True)
         bundle.begin(structs.replace(told, scaled_down=scaled_down(told, self.kit.requirement.conditions)))
         self.kit.copy_into(bundle, lab_text)
         bundle.workload_file.touch()
@@ -225,7 +226,7 @@ class _Qualification:
             bundle.event("error", "qualify", reason)
         self._end_agent(bundle, agent, broken=state == "error")
         further = described_targets(bundle)
-        bundle.save_run(state=state, state_reason=reason, finished_utc=_utc(self.now()), further_targets=further)
+        bundle.save_run(state=state, state_reason=reason, finished_utc=utc_text(self.now()), further_targets=further)
 
     def _stages(self, bundle: Bundle, agent: SimulatedAgent) -> None:
         server, machine = self.server, self.machine
@@ -293,8 +294,8 @@ class _Qualification:
         influx = SimulatedInflux("http://127.0.0.1:8086").of(
             bundle.path / "telemetry", cursor["delivered_bytes_offset"], down
         )
-        counted = counts_document(influx, bundle, _utc(self.now()))
-        bundle.write(telemetry_account.COUNTS, structs.replace(counted, counted_utc=_utc(self.now())))
+        counted = counts_document(influx, bundle, utc_text(self.now()))
+        bundle.write(telemetry_account.COUNTS, structs.replace(counted, counted_utc=utc_text(self.now())))
 
 
 def _whole(bundle: Bundle, server: Server) -> Iterator[bool]:
@@ -310,10 +311,6 @@ def _soaked(bundle: Bundle, machine: SimulatedMachine) -> Iterator[bool]:
     result = bundle.read("results/thermal.json")
     if result is not None:
         yield result["soak"]["bytes_written"] == machine.soaks["thermal-soak"]
-
-
-def _utc(moment: datetime) -> str:
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _said(bundle: Bundle, verdict: Verdict) -> list[str]:

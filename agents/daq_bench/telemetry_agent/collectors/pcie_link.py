@@ -8,7 +8,7 @@ direction after the line code and before packet headers.
 
 from __future__ import annotations
 
-from daq_bench.candidate_kit.pcie_link import link_of
+from daq_bench.candidate_kit.sysfs import link_of
 from daq_bench.telemetry_agent.base.point import FieldValue, Point
 from daq_bench.telemetry_agent.reading.attributes import read_present, reading_of
 from daq_bench.telemetry_agent.reading.collector import OfRoot, Reading

@@ -47,7 +47,7 @@ class Outages:
             self.count += 1
             if len(self.entries) < OUTAGES_KEPT_MAX:
                 self.entries.append({"from_utc": utc_text(), "to_utc": None, "error": error})
-            _warn(f"InfluxDB does not take points: {error}; they stay in the spool")
+            warn(f"InfluxDB does not take points: {error}; they stay in the spool")
         self.reachable = False
 
     def end(self) -> None:
@@ -55,7 +55,7 @@ class Outages:
         if self.reachable is False:
             if self.count == len(self.entries):
                 self.entries[-1]["to_utc"] = utc_text()
-            _warn("InfluxDB takes points again")
+            warn("InfluxDB takes points again")
         self.reachable = True
 
     def summary(self) -> dict[str, Any]:
@@ -68,7 +68,8 @@ class Outages:
         }
 
 
-def _warn(text: str) -> None:
+def warn(text: str) -> None:
+    """One line on stderr."""
     print(f"telemetry_agent: warning: {text}", file=sys.stderr, flush=True)
 
 
@@ -97,7 +98,7 @@ class Delivery:
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="delivery", daemon=True)
         if cursor.note:
-            _warn(cursor.note)
+            warn(cursor.note)
 
     def start(self) -> None:
         """Deliver in the background."""

@@ -14,12 +14,15 @@ from typing import Any
 
 from daq_bench.candidate_kit import plausible
 from daq_bench.candidate_kit.smartctl import (
+    ATA_ATTRIBUTES,
     ATA_DATA,
     COMMAND_LINE_OR_OPEN_FAILED,
     NAND_NAMES,
+    NVME_HEALTH,
     UNITS,
     VOLUME,
     agree,
+    error_count,
     gigabytes,
     is_volume,
     statistics,
@@ -52,14 +55,6 @@ NVME_FIELDS = {
     "thermal_mgmt_temperature_2_transition_count": ("thermal_management_2_transitions", 1),
     "thermal_mgmt_temperature_1_total_time": ("thermal_management_1_time_s", 1),
     "thermal_mgmt_temperature_2_total_time": ("thermal_management_2_time_s", 1),
-}
-# ATA attribute -> (part of its name without which the number means something else, field)
-ATA_FIELDS = {
-    5: ("", "reallocated_sectors"),  # every name of the database (Retired_Block_Count, Grown_Failing_Block_Ct) means it
-    187: ("uncorrect", "reported_uncorrectable"),
-    197: ("pending", "pending_sectors"),
-    198: ("uncorrect", "offline_uncorrectable"),
-    199: ("crc", "interface_crc_errors"),
 }
 # Losses of power without notice: only where the name says so; most drives count at 192 every retraction of their heads.
 ATA_POWER_LOSS_IDS = (174, 192)
@@ -122,7 +117,7 @@ def health_fields(document: Mapping[str, Any], faults: list[str] | None = None) 
             fields["passed"] = status["passed"]
     blank = False  # then smartctl has the hours and cycles from it, too
     with _Sound([]):
-        blank = plausible.is_blank_health(_table(document, "nvme_smart_health_information_log"))
+        blank = plausible.is_blank_health(_table(document, NVME_HEALTH))
     current = temperatures(document).get(_sensor(document))
     if current is not None:
         fields["temperature_degc"] = current
@@ -176,7 +171,7 @@ def temperatures(document: Mapping[str, Any], faults: list[str] | None = None) -
     else:
         faults += refused
     with _Sound(faults):
-        sensors = _table(document, "nvme_smart_health_information_log").get("temperature_sensors") or []
+        sensors = _table(document, NVME_HEALTH).get("temperature_sensors") or []
         if not isinstance(sensors, list):
             raise ValueError(f"temperature_sensors is {str(sensors)[:40]!r}, expected a list")
         for number, value in enumerate(sensors, start=1):
@@ -251,7 +246,7 @@ def _within(field: str, value: int, name: str) -> int:
 
 
 def _nvme_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, FieldValue]:
-    log = _table(document, "nvme_smart_health_information_log")
+    log = _table(document, NVME_HEALTH)
     fields: dict[str, FieldValue] = {}
     if plausible.is_blank_health(log):
         raise ValueError("nvme_smart_health_information_log: all of it is the same bit, which is no page")
@@ -270,12 +265,12 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
     sector_bytes = whole_number(document.get("logical_block_size", 512), "logical_block_size")
     hours = _table(document, "power_on_time").get("hours")
     shown = _shows_sectors(document, sector_bytes)
-    for row in _rows(_table(document, "ata_smart_attributes"), "table"):
+    for row in _rows(_table(document, ATA_ATTRIBUTES), "table"):
         number, name = row.get("id"), str(row.get("name", ""))
-        needed, field = ATA_FIELDS.get(number if isinstance(number, int) else 0, ("", ""))
+        field = error_count(number, name)
         data = ATA_DATA.fullmatch(name)
         with _Sound(faults):
-            if field and needed in name.lower():
+            if field:
                 fields[field] = _raw(row, name)
             elif number in ATA_POWER_LOSS_IDS and ATA_POWER_LOSS.match(name):
                 fields["unsafe_shutdowns"] = _raw(row, name)
@@ -336,7 +331,7 @@ def _shows_sectors(document: Mapping[str, Any], sector_bytes: int) -> bool:
     for place, field in SECTOR_STATISTICS.items():
         with _Sound([]):
             known.add((field, whole_number(told.get(place), "", sector_bytes)))
-    for row in _rows(_table(document, "ata_smart_attributes"), "table"):
+    for row in _rows(_table(document, ATA_ATTRIBUTES), "table"):
         name = str(row.get("name", ""))
         data = ATA_DATA.fullmatch(name)
         with _Sound([]):  # what is wrong with it is told where it is read
@@ -358,7 +353,7 @@ def _counts_in_stated_unit(document: Mapping[str, Any]) -> bool:
     Then no attribute of it that is named after LBAs counts sectors, also the one that has no such twin (Intel's S3520 as Dell
     sells it: writes twice, Total_LBAs_Read once)."""
     stated, sectors = set[object](), set[object]()
-    for row in _rows(_table(document, "ata_smart_attributes"), "table"):
+    for row in _rows(_table(document, ATA_ATTRIBUTES), "table"):
         name, value = str(row.get("name", "")), _table(row, "raw").get("value")
         if isinstance(value, int) and value > 0:
             data = ATA_DATA.fullmatch(name)
@@ -397,7 +392,7 @@ def _sas_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
 
 
 def _sensor(document: Mapping[str, Any]) -> str:
-    return COMPOSITE if "nvme_smart_health_information_log" in document else DRIVE
+    return COMPOSITE if NVME_HEALTH in document else DRIVE
 
 
 def _table(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:

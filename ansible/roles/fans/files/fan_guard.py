@@ -79,7 +79,7 @@ def read_json(path: str) -> dict[str, Any] | None:
     try:
         with open(path, encoding="utf-8") as stream:
             document = json.load(stream)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
 
@@ -237,7 +237,7 @@ def start(lease: Lease, arguments: argparse.Namespace) -> dict[str, Any]:
         # Not while a guard gives the fans back: it took the lease away and will end when the BMC has accepted.
         if running and not os.path.exists(lease.path):
             raise GuardError(
-                f"a guard (pid {running['pid']}) is just giving the fans back; wait until it has ended"
+                f"a guard (pid {running.get('pid')}) is just giving the fans back; wait until it has ended"
                 f" ({arguments.log}), then try again"
             )
         lease.write(arguments.seconds)
@@ -340,8 +340,10 @@ def main(argv: list[str] | None = None) -> int:
     lease = Lease(os.path.abspath(arguments.lease))
     try:
         if arguments.command == "run":
-            with open(arguments.plan, encoding="utf-8") as stream:
-                return Guard(lease, json.load(stream), arguments.log).run()
+            plan = read_json(arguments.plan) or {}
+            if not isinstance(plan.get("command"), list) or not isinstance(plan.get("automatic"), list):
+                raise GuardError(f"{arguments.plan} is missing or no plan of a guard; provision again, which writes it")
+            return Guard(lease, plan, arguments.log).run()
         if arguments.command == "start":
             result = start(lease, arguments)
         elif arguments.command == "renew":
@@ -350,7 +352,7 @@ def main(argv: list[str] | None = None) -> int:
             result = release(lease)
         else:
             result = status(lease)
-    except (GuardError, OSError, ValueError, KeyError, subprocess.TimeoutExpired) as error:
+    except (GuardError, OSError, ValueError, subprocess.TimeoutExpired) as error:
         print(f"fan_guard: {error}", file=sys.stderr)
         return 1
     print(json.dumps(result))

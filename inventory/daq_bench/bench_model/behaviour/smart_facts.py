@@ -16,6 +16,7 @@ from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.bundle.files import find_json
 from daq_bench.bench_model.documents.run import Drive
 from daq_bench.candidate_kit import plausible
+from daq_bench.candidate_kit.smartctl import ATA_ATTRIBUTES, rows, table
 
 BEFORE, AFTER = "facts/smart-before.json", "facts/smart-after.json"
 NVME = {
@@ -41,15 +42,6 @@ NVME = {
 SHOWN_ABOVE_ZERO = "thermal_mgmt_temperature_"
 # Intel's and Solidigm's Thermal_Throttle_Status (raw24/raw32 in smartctl's drive database): percent now / times so far.
 STATUS_AND_COUNT = re.compile(r"\d+/(\d+)")
-
-# ATA attributes that count errors, by id: the part of the name without which the number means something else. Makers word them
-# differently (Uncorrectable_Error_Cnt, CRC_Error_Count, Retired_Block_Count). The agent has the same ones.
-ATA_ERRORS = {5: "", 187: "uncorrect", 197: "pending", 198: "uncorrect", 199: "crc"}
-
-
-def counts_errors(number: object, name: str) -> bool:
-    """Does a drive with a higher number here stand worse?"""
-    return isinstance(number, int) and number in ATA_ERRORS and ATA_ERRORS[number] in name.lower()
 
 
 @dataclass(frozen=True)
@@ -106,16 +98,14 @@ def _counters(before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple[s
 
 
 def _same_smartctl(before: dict[str, Any], after: dict[str, Any]) -> bool:
-    versions = [_table(document.get("smartctl")).get("version") for document in (before, after)]
+    versions = [table(document, "smartctl").get("version") for document in (before, after)]
     return versions[0] is not None and versions[0] == versions[1]
 
 
 def _throttle_attributes(document: dict[str, Any]) -> dict[str, Any]:
-    rows = _table(document.get("ata_smart_attributes")).get("table")
-    found = (_table(row) for row in (rows if isinstance(rows, list) else []))
     return {
-        str(row["name"]): _count_of(_table(row.get("raw")))
-        for row in found
+        str(row["name"]): _count_of(table(row, "raw"))
+        for row in rows(table(document, ATA_ATTRIBUTES), "table")
         if "throttl" in str(row.get("name")).lower()
     }
 
@@ -129,17 +119,12 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
 
 
-def _table(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _devices(bundle: Path, name: str) -> list[dict[str, Any]] | None:
     """None where there is no such file."""
     document = find_json(bundle, name)
     if document is None:
         return None
-    found = _table(document).get("devices")
-    return [_table(one) for one in found] if isinstance(found, list) else []
+    return rows(document, "devices") if isinstance(document, dict) else []
 
 
 def _find(devices: list[dict[str, Any]], drive: Drive) -> dict[str, Any] | None:

@@ -27,7 +27,6 @@ DATA_UNIT_BYTES = 512_000  # NVMe: thousands of 512 B
 PB = 1e15
 VALUES = ("used_percent", "used_growth_percent", "spare_margin_percent", "percent_per_pb")
 RATE_METRIC = "wear.percent_per_pb"
-NVME = "nvme_smart_health_information_log"
 EVERY_COUNTER = (
     3  # edition of a bench that reads what SAS and SATA drives count, too: an older bundle keeps its document
 )
@@ -133,7 +132,7 @@ def _rate(row: Document, why: dict[str, str], before: Any, after: Any, edition: 
 
 def _written(document: Any, edition: int) -> tuple[str, float | None, int]:
     """(the log, count, bytes of one): NVMe's health log, ATA's device statistics, SAS's error counters."""
-    if edition < EVERY_COUNTER or NVME in document or (told := smartctl.written(document)) is None:
+    if edition < EVERY_COUNTER or smartctl.NVME_HEALTH in document or (told := smartctl.written(document)) is None:
         return "nvme", _number(plausible.health_log(document), "data_units_written"), DATA_UNIT_BYTES
     log, count, step = told
     return log, count // step, step
@@ -141,7 +140,7 @@ def _written(document: Any, edition: int) -> tuple[str, float | None, int]:
 
 def _used(document: Any) -> float | None:
     """Percentage used: NVMe's health log, ATA's device statistics, SAS's indicator."""
-    if NVME in document and not plausible.health_log(document):
+    if smartctl.NVME_HEALTH in document and not plausible.health_log(document):
         return None
     return _number({"percentage_used": smartctl.used_percent(document)}, "percentage_used")
 

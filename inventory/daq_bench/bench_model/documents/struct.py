@@ -81,6 +81,11 @@ def moment(utc: str) -> datetime:
         raise ValueError(f"{utc!r} is no time that a calendar has") from None
 
 
+def utc_text(moment: datetime) -> str:
+    """The same in a document, to the millisecond."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 # msgspec 0.22 learns a type when it is first asked for one. Two threads that asked at once, as for candidates whose runs end together,
 # crashed the whole process in half of all trials.
 _one_at_a_time = threading.RLock()

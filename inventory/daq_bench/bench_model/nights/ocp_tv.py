@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.bundle.files import read_structs
 from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.run import Drive, Run
+from daq_bench.bench_model.documents.struct import utc_text
 from daq_bench.bench_model.documents.verdict import Judgement
 from daq_bench.bench_model.nights.bundle_facts import BIOS, FIRMWARE, KERNEL, SOFTWARE
 from daq_bench.bench_model.nights.night import Night, read_run
@@ -26,7 +27,6 @@ SCHEMA_VERSION = {"major": 2, "minor": 0}
 VALIDATORS = {"at_least": "GREATER_THAN_OR_EQUAL", "at_most": "LESS_THAN_OR_EQUAL", "equal": "EQUAL"}
 # A verdict that does not count says nothing of the device: UNKNOWN, and NOT_APPLICABLE for the whole run.
 DIAGNOSES = {"PASS": "PASS", "FAIL": "FAIL"}
-RESULTS = {"PASS": "PASS", "FAIL": "FAIL"}
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def lines(bundle: Path, night: Night) -> list[str]:
     stamped = sorted(_artifacts(run, events, night), key=lambda one: one[0])
     first = min(night.started, stamped[0][0])
     return [
-        json.dumps({**body, "sequenceNumber": number, "timestamp": _stamp(moment)}, ensure_ascii=False)
+        json.dumps({**body, "sequenceNumber": number, "timestamp": utc_text(moment)}, ensure_ascii=False)
         for number, (moment, body) in enumerate([(first, {"schemaVersion": SCHEMA_VERSION}), *stamped])
     ]
 
@@ -66,7 +66,7 @@ def _artifacts(run: Run, events: Sequence[Event], night: Night) -> Iterator[tupl
         severity = "ERROR" if finding.invalidates else "WARNING"
         yield end, _of_run({"log": {"severity": severity, "message": finding.text}})
     ended = "ERROR" if night.state != "finished" or night.outcome == "ERROR" else "COMPLETE"
-    yield end, _of_run({"testRunEnd": {"status": ended, "result": RESULTS.get(night.outcome, "NOT_APPLICABLE")}})
+    yield end, _of_run({"testRunEnd": {"status": ended, "result": DIAGNOSES.get(night.outcome, "NOT_APPLICABLE")}})
 
 
 def _of_run(body: Body) -> Body:
@@ -169,7 +169,3 @@ def _spans(events: Sequence[Event], start: datetime, end: datetime) -> dict[str,
 def _within(event: Event, start: datetime, end: datetime) -> datetime:
     """The event's time, kept inside of the run: lines are in the order of time whatever a clock did."""
     return min(max(event.time, start), end)
-
-
-def _stamp(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -9,12 +9,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from daq_bench.bench_model.behaviour.smart_facts import counts_errors
 from daq_bench.bench_model.documents.struct import Struct
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.reading.dataset.machine import Smart
 from daq_bench.candidate_kit import plausible
-from daq_bench.candidate_kit.smartctl import ATA_ATTRIBUTES, rows, table
+from daq_bench.candidate_kit.smartctl import ATA_ATTRIBUTES, error_count, rows, table
 
 IDENTITY = ("model_name", "serial_number", "firmware_version")
 SCSI_LOG = "scsi_error_counter_log"
@@ -85,7 +84,7 @@ def _name(row: dict[str, Any]) -> str:
 
 def _errors(data: dict[str, Any]) -> frozenset[str]:
     own = [(row.get("id"), _name(row)) for row in rows(table(data, ATA_ATTRIBUTES), "table")]
-    return frozenset([*SCSI_ERRORS, *(name for number, name in own if counts_errors(number, name))])
+    return frozenset([*SCSI_ERRORS, *(name for number, name in own if error_count(number, name))])
 
 
 def _plain(name: str, value: object) -> Iterator[tuple[str, float | str]]:

@@ -16,6 +16,7 @@ from daq_bench.bench_model.verdict.sentences import brief
 from daq_bench.bench_report.base.marks import see_section, see_table
 from daq_bench.bench_report.base.units import (
     NONE,
+    SIDES,
     THIN,
     TIMES,
     count,
@@ -38,9 +39,6 @@ OF_REPETITIONS = re.compile(
     r"\bof (\d+) repetitions\b"
 )  # in the method's name; a row's n counts those of all its strata
 MANY = 59  # repetitions without a bad one that bound the share of bad ones at 5 %, at 95 %
-COMPARISON = {"at_least": "at least", "at_most": "at most", "equal": "exactly"}
-
-
 SIZES = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "MiB": 2.0**20, "GiB": 2.0**30}
 MOST_ON_FIRST_PAGE = 12
 
@@ -184,7 +182,7 @@ def _row(judged: Judgement, bundle: Bundle, shared: str, number: int | None) -> 
 
 def bound_words(judged: Judgement) -> str:
     """`at least 8.5 GiB/s`."""
-    return f"{COMPARISON[judged.comparison]} {quantity(judged.scaled_bound, judged.unit, trim=True)}"
+    return f"{SIDES[judged.comparison]} {quantity(judged.scaled_bound, judged.unit, trim=True)}"
 
 
 def measured_words(judged: Judgement) -> str:

@@ -16,7 +16,7 @@ from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
 from daq_bench.bench_model.bundle import files as bundle_files
 from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.run import Run
-from daq_bench.bench_model.documents.struct import Kind, Struct, as_document, checked
+from daq_bench.bench_model.documents.struct import Kind, Struct, as_document, checked, utc_text
 from daq_bench.rig.base import event_lines
 
 RUN = "run.json"
@@ -25,15 +25,11 @@ FOLDERS = ("facts", "results/raw", "telemetry", "robot", "profiles")
 
 def now_utc() -> str:
     """`2026-01-31T12:00:00.123Z`."""
-    return _text_of(_now())
+    return utc_text(_now())
 
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _text_of(moment: datetime) -> str:
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def write_text_atomically(path: Path, text: str) -> None:
@@ -146,7 +142,7 @@ class Bundle:
         if kind == "phase":
             self.end_phase(nanoseconds)
         text = self.told(text)
-        record = Event(_text_of(moment), kind, source, text, data)
+        record = Event(utc_text(moment), kind, source, text, data)
         _append(self.events_file, json.dumps(as_document(record), ensure_ascii=False))
         _append(self.workload_file, event_lines.moment_line(self.id, kind, source, text, nanoseconds))
         return nanoseconds

@@ -27,7 +27,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from daq_bench.rig.on_candidate.network.namespaces import NodesError, tool
+from daq_bench.rig.on_candidate.network.namespaces import NodesError, rows_of, tool
 from daq_bench.rig.on_candidate.network.places import Host, Namespaces
 from daq_bench.rig.on_candidate.network.settings import Settings
 
@@ -54,8 +54,8 @@ def listens(pid: int) -> bool | None:
     if not any(path.startswith("/dev/infiniband/") for path in own):
         return False
     try:
-        shown = json.loads(tool("rdma", "-j", "resource", "show", "cm_id") or "[]")
-    except (NodesError, ValueError):
+        shown = rows_of("rdma", "-j", "resource", "show", "cm_id")
+    except NodesError:
         return None
     return any(one.get("pid") == pid and one.get("state") == "LISTEN" for one in shown)
 

@@ -16,6 +16,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from daq_bench.candidate_kit.lsblk import COMMAND, devices_of
+
 TOOL_S_MAX = 240  # ends a hang; the caller's limit is longer
 BLKDISCARD, BLKRRPART, BLKGETSIZE64 = 0x1277, 0x125F, 0x80081272  # linux/fs.h
 DISCARD_STEP_BYTES = 2**36
@@ -80,9 +82,9 @@ class Drive:
 
     def _format(self) -> str:
         """NVMe Format with erasure of the user data, in the LBA format that is in force."""
-        listed = json.loads(said("lsblk", "--json", "--nodeps", "--output", "PATH,SERIAL"))["blockdevices"]
-        serial = next((one["serial"] for one in listed if one["path"] == str(Path(self.path).resolve())), None)
-        namespaces = sum(1 for one in listed if serial and one["serial"] == serial)
+        listed = devices_of(said(*COMMAND))
+        serial = next((one.serial for one in listed if one.path == str(Path(self.path).resolve())), "")
+        namespaces = sum(1 for one in listed if serial and one.serial == serial)
         if namespaces != 1:
             raise RefusalError(
                 f"drive {self.serial} has {namespaces} namespaces, and format may erase all. Ask for purge: discard"
@@ -149,7 +151,7 @@ def main(arguments: list[str]) -> dict[str, Any]:
         return {"result": drive.purge(more[0]) if command == "purge" else drive.release()}
     except RefusalError as error:
         return {"error": str(error)}
-    except (OSError, subprocess.SubprocessError) as error:
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
         return {"error": f"drive {serial}: {error}"}
 
 

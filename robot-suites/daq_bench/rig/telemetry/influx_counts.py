@@ -16,23 +16,13 @@ from msgspec import structs
 from daq_bench.bench_model.bundle.spool_content import Content, Series, read_content
 from daq_bench.bench_model.bundle.telemetry_files import CURSOR_FILE, POINTS_FILE, SPOOLS
 from daq_bench.bench_model.documents.telemetry import InfluxCounts
+from daq_bench.candidate_kit.influxql import duration_s, name_in, string_in
 from daq_bench.rig.base.bundle import Bundle, now_utc
 from daq_bench.rig.base.influx import Influx, InfluxError, reading_problem
 
 REJECTED_FILE = "rejected.lp"
 PAGE = 20_000
 QUERY_S_MAX = 120.0
-UNITS_S = {"h": 3600, "m": 60, "s": 1}
-
-
-def identifier(text: str) -> str:
-    """Returns a name as InfluxQL writes it."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def literal(text: str) -> str:
-    """Returns a string as InfluxQL writes it."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def count_points(influx: Influx, run: str, bundle: dict[Series, int]) -> dict[str, int]:
@@ -51,7 +41,7 @@ def count_points(influx: Influx, run: str, bundle: dict[Series, int]) -> dict[st
 
 
 def _count_measurement(influx: Influx, run: str, measurement: str, bundle: dict[Series, int]) -> int:
-    where = f'FROM {identifier(measurement)} WHERE "run" = {literal(run)}'
+    where = f'FROM {name_in(measurement)} WHERE "run" = {string_in(run)}'
     total = 0
     for series in influx.query(f"SELECT COUNT(*) {where} GROUP BY *", QUERY_S_MAX):
         tags: dict[str, str] = series.get("tags", {})
@@ -64,7 +54,7 @@ def _count_measurement(influx: Influx, run: str, measurement: str, bundle: dict[
 def _count_one_by_one(influx: Influx, where: str, tags: dict[str, str]) -> int:
     """Points of a single series: their times are all different, so that a page can begin behind the last one's."""
     # A tag that a series does not have equals the empty string.
-    chosen = "".join(f" AND {identifier(name)} = {literal(value)}" for name, value in tags.items())
+    chosen = "".join(f" AND {name_in(name)} = {string_in(value)}" for name, value in tags.items())
     total, after = 0, ""
     while True:
         pages = influx.query(f"SELECT * {where}{chosen}{after} ORDER BY time LIMIT {PAGE}", QUERY_S_MAX)
@@ -77,12 +67,14 @@ def _count_one_by_one(influx: Influx, where: str, tags: dict[str, str]) -> int:
 
 def retention_s(influx: Influx) -> int | None:
     """Returns how long the database keeps telemetry, s; None: for ever. Raises InfluxError."""
-    for series in influx.query(f"SHOW RETENTION POLICIES ON {identifier(influx.database)}"):
+    for series in influx.query(f"SHOW RETENTION POLICIES ON {name_in(influx.database)}"):
         for row in series.get("values", []):
             policy = dict(zip(series["columns"], row, strict=True))
             if policy.get("default"):
-                parts = re.findall(r"(\d+)([hms])", str(policy["duration"]))
-                return sum(int(number) * UNITS_S[unit] for number, unit in parts) or None
+                try:
+                    return duration_s(str(policy.get("duration"))) or None
+                except ValueError as error:
+                    raise InfluxError(f"the retention of database {influx.database!r}: {error}", 200) from None
     # InfluxDB 2 shows a token that may not read nothing, instead of refusing it.
     raise InfluxError(f"database {influx.database!r} has no retention policy that the token sees", 403)
 

@@ -20,6 +20,7 @@ from daq_bench.bench_model.base.units import decimal_label, parse_size
 from daq_bench.bench_model.bundle.dates import moment_of_id
 from daq_bench.bench_model.bundle.files import bytes_on_disk
 from daq_bench.bench_model.bundle.provenance import MANIFEST
+from daq_bench.candidate_kit.influxql import duration_s, name_in
 from daq_bench.rig.base.influx import DATABASE
 from daq_bench.rig.base.module_utils import use_module_utils
 from daq_bench.rig.base.settings import Layout
@@ -133,9 +134,6 @@ class Room:
 
     def _shards(self) -> list[_Shard]:
         """Shards of the default policy, the oldest first."""
-        use_module_utils(Layout())
-        from ansible.module_utils.bench_influx_storage import name_in
-
         policies = self._ask("SHOW RETENTION POLICIES ON " + name_in(self.database))
         raw = [row["name"] for row in policies if row["default"]]
         found = [
@@ -192,9 +190,6 @@ def _by_default() -> str:
 
 def _duration(text: str) -> timedelta | None:
     """None: for ever. Raises ValueError."""
-    use_module_utils(Layout())
-    from ansible.module_utils.bench_influx import duration_s
-
     seconds = duration_s(text)
     return timedelta(seconds=seconds) if seconds else None
 

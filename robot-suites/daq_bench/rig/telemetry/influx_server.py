@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.candidate_kit.influxql import name_in
 from daq_bench.rig.base.influx import DATABASE
 from daq_bench.rig.base.module_utils import use_module_utils
 from daq_bench.rig.base.settings import Layout
@@ -177,7 +178,7 @@ def create_database(url: str, name: str) -> list[str]:
     A database from before the bench named its policies keeps its points where they are: its `autogen` is the policy of raw points."""
     use_module_utils(Layout())
     from ansible.module_utils.bench_influx import InfluxError, influxql
-    from ansible.module_utils.bench_influx_storage import Storage, differences, name_in
+    from ansible.module_utils.bench_influx_storage import Storage, differences
 
     ask = partial(influxql, url, "")
     wanted = Storage(database=name, retention=FOR_EVER)

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from daq_bench.bench_model.documents.struct import utc_text
 from daq_bench.simulation.physics.server import CPUS, STUCK, Server
 from daq_bench.simulation.tools import ipmitool, smartctl
 from daq_bench.telemetry_agent.agent import EDITION
@@ -351,7 +352,7 @@ class SimulatedAgent:
 
 
 def _utc(at_s: float) -> str:
-    return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return utc_text(datetime.fromtimestamp(at_s, UTC))
 
 
 def _write(path: Path, document: dict[str, Any]) -> None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
 
-from daq_bench.bench_model.documents.struct import Document
+from daq_bench.bench_model.documents.struct import Document, utc_text
+from daq_bench.simulation.physics.drawing import NOT_IN_SOAK
 from daq_bench.simulation.physics.server import Server, Visit
 
 Emit = Callable[[str], None]  # takes one line of line protocol
@@ -22,7 +23,6 @@ IO_ERROR = "{target}: write at offset {offset} B: Input/output error (errno 5)"
 METHOD = (
     "service curve: max over t of arrived(t) - durable(t), arrivals by intended time and including lost superchunks"
 )
-DAMAGING = ("bit_flips", "torn_writes", "lost_writes", "misplaced_writes", "trailer_lost")
 KINDS = ("missing", "duplicated", "out_of_order", "corrupt", "torn", "stale")
 READ_BYTES_PER_S = 14e9
 HDR = "HISTFAAAABl42pNpmSzMwMDAxQABIJoRRDPZf4AKAABOsAMv"  # an empty histogram: no verdict reads it
@@ -189,7 +189,7 @@ class Recording:
         return {
             "schema_version": 1, "tool": "daqwriter", "command": "minidaq", "version": "0.1.0", "engine": "libaio",
             "engine_note": None, "status": status, "error": self.error, "errno": "EIO" if self.error else None,
-            "started_utc": datetime.fromtimestamp(self.started_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "started_utc": utc_text(datetime.fromtimestamp(self.started_s, UTC)),
             "parameters": {
                 "target": self.told["target"], "target_kind": "raw-device" if raw else "scratch-file",
                 "filesystem": None if raw else self.server.spec.filesystem, "mode": "continuous", "paced": True,
@@ -288,7 +288,7 @@ def write_document(
     return {
         "schema_version": 1, "tool": "daqwriter", "command": "write", "version": "0.1.0", "engine": "libaio", "engine_note": None,
         "status": "failed" if error else "complete", "error": error or None, "errno": "EIO" if error else None,
-        "started_utc": datetime.fromtimestamp(started_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "started_utc": utc_text(datetime.fromtimestamp(started_s, UTC)),
         "parameters": {
             "target": told["target"], "target_kind": "raw-device" if raw else "scratch-file",
             "filesystem": None if raw else server.spec.filesystem, "pattern": told["pattern"], "preallocate": not raw,
@@ -319,7 +319,7 @@ def damage(server: Server, kept: Stored, block: int) -> None:
     """Returns what storage did to the record while nobody looked: the fault atlas. A fault that hits padding alone harms nobody."""
     per_block = max(1, block // kept.size_bytes)
     for hazard in server.spec.hazards:
-        if hazard.record != kept.number or hazard.kind not in DAMAGING:
+        if hazard.record != kept.number or hazard.kind not in NOT_IN_SOAK:
             continue
         server.note(hazard.kind)
         hits = int(hazard.strength)

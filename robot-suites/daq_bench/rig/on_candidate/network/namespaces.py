@@ -4,11 +4,13 @@ Names begin with two letters and the program's process number: a later program c
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 SEARCH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 PACKAGES = {"ip": "iproute2", "tc": "iproute2", "rdma": "iproute2", "redis-cli": "redis-tools"}
@@ -27,6 +29,20 @@ def tool(*argv: str, check: bool = True) -> str:
     if check and done.returncode != 0:
         raise NodesError(f"{' '.join(argv)}: {done.stderr.strip() or done.stdout.strip() or 'failed'}")
     return done.stdout
+
+
+def rows_of(*argv: str) -> list[dict[str, Any]]:
+    """Returns the rows that a tool of iproute2 lists in JSON. Raises NodesError as `tool` does, and for an answer that is no list."""
+    told = tool(*argv)
+    try:
+        rows = json.loads(told or "[]")
+    except (ValueError, RecursionError):
+        rows = None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise NodesError(
+            f"{' '.join(argv)} lists no rows in JSON, but {told[:100]!r}: install iproute2 5 or newer on this host"
+        )
+    return rows
 
 
 def inside(namespace: str) -> list[str]:

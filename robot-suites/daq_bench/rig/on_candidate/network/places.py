@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 from daq_bench.rig.on_candidate.network import namespaces, rdma
 from daq_bench.rig.on_candidate.network.meeting import meet
-from daq_bench.rig.on_candidate.network.namespaces import NodesError, tool
+from daq_bench.rig.on_candidate.network.namespaces import NodesError, rows_of, tool
 
 SUBNET = "198.18.1"  # RFC 2544: benchmarks between hosts
 LETTERS = "ln"
@@ -114,8 +113,11 @@ class Namespaces:
         """Returns the packets that the switch's ports had no room for, so far; None without a switch."""
         if self.direct:
             return None
-        said = [json.loads(tool("tc", "-s", "-j", "qdisc", "show", "dev", self._port(node))) for node in self.nodes]
-        return sum(int(one["drops"]) for queues in said for one in queues if one.get("root"))
+        asked = ("tc", "-s", "-j", "qdisc", "show", "dev")
+        queues = [one for node in self.nodes for one in rows_of(*asked, self._port(node)) if one.get("root")]
+        if not all(isinstance(one.get("drops"), int) for one in queues):
+            raise NodesError(f"{' '.join(asked)} states no drops of a queue: install iproute2 5 or newer on this host")
+        return sum(int(one["drops"]) for one in queues)
 
     def rdma(self) -> dict[str, int]:
         return {}

@@ -72,7 +72,15 @@ class Settings:
         self.records: list[dict[str, Any]] = []
         self.undo: list[tuple[dict[str, Any], list[Any]]] = []  # record, and the words for `_put`
         if journal is not None and journal.exists():
-            for words in json.loads(journal.read_text(encoding="utf-8")):
+            try:
+                kept = [
+                    (str(place), str(name), str(value)) for place, name, value in json.loads(journal.read_text("utf-8"))
+                ]
+            except (ValueError, RecursionError, TypeError):
+                raise NodesError(
+                    f"{journal} does not name the settings to put back: set them by hand, then remove it"
+                ) from None
+            for words in kept:
                 self._put(*words)
             journal.unlink()
 

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from daq_bench.candidate_kit.sysfs import text_of
+
 CPUS = Path("/sys/devices/system/cpu")
 SIBLINGS = ("core_cpus_list", "thread_siblings_list")  # the second is the name in kernels before 5.3
 
@@ -44,18 +46,18 @@ def topology(allowed: Iterable[int], root: Path = CPUS) -> dict[str, Any]:
         core = cores.setdefault(siblings, len(cores))
         thread = seen.get(core, 0)
         seen[core] = thread + 1
-        package = _read(root / f"cpu{cpu}" / "topology" / "physical_package_id")
+        package = text_of(root / f"cpu{cpu}" / "topology" / "physical_package_id")
         # POWER, RISC-V and some ARM firmware name no package: the kernel says -1.
         known = package is not None and package.isascii() and package.isdigit()
         cpus.append(
             {"cpu": cpu, "package": int(package) if package and known else None, "core": core, "thread": thread}
         )
-    return {"cpus": cpus, "smt": _read(root / "smt" / "control")}
+    return {"cpus": cpus, "smt": text_of(root / "smt" / "control")}
 
 
 def _siblings(folder: Path, cpu: int) -> list[int]:
     for name in SIBLINGS:
-        text = _read(folder / name)
+        text = text_of(folder / name)
         if text:
             try:
                 found = parse_list(text)
@@ -65,13 +67,6 @@ def _siblings(folder: Path, cpu: int) -> list[int]:
                 raise TopologyError(f"{folder / name} is {text[:80]!r}, which does not name CPU {cpu} itself")
             return found
     raise TopologyError(f"{folder} does not tell the siblings of CPU {cpu}, so physical cores cannot be told from SMT")
-
-
-def _read(file: Path) -> str | None:
-    try:
-        return file.read_text(encoding="ascii", errors="replace").strip() or None
-    except OSError:
-        return None
 
 
 if __name__ == "__main__":

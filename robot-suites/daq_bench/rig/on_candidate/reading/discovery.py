@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.bench_host import firmware_tables, ipmi_device, turbo_control
+from ansible.module_utils.bench_lsblk import everything
 from ansible.module_utils.bench_pci import describe_pci
-from ansible.module_utils.bench_storage.devices import everything
 from ansible.module_utils.bench_storage.errors import StorageError
 from ansible.module_utils.bench_storage.guard import contents, identity_objections, set_objections, usage_objections
 from ansible.module_utils.bench_storage.machine import Machine, text_of

@@ -17,6 +17,7 @@ from typing import Any
 
 from daq_bench.candidate_kit.nvme_paths import drive_of_path
 from daq_bench.candidate_kit.smartctl import document_of
+from daq_bench.candidate_kit.sysfs import text_of
 
 SEARCH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 TOOL_S_MAX = 60
@@ -24,13 +25,6 @@ BMC_TRIES, BMC_PAUSE_S = 3, 10.0  # a BMC that is busy answers a little later
 IPMI_DEVICES = ("dev/ipmi0", "dev/ipmi/0", "dev/ipmidev/0")
 NO_DRIVES = re.compile(r"loop|ram|zram|dm-|md|sr|fd|nbd")
 UNTOLD = ("", "N/A", "n/a")
-
-
-def text_of(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip("\x00 \n\t") or None
-    except OSError:
-        return None
 
 
 def said(*words: str) -> str | None:

@@ -10,9 +10,9 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
+from daq_bench.candidate_kit.sysfs import text_of
 from daq_bench.rig.on_candidate.network.rdma import NET, devices_of
 
 SEARCH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
@@ -23,13 +23,6 @@ OFFLOADS = (
     "large-receive-offload",
 )
 PAUSE_COUNTER = re.compile(r"[rt]x\S*(pause|xoff)\S*")
-
-
-def text_of(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return None
 
 
 def ethtool(letter: str, interface: str) -> str:

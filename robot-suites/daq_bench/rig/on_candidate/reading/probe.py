@@ -14,20 +14,16 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from daq_bench.candidate_kit.cpu_model import cpu_model
-from daq_bench.candidate_kit.pcie_link import link_of
+from daq_bench.candidate_kit.lsblk import COMMAND, Device, devices_of, everything
+from daq_bench.candidate_kit.sysfs import place_of, text_of
 from daq_bench.rig.on_candidate.reading.backing import memory_beneath
 
-LSBLK = [
-    "lsblk",
-    "--json",
-    "--bytes",
-    "--output",
-    "NAME,PATH,KNAME,TYPE,SIZE,MODEL,SERIAL,REV,WWN,ROTA,TRAN,PKNAME,MAJ:MIN",
-]
+SYS_BLOCK = Path("/sys/block")
 LAYERS = ("part", "crypt", "lvm", "mpath")  # lsblk's types of what may lie on one device
 TOOL_S_MAX = 240  # ends a hang; the caller's limit is longer
 
@@ -51,92 +47,60 @@ def os_name(os_release: str) -> str:
     return match.group(1) if match else "unknown"
 
 
-def block_devices(sys_block: Path = Path("/sys/block")) -> list[dict[str, Any]]:
-    """Every block device as lsblk gives it, flattened; whole ones with their place in the machine."""
-    found: dict[str, dict[str, Any]] = {}
+def block_devices() -> dict[str, Device]:
+    """Every block device that lsblk lists, by MAJOR:MINOR."""
     try:
-        pending = json.loads(_said(LSBLK))["blockdevices"]
-        while pending:
-            device = pending.pop(0)
-            pending.extend(device.pop("children", []))
-            # A device below several others (the members of an array) is listed below each of them.
-            found.setdefault(device["kname"], device)
-    except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
-        said = f"{type(error).__name__}: {str(error)[:200]}"
-        raise SystemExit(f"lsblk's list of drives cannot be read ({said}); install util-linux 2.34 or newer") from None
-    return [{**device, "description": describe(device, sys_block)} for device in found.values()]
+        return everything(devices_of(_said(COMMAND)))
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
 
 
-def _said(argv: list[str]) -> str:
+def _said(argv: Sequence[str]) -> str:
     return subprocess.run(argv, check=True, stdout=subprocess.PIPE, timeout=TOOL_S_MAX).stdout.decode("utf-8")
 
 
-def device_of(path: Path, devices: list[dict[str, Any]]) -> dict[str, Any] | None:
+def device_of(path: Path, known: dict[str, Device], sys_block: Path = SYS_BLOCK) -> Device | None:
     """The whole drive, or what several carry (an array, a volume over two drives, the paths to one), under the file system of `path` or
     `path` itself; None where there is none (network, memory).
 
-    `pkname` names one of the layers below a device, whichever lsblk comes upon first: a device with several is as far as it leads."""
+    `parent` names one of the layers below a device, whichever lsblk comes upon first: a device with several is as far as it leads."""
     status = path.stat()
     number = status.st_rdev if stat.S_ISBLK(status.st_mode) else status.st_dev
-    by_name = {device["kname"]: device for device in devices}
-    node = next((d for d in devices if d["maj:min"] == f"{os.major(number)}:{os.minor(number)}"), None)
-    while node is not None and node["pkname"] and len(node["description"]["members"]) < 2 and node["type"] in LAYERS:
-        node = by_name.get(node["pkname"])
+    by_name = {device.name: device for device in known.values()}
+    node = known.get(f"{os.major(number)}:{os.minor(number)}")
+    while node is not None and node.parent and len(members_of(node, sys_block)) < 2 and node.type in LAYERS:
+        node = by_name.get(node.parent)
     return node
 
 
-def describe(node: dict[str, Any], sys_block: Path = Path("/sys/block")) -> dict[str, Any]:
+def members_of(node: Device, sys_block: Path) -> list[str]:
+    slaves = sys_block / node.name / "slaves"
+    return sorted(member.name for member in slaves.iterdir()) if slaves.is_dir() else []
+
+
+def describe(node: Device, sys_block: Path = SYS_BLOCK) -> dict[str, Any]:
     """`node` of lsblk together with what sysfs tells of its place in the machine; null where it says nothing."""
-    folder = sys_block / node["kname"]
-    device = (folder / "device").resolve()
-    # A drive of native NVMe multipath hangs on a virtual subsystem, which links to its controllers.
-    hardware = next((one.resolve() for one in sorted(device.glob("nvme[0-9]*")) if one.is_symlink()), device)
-    slaves = folder / "slaves"
+    folder = sys_block / node.name
+    numa_node, pcie_link = place_of(folder)
     return {
-        "name": node["kname"],
-        "model": _text(node["model"]),
-        "serial": _text(node["serial"]),
-        "firmware": _text(node["rev"]) or _sysfs(device / "firmware_rev"),
-        "wwn": _text(node["wwn"]),
-        "size_bytes": int(node["size"]),
-        "numa_node": _numa_node(hardware),
-        "rotational": node["rota"] in (True, 1, "1"),  # lsblk before 2.33 prints flags as text
-        "transport": _text(node["tran"]),
-        "pcie_link": _pcie_link(hardware),
-        "raid_level": _sysfs(folder / "md" / "level"),
-        "members": sorted(member.name for member in slaves.iterdir()) if slaves.is_dir() else [],
+        "name": node.name,
+        "model": node.model or None,
+        "serial": node.serial or None,
+        "firmware": node.firmware or text_of(folder / "device" / "firmware_rev"),
+        "wwn": node.wwn or None,
+        "size_bytes": node.size_bytes,
+        "numa_node": numa_node,
+        "rotational": node.rotational,
+        "transport": node.transport or None,
+        "pcie_link": pcie_link,
+        "raid_level": text_of(folder / "md" / "level"),
+        "members": members_of(node, sys_block),
     }
 
 
-def _text(value: str | None) -> str | None:
-    return (value or "").strip() or None
-
-
-def _sysfs(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="ascii", errors="replace").strip() or None
-    except OSError:
-        return None
-
-
-def _numa_node(device: Path) -> int | None:
-    for folder in (device, *device.parents):
-        text = _sysfs(folder / "numa_node")
-        if text is not None:
-            return int(text) if int(text) >= 0 else None
-    return None
-
-
-def _pcie_link(device: Path) -> str | None:
-    """`8.0 GT/s PCIe x4` of the nearest PCIe function above the device; None where the kernel knows none."""
-    for folder in (device, *device.parents):
-        speed, width = _sysfs(folder / "current_link_speed"), _sysfs(folder / "current_link_width")
-        if speed and width:
-            try:
-                return f"{speed} x{width}" if link_of(speed, width) else None
-            except ValueError:
-                return None
-    return None
+def listed(node: Device, sys_block: Path = SYS_BLOCK) -> dict[str, Any]:
+    named = {"kname": node.name, "path": node.path, "type": node.type, "pkname": node.parent or None}
+    return {**named, "description": describe(node, sys_block)}
 
 
 def filesystem_of(path: Path) -> str:
@@ -149,32 +113,32 @@ def filesystem_of(path: Path) -> str:
     return _said(["stat", "--file-system", "--format=%T", str(path)]).strip()
 
 
-def target_facts(path: Path, devices: list[dict[str, Any]]) -> dict[str, Any] | None:
+def target_facts(path: Path, known: dict[str, Device]) -> dict[str, Any] | None:
     """{filesystem, free_bytes, device} of a folder or of a whole drive, which has no file system; None when it is not there."""
     if path.is_block_device():
-        node = device_of(path, devices)
+        node = device_of(path, known)
         if node is None:
             return None
-        whole = {"filesystem": None, "free_bytes": int(node["size"]), "device": node["description"]}
+        whole = {"filesystem": None, "free_bytes": node.size_bytes, "device": describe(node)}
         return {**whole, "memory": memory_beneath(path)}
     if not path.is_dir():
         return None
-    node = device_of(path, devices)
+    node = device_of(path, known)
     return {
         "filesystem": filesystem_of(path),
         "free_bytes": shutil.disk_usage(path).free,
-        "device": node["description"] if node else None,
+        "device": describe(node) if node else None,
         "memory": memory_beneath(path),
     }
 
 
 def probe(target: str | None) -> dict[str, Any]:
     """The whole survey; `target` is a folder, a whole drive or None."""
-    devices = block_devices()
+    known = block_devices()
     return {
         "host": host_facts(),
-        "devices": devices,
-        "target": target_facts(Path(target), devices) if target else None,
+        "devices": [listed(one) for one in known.values()],
+        "target": target_facts(Path(target), known) if target else None,
         "clock_s": time.time(),
     }
 

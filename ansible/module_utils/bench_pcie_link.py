@@ -1,1 +1,0 @@
-../../agents/daq_bench/candidate_kit/pcie_link.py
