@@ -150,6 +150,12 @@ def test_a_requirement_whose_metric_the_scenario_does_not_yield_is_refused(edite
 def test_an_unknown_candidate_and_an_absent_file_are_answered_with_what_there_is(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match=r"has no candidate 'nemo'\. Known: this-machine"):
         load_candidate(INVENTORY / "lab.yml", "nemo")
+    mine = tmp_path / "lab.yml"
+    mine.write_text(SHARED.format(first="", second="{kind: filesystem, directory: /b}"), encoding="utf-8")
+    with pytest.raises(
+        ProfileError, match=r"Known: one\. Where none is named it is this-machine: name yours with --cand"
+    ):
+        load_candidate(mine, "this-machine")
     with pytest.raises(
         ProfileError,
         match=r"there is no such file\. No name is near among the \d+ known ones; `daq-bench list \w+` lists them",
@@ -377,6 +383,7 @@ def test_what_is_erased_is_among_the_drives_that_the_machine_is_said_to_have(
         ("transient_buffer: 1GiB", "transient_buffer: 250", "a buffer of 250 holds no superchunk"),
         ("architectures: [x86_64]", "memory_min: 250", "no server has a memory of 250"),
         ("architectures: [x86_64]", "memory_min: 400000TiB", "no server has a memory of 400000TiB"),
+        ("architectures: [x86_64]", "drives: [{serial: s, capacity: 750}]", "no drive has a capacity of 750"),
         ("architectures: [x86_64]", "cpus_min: 100000", "100000"),
         ("architectures: [x86_64]", "architectures: [amd64]", "amd64"),
     ],

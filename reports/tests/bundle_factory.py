@@ -36,12 +36,12 @@ from factory_knobs import (
 from factory_telemetry import account, summary, write_events, write_points, write_workload_lines
 from factory_verdict import HEADROOM, scaled_sentences, write_profiles, write_verdict
 from filled import filled
-from hdr_writer import encode
 
 from daq_bench.bench_model.documents.results import WriteLatency, WritePoint
 from daq_bench.bench_model.evidence.schemas import TYPES
 from daq_bench.bench_model.profiles.published import FOLDER
 from daq_bench.rig.workloads import block_scan
+from daq_bench.simulation.tools.hdr_writer import encode
 
 KEPT = tempfile.TemporaryDirectory(prefix="bundles-")  # until the process ends
 PUBLISHED = Path(__file__).resolve().parents[2] / "inventory" / FOLDER

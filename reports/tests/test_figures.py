@@ -100,6 +100,17 @@ def test_a_distribution_that_contradicts_the_percentiles_is_not_drawn(bundle_wit
     assert figure is not None and "was not used" in figure.caption
 
 
+def test_the_tail_of_one_repetition_names_its_own_losses(bundle_with: Maker) -> None:
+    root = bundle_with(repetitions=2)
+    record = json.loads((root / "results/snb_record.json").read_text(encoding="utf-8"))
+    for one, lost, longest in zip(record["repetitions"], (20, 300), (1e6, 2e6), strict=True):
+        one["minidaq"]["superchunks"]["lost"] = lost
+        one["minidaq"]["latency_us"]["max"] = longest
+    (root / "results/snb_record.json").write_text(json.dumps(record), encoding="utf-8")
+    figure = latency_figure(load(root))
+    assert figure is not None and "repetition 2" in figure.title and "300 superchunks were lost" in figure.caption
+
+
 def test_each_nine_has_equal_room() -> None:
     assert [round(nines(percentile)) for percentile in (0, 90, 99, 99.9)] == [1, 10, 100, 1000]
 

@@ -7,11 +7,11 @@ import struct
 import zlib
 
 import pytest
-from hdr_writer import encode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daq_bench.bench_model.statistics import hdr
+from daq_bench.simulation.tools.hdr_writer import encode
 
 
 @settings(max_examples=40, deadline=None)

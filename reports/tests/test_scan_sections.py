@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from filled import filled
-from hdr_writer import encode
 from section_parts import texts
 
 from daq_bench.bench_model.base.errors import BenchError
@@ -25,6 +24,7 @@ from daq_bench.bench_report.tables.measured import large_blocks_table
 from daq_bench.bench_report.tables.raw import large_blocks_raw_table
 from daq_bench.bench_report.workloads import minidaq_scan, thread_scan
 from daq_bench.bench_report.workloads.latency_under_load import section as latency_under_load
+from daq_bench.simulation.tools.hdr_writer import encode
 
 Maker = Callable[..., Path]
 GIB, KIB, MIB = 2**30, 2**10, 2**20

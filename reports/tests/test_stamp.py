@@ -48,7 +48,7 @@ def forge(root: Path, change: Callable[[dict[str, Any]], object]) -> Path:
 
 
 def text_of(html: str) -> str:
-    without = re.sub(r"<style.*?</style>|<svg.*?</svg>", "", html, flags=re.DOTALL)
+    without = re.sub(r"<style.*?</style>|<svg.*?</svg>|<wbr>", "", html, flags=re.DOTALL)
     return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", without)))
 
 

@@ -17,7 +17,7 @@ from PIL import Image
 from pypdf import PdfReader
 
 from daq_bench.bench_report.__main__ import main
-from daq_bench.bench_report.base.marks import visible
+from daq_bench.bench_report.base.marks import breakable, unbroken, visible
 from daq_bench.bench_report.output.legible import _installed, legible
 from daq_bench.bench_report.qualification.render import HTML_NAME, PDF_NAME
 
@@ -99,3 +99,17 @@ def test_control_characters_of_a_bundle_reach_no_report(bundle_with: Maker) -> N
     words = re.sub(r"\s+", "", "".join(page.extract_text() for page in pdf.pages))
     assert "[U+202E]gpj.exe" in words and "\x1b" not in words and "\u202e" not in words
     assert "\x1b" not in str(pdf.metadata and pdf.metadata.title)
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("block_scan.seconds_per_repetition: 114", "block_<wbr>scan.<wbr>seconds_<wbr>per_<wbr>repetition: 114"),
+        ("/srv/daq-bench/nand-raid0 <b>", "/srv/<wbr>daq-bench/<wbr>nand-raid0 &lt;b&gt;"),
+        ("fs.aio-max-nr", "fs.<wbr>aio-max-nr"),
+        ("a.b short_name", "a.b short_name"),
+        ("2026-11-01T06:00:00Z 1234567890.123456", "2026-11-01T06:00:00Z 1234567890.123456"),
+    ],
+)
+def test_a_long_name_breaks_behind_its_separators(text: str, html: str) -> None:
+    assert breakable(text) == unbroken(text) == html

@@ -88,6 +88,8 @@ def test_a_candidate_that_does_not_answer_is_one_line(tmp_path: Path, capsys: py
     assert lines[0].startswith("MISSING")
     assert "Connection refused" in lines[0]
     assert main(["doctor", "nobody", f"--inventory={mine}"]) == 2
+    assert main(["doctor", "--candidate=there", f"--inventory={mine}"]) == 1, "named as for other commands"
+    assert lines[0] in capsys.readouterr().out
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="examining drives needs root")

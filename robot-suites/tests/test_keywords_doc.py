@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.workloads.registry import WORKLOADS
+from daq_bench.rig.workloads.registry import WORKLOADS, _workload
 from keywords_doc import libraries, main
 
 
@@ -26,3 +28,10 @@ def test_the_pages_are_written(tmp_path: Path) -> None:
     assert main(tmp_path / "keywords") == 0
     text = (tmp_path / "keywords" / "snb_record.html").read_text(encoding="utf-8")
     assert "Record Burst" in text and "WorkloadKeywords of snb_record" in text
+
+
+def test_a_workload_that_nobody_wrote_names_the_module_to_write() -> None:
+    with pytest.raises(
+        ImportError, match=r"workload 'my_probe' has no run: write daq_bench\.rig\.workloads\.my_probe with a "
+    ):
+        _workload("my_probe")

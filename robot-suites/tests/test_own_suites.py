@@ -7,10 +7,12 @@ import os
 import shutil
 import sys
 import time
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+import robot
 from robot import running
 from robot.errors import DataError
 from robot.libdocpkg import LibraryDocumentation
@@ -85,7 +87,7 @@ def own_suite(bundle: Path) -> None:
     [
         (size, "4 KiB", 4096),
         (size, "1.5GB", 1_500_000_000),
-        (size, "512", 512),
+        (size, "512 B", 512),
         (duration, "500 ms", 0.5),
         (duration, "2 s", 2.0),
         (duration, "1.5 min", 90.0),
@@ -102,6 +104,7 @@ def test_an_argument_is_read_with_its_unit(read: Any, text: str, value: float) -
     [
         (size, "4k", "has unit 'k'; use one of B, KiB"),
         (size, "many", "is not a size"),
+        (size, "512", "is no number with a unit; write for example 4 KiB"),
         (duration, "2", "is no number with a unit; write for example 2 s"),
         (duration, "2 GB", "has unit 'GB'; use one of "),
         (duration, "0 s", "is not above zero"),
@@ -114,6 +117,28 @@ def test_an_argument_is_read_with_its_unit(read: Any, text: str, value: float) -
 def test_a_wrong_unit_is_refused_with_those_that_there_are(read: Any, text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said.replace("(", r"\(")):
         read(text)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("Record Burst    2", "write for example 2 s"),
+        ("Write    2", "write for example 4 KiB"),
+        ("Write    1 GB    block_size=${4096}", "cannot be converted to Size"),
+        ("Scan Block Sizes    4 KiB    8", "write for example 4 KiB"),
+        ("Drive Temperature Should Stay Below    70", "write for example 70 degC"),
+        ("Drive Temperature Should Stay Below", "Call Provision Candidate first"),
+        ("Record Burst    2 s", "Call Provision Candidate first"),
+    ],
+)
+def test_robot_framework_takes_no_number_without_a_unit(tmp_path: Path, line: str, said: str) -> None:
+    suite = tmp_path / "own.robot"
+    suite.write_text(
+        f"*** Settings ***\nLibrary    DaqBench\n\n*** Test Cases ***\nMine\n    {line}\n", encoding="utf-8"
+    )
+    console = StringIO()
+    assert robot.run(str(suite), outputdir=str(tmp_path), stdout=console, stderr=console) == 1
+    assert said in " ".join(console.getvalue().split())
 
 
 def test_libdoc_shows_every_keyword_and_argument_type_with_words() -> None:

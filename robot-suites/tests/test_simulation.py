@@ -12,9 +12,11 @@ from msgspec import convert
 
 from daq_bench.bench_model.bundle.telemetry_tracks import Tracks
 from daq_bench.bench_model.documents.run import TargetOfRun
+from daq_bench.bench_model.documents.tools.daqwriter import Latency
 from daq_bench.bench_model.verdict.judging import judge_bundle
 from daq_bench.bench_model.workloads.snb_record import SnbRecord
 from daq_bench.bench_model.workloads.thermal.document import Rule
+from daq_bench.bench_report.workloads.latency_under_load.figures import curve_of
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.checking.sealing import altered_evidence, seal_evidence
@@ -24,6 +26,7 @@ from daq_bench.rig.workloads.thermal.watch import decide
 from daq_bench.simulation.physics.drawing import Spec, kinds_of, spec_of
 from daq_bench.simulation.physics.hazards import KINDS, Hazard
 from daq_bench.simulation.run import REFUSED, Run, simulate
+from daq_bench.simulation.tools.daqwriter import latency
 from daq_bench.simulation.truth import truth_of
 
 AMPLE = 5  # a seed of one drive well above the demand
@@ -45,6 +48,12 @@ def test_a_good_server_would_pass(tmp_path: Path) -> None:
     run = run_of(tmp_path)
     assert run.spec.pace == "ample"
     assert (run.outcome, truth_of(run.server).outcomes) == ("PASS", {"PASS"})
+
+
+def test_a_simulated_latency_has_a_distribution_that_a_report_draws() -> None:
+    found = convert(latency(764e3, 131_000_000, "x"), Latency)
+    curve = curve_of("arrival to durable", found)
+    assert curve.problem is None and curve.whole and curve.count == found.count
 
 
 def test_a_superchunk_that_nobody_counted_fails_the_suite(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from daq_bench.bench_model.nights.run_history import read_all
 from daq_bench.bench_model.verdict.advice import advice_of
 from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.base.marks import visible
+from daq_bench.bench_report.base.marks import breakable, visible
 from daq_bench.bench_report.base.units import NONE, grouped_in, significant
 from daq_bench.bench_report.document.beside import lines_of
 from daq_bench.bench_report.document.outcome import GLYPHS, css_name
@@ -318,6 +318,7 @@ def _write(file: Path, content: Mapping[str, Any]) -> None:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )  # fmt: skip
+    environment.filters["breakable"] = breakable
     script = (TEMPLATES / "site.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     text = environment.get_template("site.html.j2").render(**content, script=script, digest=digest)

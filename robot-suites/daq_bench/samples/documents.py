@@ -78,7 +78,7 @@ def make(laboratory: Laboratory, out: Path) -> Iterator[Sample]:
     yield Sample("trend", "Trend", f"{NIGHTS} nights of one candidate", _trend(own, out))
     last = [root for order, root in made.items() if not order.drive and order.number == EACH]
     yield Sample(
-        "nightly", "Night", "one night of four candidates", _night([*last, made[Order(OPEN, 1)]], laboratory, out)
+        "nightly", "Night", "one night of five candidates", _night([*last, made[Order(OPEN, 1)]], laboratory, out)
     )
     every = [*compared, made[Order(OPEN, 1)]]
     yield Sample(

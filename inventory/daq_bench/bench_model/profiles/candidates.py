@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError, ProfileError
 from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.base.places import REPOSITORY
@@ -137,7 +138,10 @@ def load_candidate(file: Path, name: str) -> Candidate:
     source = read_shared_yaml(file)
     node = _hosts(source)
     if name not in node:
-        raise source.error(HOSTS, f"has no candidate {name!r}", nearest(name, node, "daq-bench list candidates"))
+        remedy = nearest(name, node, "daq-bench list candidates")
+        if name == THE_DEFAULT:
+            remedy += f". Where none is named it is {THE_DEFAULT}: name yours with {typed('--candidate')}"
+        raise source.error(HOSTS, f"has no candidate {name!r}", remedy)
     at = (*HOSTS, name)
     _check_name(source, at)
     if not isinstance(node[name], dict) or "bench_candidate" not in node[name]:
@@ -147,7 +151,7 @@ def load_candidate(file: Path, name: str) -> Candidate:
     check_connection(source, at)
     document = plain(node[name]["bench_candidate"])
     _check_capacities(source, (*at, "bench_candidate", "identity", "drives"), document["identity"].get("drives", []))
-    _check_memory(source, (*at, "bench_candidate"), document)
+    _check_sizes(source, (*at, "bench_candidate"), document)
     targets = _targets(source, at, document)
     connection = connection_of_entry(source, at)
     _check_directories(source, at, targets, connection == LOCAL)
@@ -190,11 +194,13 @@ def _check_capacities(source: YamlSource, at: tuple[str, ...], drives: Sequence[
 
 
 MEMORY_BYTES = (64 * MIB, 2**18 * GIB)  # [P] what a server may have: a number without its unit is below
+THE_DEFAULT = "this-machine"  # of the commands that take --candidate
+DRIVE_BYTES_MIN = 16 * MIB  # [P] an emulated one is larger
 BUFFER_BYTES_MIN = MIB  # [P] one superchunk has some MB
 
 
-def _check_memory(source: YamlSource, at: tuple[str, ...], document: dict[str, Any]) -> None:
-    """Sizes of memory that no server has come of a unit that was forgotten or mistyped."""
+def _check_sizes(source: YamlSource, at: tuple[str, ...], document: dict[str, Any]) -> None:
+    """Sizes that no server has come of a unit that was forgotten or mistyped."""
     declared = document["identity"].get("memory_min")
     least, most = MEMORY_BYTES
     if declared is not None and not least <= parse_size(declared) <= most:
@@ -204,7 +210,12 @@ def _check_memory(source: YamlSource, at: tuple[str, ...], document: dict[str, A
     buffer = parse_size(document["transient_buffer"])
     if buffer < BUFFER_BYTES_MIN:
         wrong = f"a buffer of {document['transient_buffer']} holds no superchunk"
-        raise source.error((*at, "transient_buffer"), wrong, "Write what the server can buffer in RAM, as 250GiB")
+        raise source.error((*at, "transient_buffer"), wrong, "Write what the server can buffer in RAM, as 8GiB")
+    for place, drive in enumerate(document["identity"].get("drives", [])):
+        declared = drive.get("capacity")
+        if declared is not None and parse_size(declared) < DRIVE_BYTES_MIN:
+            where: tuple[str | int, ...] = (*at, "identity", "drives", place, "capacity")
+            raise source.error(where, f"no drive has a capacity of {declared}", "Write it as 3.84TB")
 
 
 def _check_data(source: YamlSource, at: tuple[str, ...], entry: Any) -> None:

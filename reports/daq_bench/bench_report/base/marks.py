@@ -20,6 +20,10 @@ CONTROLS = re.compile(
 )
 REFERENCE = re.compile(f"{BEGIN}(figure|table|section):([^{MIDDLE}]+){MIDDLE}([^{END}]*){END}")
 WORD_MAX = 40  # characters of a word that fits on a line in any case
+LONG_NAME = re.compile(r"(?=[^\s_./:=@]*[_./:=@])[^\s\u202f]{13,}")  # may not fit beside others on a phone
+SEPARATOR = re.compile(
+    r"(?<=\w)(?:_(?=\w)|[./:@=]+(?=[A-Za-z]))"
+)  # browsers break a line behind a hyphen by themselves
 QUANTITY = re.compile(r"\(?[^\s(]*\u202f[^\s,;)]+\)?|\d[\d.]*\s[kMGT]?i?B(?:/s)?\b|\bn = \S+")
 
 
@@ -74,6 +78,17 @@ def unbroken(text: str) -> Markup:
     parts: list[str] = []
     at = 0
     for match in QUANTITY.finditer(text):
-        parts += [escape(text[at : match.start()]), Markup('<span class="q">{}</span>').format(match.group())]
+        parts += [breakable(text[at : match.start()]), Markup('<span class="q">{}</span>').format(match.group())]
         at = match.end()
+    return Markup("").join([*parts, breakable(text[at:])])
+
+
+def breakable(text: str) -> Markup:
+    """The text with a place to break a long name at behind each separator, for a narrow screen: else it breaks anywhere in a word."""
+    parts: list[str] = []
+    at = 0
+    for name in LONG_NAME.finditer(text):
+        for found in SEPARATOR.finditer(text, *name.span()):
+            parts += [escape(text[at : found.end()]), Markup("<wbr>")]
+            at = found.end()
     return Markup("").join([*parts, escape(text[at:])])

@@ -11,7 +11,7 @@ import re
 
 from daq_bench.bench_report.document.canvas import HOVER
 
-SCREEN_ONLY = re.compile(f'{HOVER.pattern}|<details class="numbers">.*?</details>', re.DOTALL)
+SCREEN_ONLY = re.compile(f'{HOVER.pattern}|<details class="numbers">.*?</details>|<wbr>', re.DOTALL)
 PLOT = re.compile(r'<svg class="plot".*?<title[^>]*>(?P<alt>.*?)</title>.*?</svg>', re.DOTALL)
 
 

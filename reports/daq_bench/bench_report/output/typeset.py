@@ -37,6 +37,7 @@ LARGEST_LINKED = 400_000  # most bytes of a figure's points that the HTML carrie
 EVERYTHING = "Every text, cell and plotted number of this report, for machines"
 MOST_COMPLAINT = 300  # characters: one on a figure quotes all of it
 SMALL_TABLE, SMALL_TEXT = 4, 600  # rows and characters that stay together on one page
+FEW_COLUMNS = 3  # fit the screen of a phone side by side
 
 
 def to_html(document: Document, laid: Laid, template: str, front: Mapping[str, Any], *, long: bool = False) -> str:
@@ -53,6 +54,7 @@ def to_html(document: Document, laid: Laid, template: str, front: Mapping[str, A
         "points_link": _points_link,
         "summaries": _summaries,
         "is_small": _is_small,
+        "is_cards": _is_cards,
         "paired": PAIRED,
     }
     css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
@@ -62,6 +64,11 @@ def to_html(document: Document, laid: Laid, template: str, front: Mapping[str, A
 
 def _is_small(table: Table) -> bool:
     return len(table.rows) <= SMALL_TABLE and sum(len(cell) for row in table.rows for cell in row) <= SMALL_TEXT
+
+
+def _is_cards(table: Table) -> bool:
+    """On a phone each row is a card with the heads in it. The summary leaves columns out instead: the next table has them."""
+    return len(table.heads) > FEW_COLUMNS and table.name != "summary"
 
 
 def _points_link(placed: Placed) -> str:

@@ -137,7 +137,11 @@ def drift_in(tuning: Path) -> list[str]:
         raise BenchError(f"{tuning}: the settings that were read back cannot be read: {in_words(error)}") from None
     if not settings:
         raise BenchError(f"{tuning}: no setting was read back, so that nothing says whether the tuning is in force")
-    return [f"{line}: {one.detail}" if one.detail else line for one in settings for line in drift([one])]
+    return [
+        f"{line}: {one.detail}" if one.detail and not one.detail.startswith(f"asked {one.asked}") else line
+        for one in settings
+        for line in drift([one])
+    ]
 
 
 def unsafe(value: Any) -> Any:

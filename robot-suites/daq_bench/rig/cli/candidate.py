@@ -10,7 +10,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
+
+from ruamel.yaml import YAML
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.profiles.candidates import Candidate
@@ -33,6 +36,8 @@ from daq_bench.rig.run.preflight import check_drives
 LEFT = re.compile(
     r"(?:^|\| )(?:refused|mismatch) +(\S+) \("
 )  # of the playbook restore: the filter tuning_lines, joined by |
+MESSAGE = re.compile(r"^ok: \[.*\] => ?\n((?: {4}.*\n)+)", re.MULTILINE)  # of a task `debug`
+CHECKED, WOULD = re.compile(r"^\w+ +(.*)\. check mode: "), "would "
 FIRMWARE = "bios-"  # before an attribute's name
 
 
@@ -111,18 +116,24 @@ def _ansible(options: argparse.Namespace, profiles: Profiles, layout: Layout, pr
             raise
     if kept:
         raise BenchError(f"{'; '.join(kept)}. Everything else was put back")
-    if pretend:
-        say(options, said)
     named = candidate.target.name and command != "restore"
     of = f"{candidate.name}, target {candidate.target.name}" if named else candidate.name
     what = f"{command} (check only)" if pretend else command
     wrong = drift_in(facts / file) if command != "restore" and not pretend else []
     for line in wrong:
         say(options, f"drift      {printable(line)}")
-    found = f"; {len(wrong)} settings are not as asked" if wrong else ""
+    for line in planned_in(said) if pretend else ():
+        say(options, printable(line))
+    found = f"; {len(wrong)} settings are not as asked" if wrong else "; nothing was changed" if pretend else ""
     say(options, f"{what} of {of} is done{found}; facts and Ansible's output are in {shown(facts)}")
     target = candidate.target.name
     return {"command": command, "candidate": candidate.name, "target": target, "drift": wrong, "facts": shown(facts)}
+
+
+def planned_in(said: str) -> list[str]:
+    """Returns what a playbook in check mode would erase, make or set; its whole output has a hundred lines for each of them."""
+    lines = [line for block in MESSAGE.findall(said) for line in YAML(typ="safe").load(dedent(block))["msg"]]
+    return [CHECKED.sub(r"\1; ", line) for line in lines if WOULD in line]
 
 
 class FirmwareLeftError(BenchError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +16,7 @@ from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.cli.arguments import Command, add_inventory, add_json, port, print_document
 from daq_bench.rig.discovery import doctor
-from daq_bench.rig.discovery.discover import Request, discover, written
+from daq_bench.rig.discovery.discover import Request, candidate_name, discover, written
 
 PASSWORD_ENV = "BENCH_BMC_PASSWORD"
 
@@ -83,12 +84,17 @@ def run_discover(options: argparse.Namespace) -> int:
         sys.stdout.write(text)
         return 0
     written(text, options.out)
-    print(f"{options.out} is written; next: daq-bench validate --inventory {options.out}", file=sys.stderr)
+    words = shlex.join(
+        ["daq-bench", "validate", "--candidate", candidate_name(request), "--inventory", str(options.out)]
+    )
+    print(f"{options.out} is written; next: {words}", file=sys.stderr)
     return 0
 
 
 def _add_doctor(command: argparse.ArgumentParser) -> None:
-    command.add_argument("candidate", nargs="?", help="host of the inventory; left out: the control node alone")
+    words = "host of the inventory; left out: the control node alone"
+    command.add_argument("candidate", nargs="?", default=argparse.SUPPRESS, help=words)
+    command.add_argument("--candidate", metavar="CANDIDATE", help="the same, as for other commands")
     command.add_argument("--all", action="store_true", help="also what is well, a line each")
     add_inventory(command)
     add_json(command, "the findings (where, subject, found, remedy, ok)")

@@ -6,10 +6,13 @@ import math
 import re
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from functools import wraps
+from inspect import signature
+from typing import Any, get_args, get_type_hints
 
 from daq_bench.bench_model.base.units import binary_label, convert, dimension, known_units, parse_size
 
+NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?\s*")
 NUMBER_AND_UNIT = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 
@@ -30,6 +33,9 @@ class Duration(float):
 class Temperature(float):
     """A temperature in degC."""
 
+    def __str__(self) -> str:
+        return "its own warning temperature" if math.isnan(self) else f"{float(self):g} degC"
+
 
 class WithoutSensor(Enum):
     """The result of a check whose drive has no temperature sensor: ``FAIL``, since nothing was shown, or ``SKIP``."""
@@ -38,16 +44,21 @@ class WithoutSensor(Enum):
     SKIP = "SKIP"
 
 
+EXAMPLES: dict[type, str] = {Size: "4 KiB", Duration: "2 s or 5 min", Temperature: "70 degC"}
+
+
 def size(text: str) -> Size:
     """An amount of data with its unit: ``4 KiB``, ``1 GiB`` (powers of 1024), ``500 MB`` or ``2 GB`` (powers of 1000).
 
-    A bare ``k``, ``M`` or ``G`` is refused, because it may mean either. A number without a unit is bytes."""
+    A bare ``k``, ``M`` or ``G`` is refused, because it may mean either, and so is a number without a unit."""
+    if NUMBER.fullmatch(text):
+        raise ValueError(f"{text!r} is no number with a unit; write for example {EXAMPLES[Size]}")
     return Size(parse_size(text))
 
 
 def duration(text: str) -> Duration:
     """A length of time with its unit: ``500 ms``, ``2 s``, ``5 min``, ``1 h``. A number without a unit is refused."""
-    found = Duration(_in_unit(text, "s", "2 s or 5 min"))
+    found = Duration(_in_unit(text, "s", EXAMPLES[Duration]))
     if not math.isfinite(found):
         raise ValueError(f"{text!r} is no finite number")
     if found <= 0:
@@ -57,7 +68,7 @@ def duration(text: str) -> Duration:
 
 def temperature(text: str) -> Temperature:
     """A temperature with its unit: ``70 degC``. A number without a unit is refused."""
-    return Temperature(_in_unit(text, "degC", "70 degC"))
+    return Temperature(_in_unit(text, "degC", EXAMPLES[Temperature]))
 
 
 def _in_unit(text: str, unit: str, example: str) -> float:
@@ -75,3 +86,25 @@ CONVERTERS: dict[type, Callable[[Any], Any] | Callable[[Any, Any], Any]] = {
     Duration: duration,
     Temperature: temperature,
 }
+
+
+def in_units(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The keyword, which refuses a number without a unit. Where a converter refuses one, Robot Framework takes the type of the default."""
+    kinds = {
+        name: kind
+        for name, hint in get_type_hints(method).items()
+        for kind in EXAMPLES
+        if kind in (hint, *get_args(hint))
+    }
+
+    @wraps(method)
+    def checked(*arguments: Any, **named: Any) -> Any:
+        given = signature(method).bind(*arguments, **named).arguments
+        for name, kind in kinds.items():
+            value = given.get(name)
+            for one in value if isinstance(value, tuple) else (value,):
+                if one is not None and not isinstance(one, kind):
+                    raise ValueError(f"{name} is {one!r}, a number without a unit; write for example {EXAMPLES[kind]}")
+        return method(*arguments, **named)
+
+    return checked

@@ -21,7 +21,7 @@ from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.base.units import KIB, MIB, binary_label, in_digits
 from daq_bench.rig.suite import checks
-from daq_bench.rig.suite.arguments import CONVERTERS, Duration, Size, Temperature, WithoutSensor
+from daq_bench.rig.suite.arguments import CONVERTERS, Duration, Size, Temperature, WithoutSensor, in_units
 from daq_bench.rig.suite.session import Session, ending
 
 RECORD, WRITE, SCAN, READ = "snb_record", "saturation", "block_scan", "read_scan"
@@ -31,6 +31,7 @@ WRITE_BUDGET_BYTES = (
 )  # one account for all own suites of a target: the drives' owner is asked for consent instead
 SCAN_SIZES = (4 * KIB, 64 * KIB, MIB, 8 * MIB)
 HALF_A_SECOND, A_SECOND, TWO_SECONDS = Duration(0.5), Duration(1), Duration(2)
+ITS_OWN = Temperature("nan")  # the warning temperature that each drive states
 A_MIB, QUARTER_GIB, HALF_A_GIB = Size(MIB), Size(256 * MIB), Size(512 * MIB)
 
 
@@ -140,6 +141,7 @@ class DaqBench:
         return str(self._session.bundle)
 
     @keyword
+    @in_units
     def record_burst(
         self,
         duration: Duration = TWO_SECONDS,
@@ -169,6 +171,7 @@ class DaqBench:
         return self._load(RECORD, parameters, {"duration_s": float(duration), "repetitions": repetitions})
 
     @keyword
+    @in_units
     def write(self, size: Size = HALF_A_GIB, block_size: Size = A_MIB, io_depth: int = 4) -> dict[str, Any]:
         """Writes a fresh file, or a raw drive from its begin on, once and as fast as the target takes it.
 
@@ -191,6 +194,7 @@ class DaqBench:
         return found
 
     @keyword
+    @in_units
     def read_back(self, duration: Duration = A_SECOND) -> dict[str, Any]:
         """Reads back what `Record Burst` or `Write` put on the target, and fails unless all of it is unchanged.
 
@@ -219,6 +223,7 @@ class DaqBench:
         return self._load(READ, parameters, {})
 
     @keyword
+    @in_units
     def scan_block_sizes(
         self,
         *block_sizes: Size,
@@ -252,8 +257,9 @@ class DaqBench:
         return found
 
     @keyword
+    @in_units
     def drive_temperature_should_stay_below(
-        self, limit: Temperature | None = None, without_sensor: WithoutSensor = WithoutSensor.FAIL
+        self, limit: Temperature = ITS_OWN, without_sensor: WithoutSensor = WithoutSensor.FAIL
     ) -> float | None:
         """Fails if a drive of the target has reached ``limit`` at any moment of the run so far. Returns the highest temperature, degC.
 
@@ -266,7 +272,7 @@ class DaqBench:
         """
         with _in_words():
             try:
-                found = checks.temperature_below(self._bundle(), None if limit is None else float(limit))
+                found = checks.temperature_below(self._bundle(), None if limit is ITS_OWN else float(limit))
             except checks.NoReadingError as error:
                 if without_sensor is WithoutSensor.SKIP:
                     raise SkipExecution(str(error)) from None

@@ -14,7 +14,10 @@ from daq_bench.rig.workloads.shared.base import Workload
 def _workload(name: str) -> Workload:
     elsewhere = f"daq_bench.rig.workloads.{name}"
     module = part_of(name, "run", elsewhere, "workload")
-    loaded = import_module(module if find_spec(module) else elsewhere)
+    written = next(filter(find_spec, (module, elsewhere)), None)
+    loaded = import_module(written) if written else None
+    if loaded is None or not hasattr(loaded, "WORKLOAD"):
+        raise ImportError(f"workload {name!r} has no run: write {module} with a {Workload.__name__} called WORKLOAD")
     found: Workload = loaded.WORKLOAD
     if found.name != name:
         raise TypeError(f"{loaded.__name__} holds the workload {found.name!r}, which a scenario calls {name!r}")

@@ -5,14 +5,17 @@ The writer is followed second by second: superchunks arrive as they are due, wai
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 from random import Random
 
 from daq_bench.bench_model.documents.struct import Document, utc_text
 from daq_bench.simulation.physics.drawing import NOT_IN_SOAK
 from daq_bench.simulation.physics.server import Server, Visit
+from daq_bench.simulation.tools.hdr_writer import encode
 
 Emit = Callable[[str], None]  # takes one line of line protocol
 
@@ -25,7 +28,15 @@ METHOD = (
 )
 KINDS = ("missing", "duplicated", "out_of_order", "corrupt", "torn", "stale")
 READ_BYTES_PER_S = 14e9
-HDR = "HISTFAAAABl42pNpmSzMwMDAxQABIJoRRDPZf4AKAABOsAMv"  # an empty histogram: no verdict reads it
+RANKS = {"min": 0.0, "p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999, "max": 1.0}
+STEPS = 16  # of a histogram between two percentiles
+# native-writer/src/record/minidaq_json.cpp, native-writer/src/write/synthetic_json.cpp
+TO_DURABLE = (
+    "per superchunk: intended arrival until the completions of all blocks holding a part of it were reaped; the final "
+    "flush is not part of it"
+)
+OF_A_RECORDED_BLOCK = "per block: io_submit until the completion of its last part was reaped"
+OF_A_WRITTEN_BLOCK = "per block: submission until its last part was reaped"
 
 
 @dataclass
@@ -227,8 +238,10 @@ class Recording:
                 "needed_bytes": int(self.most_owed), "method": METHOD, "busy_fraction": 0.8, "busy_bytes_per_s": self.demand,
                 "extrapolated": [], "extrapolation_method": "the measured service replayed against another load",
             },
-            "latency_us": latency(1e6 * max(0.004, self.slowest_s), offered),
-            "write_latency_us": latency(4e6 * self.block / max(1.0, self.server.pace()), max(1, payload // self.block)),
+            "latency_us": latency(1e6 * max(0.004, self.slowest_s), stored, TO_DURABLE),
+            "write_latency_us": latency(
+                4e6 * self.block / max(1.0, self.server.pace()), max(1, payload // self.block), OF_A_RECORDED_BLOCK
+            ),
             "cpu": {
                 **cpu, "seconds_per_gb": 0.04, "writer": cpu, "source": cpu, "writer_seconds_per_gb": 0.03, "copy_s": 20.0,
                 "copy_share": 0.4, "voluntary_context_switches": 1000, "involuntary_context_switches": 10,
@@ -298,7 +311,8 @@ def write_document(
         },
         "ended_by": "error" if error else "bytes", "passes": total / int(told["span"]), "bytes_per_s": rate, "iops": rate / block,
         "written_bytes": total, "time": {"prepare_s": 1.0, "write_s": write_s, "flush_s": 0.004},
-        "bytes_per_s_with_flush": total / (write_s + 0.004), "latency_us": latency(2e6 * buffer / max(rate, 1.0), max(1, total // block)),
+        "bytes_per_s_with_flush": total / (write_s + 0.004),
+        "latency_us": latency(2e6 * buffer / max(rate, 1.0), max(1, total // block), OF_A_WRITTEN_BLOCK),
         "cpu": {
             "user_s": 0.02 * gb, "system_s": 0.03 * gb, "seconds_per_gb": 0.05, "user_seconds_per_gb": 0.02, "system_seconds_per_gb": 0.03,
             "max_rss_bytes": buffer + 20_000_000, **switches,
@@ -308,11 +322,22 @@ def write_document(
     }  # fmt: skip
 
 
-def latency(worst_us: float, count: int) -> Document:
-    """Percentiles that are in order."""
+def latency(worst_us: float, count: int, definition: str) -> Document:
+    """Percentiles that are in order, and a histogram that has them."""
     shares = {"min": 0.01, "mean": 0.1, "p50": 0.08, "p90": 0.3, "p99": 0.8, "p99_9": 0.98, "p99_99": 0.99, "max": 1.0}
     values = {name: worst_us * share for name, share in shares.items()}
-    return {"definition": "intended arrival until durable", "count": count, **values, "hdr_unit": "ns", "hdr": HDR}
+    return {"definition": definition, "count": count, **values, "hdr_unit": "ns", "hdr": encode(spread(values, count))}
+
+
+def spread(values: Mapping[str, float], count: int) -> Counter[int]:
+    """Returns how often each latency in ns occurs, so that `count` of them have these percentiles."""
+    found: Counter[int] = Counter()
+    for (low, begin), (high, end) in pairwise(RANKS.items()):
+        for step in range(1, STEPS + 1):
+            before, until = (round(count * (begin + (end - begin) * part / STEPS)) for part in (step - 1, step))
+            value = values[low] * (values[high] / values[low]) ** (step / STEPS)
+            found[round(1e3 * value)] += until - before
+    return +found
 
 
 def damage(server: Server, kept: Stored, block: int) -> None:

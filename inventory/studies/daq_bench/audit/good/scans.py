@@ -19,7 +19,7 @@ from daq_bench.bench_model.workloads.scan import SAMPLE_S
 from daq_bench.rig.workloads import block_scan as of_blocks
 from daq_bench.rig.workloads import latency_under_load as ladder
 from daq_bench.rig.workloads import minidaq_scan as minidaq
-from daq_bench.simulation.tools.daqwriter import latency
+from daq_bench.simulation.tools.daqwriter import TO_DURABLE, latency
 
 
 def point(case: Case, parameters: dict[str, Any], block_bytes: int, rate: float) -> WritePoint:
@@ -149,7 +149,7 @@ def _rung(factor: float, demand: Demand) -> Document:
         "busy_count": 1 if lost else 0,
         "backlog_high_water_bytes": 40_000_000,
         "percentiles": percentiles,
-        "latency_us": latency(3000.0, offered - lost),
+        "latency_us": latency(3000.0, offered - lost, TO_DURABLE),
         "admissible": True,
         "reason": None,
     }

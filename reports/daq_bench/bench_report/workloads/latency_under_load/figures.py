@@ -114,7 +114,7 @@ def latency_figure(bundle: Bundle) -> Figure | None:
         alt = (
             f"{title}: " + "; ".join(f"{curve.label}, highest drawn {latency(max(curve.us))}" for curve in curves) + "."
         )
-    return drawing.figure(title, _caption(bundle, curves), alt, _see(worst))
+    return drawing.figure(title, _caption(bundle, curves, worst), alt, _see(worst))
 
 
 def _tail(minidaq: Minidaq) -> float:
@@ -161,7 +161,7 @@ def set_latency_axis(axes: Panel, us: list[float]) -> None:
     axes.decades("y", *subdivisions, form=lambda us: latency(us, 1))
 
 
-def _caption(bundle: Bundle, curves: list[Curve]) -> str:
+def _caption(bundle: Bundle, curves: list[Curve], shown: Minidaq) -> str:
     parts = [
         "The share of superchunks (or writes) that took no longer than the value on the vertical axis; the far right is the tail."
     ]
@@ -175,8 +175,7 @@ def _caption(bundle: Bundle, curves: list[Curve]) -> str:
             )
         elif not curve.whole:
             parts.append(f"{curve.label}: no distribution was exported, only the marked percentiles.")
-    lost = sum(item.minidaq.superchunks.lost for item in bundle.repetitions)
-    if lost:
+    if lost := shown.superchunks.lost:
         parts.append(f"{count(lost)} superchunks were lost: they never arrived on the drive and have no latency here.")
     if bundle.run.scenario.scale is not None and bundle.run.scenario.scale < 1:
         parts.append(f"Scaled down: at {factor_text(bundle.run.scenario.scale)} of the load; latency rises with it.")

@@ -1,4 +1,4 @@
-"""The decoder's counterpart, for tests only: writes a histogram in HdrHistogram's V2 encoding, straight from the layout."""
+"""The decoder's counterpart, for simulated tools and tests: writes a histogram in HdrHistogram's V2 encoding, straight from the layout."""
 
 from __future__ import annotations
 
