@@ -520,3 +520,17 @@ def test_what_is_no_number_is_not_measured(values: list[Any]) -> None:
     measured = measure(REQUIREMENT, METRIC, {METRIC.file: {"values": values, "reasons": {"x": "no meter"}}})
     assert measured.values == ()
     assert measured.problem.startswith("Not measured: ") and "no meter" in measured.problem
+
+
+@pytest.mark.parametrize("statistic", ["min", "max"])
+@pytest.mark.parametrize(("values", "judged"), [([1.0, 0.5, 1.0], 0.5), ([1.0, 1.0, 1.5], 1.5)])
+def test_an_equal_holds_for_every_repetition_whatever_the_statistic(
+    statistic: Any, values: list[float], judged: float
+) -> None:
+    """`equal 1` with `max` let a record of which half reads back pass beside one that reads back whole."""
+    asked = replace(REQUIREMENT, comparison="equal", statistic=statistic, bound=1.0)
+    metric = replace(METRIC, nature="observed", samples=None, unit="1")
+    found = known({"values": values}, replace(asked, unit="1"), metric)
+    decided = decide("equal", 1.0, 0.0, found)
+    assert (decided.decision, decided.found.value) == ("missed", judged)
+    assert decide("equal", 1.0, 0.0, known({"values": [1.0, 1.0]}, replace(asked, unit="1"), metric)).decision == "met"

@@ -100,6 +100,34 @@ def test_resets_are_told_with_their_number_and_time() -> None:
     assert document["summary"]["nvme_resets"] == 3 and document["summary"]["kernel_messages"] == 4
 
 
+def test_a_drive_that_comes_back_under_another_name_goes_on_counting() -> None:
+    """NVMe counts an unsafe shutdown where a drive loses its power: pulled, or lost by its slot, it comes back as another device."""
+    document = made(
+        *(point("smart", at_s, {"device": "nvme3n1", "serial": "S3"}, unsafe_shutdowns=4) for at_s in (0, 30)),
+        *(
+            point("smart", at_s, {"device": "nvme7n1", "serial": "S3"}, unsafe_shutdowns=n)
+            for at_s, n in ((60, 5), (90, 6))
+        ),
+    )
+    assert document["summary"]["unsafe_shutdowns"] == 2
+    assert document["sentences"] == ["nvme3n1: 2 unsafe shutdowns at 60.0 s"]
+
+
+@pytest.mark.parametrize("first", ["sda", "sdb"])
+def test_neither_of_two_drives_with_one_serial_hides_the_other(first: str) -> None:
+    """A disk with two actuators, as Seagate's Exos 2X18 with SAS, is two devices of one serial."""
+    second = {"sda": "sdb", "sdb": "sda"}[first]
+    document = made(
+        *(point("smart", at_s, {"device": first, "serial": "Z1"}, unsafe_shutdowns=4) for at_s in (0, 30, 60)),
+        *(
+            point("smart", at_s, {"device": second, "serial": "Z1"}, unsafe_shutdowns=8 + n)
+            for n, at_s in enumerate((1, 31, 61))
+        ),
+    )
+    assert document["summary"]["unsafe_shutdowns"] == 2
+    assert document["sentences"][0].startswith(f"{second}: 2 unsafe shutdowns at 31.0 s")
+
+
 def test_what_grew_is_counted_and_a_counter_that_began_anew_is_not_negative() -> None:
     document = made(
         point("memory_errors", 70, {"controller": "mc0", "module": "total"}, corrected=8, uncorrected=1),

@@ -1,6 +1,7 @@
 """The users' YAML: what ships is right, and what is wrong is named by file, line, field and remedy."""
 
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -421,6 +422,88 @@ def test_an_anchor_or_two_are_nobodys_harm(tmp_path: Path) -> None:
 def test_a_bound_that_decides_nothing_is_refused(edited: Edit, old: str, new: str, problem: str) -> None:
     with pytest.raises(ProfileError, match=rf"\.bound: {problem}"):
         load_requirements(edited("requirements/dune-snb.yml", old, new), METRICS)
+
+
+SHARE = 'comparison: equal\n    bound: 1\n    unit: "1"\n    statistic: min'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        (
+            SHARE,
+            'comparison: at_least\n    bound: 99.9\n    unit: "1"\n    statistic: min',
+            "bound: nothing measures 99.9",
+        ),
+        (
+            SHARE,
+            'comparison: at_most\n    bound: 1\n    unit: "1"\n    statistic: max',
+            "bound: at most 1 is met by anything",
+        ),
+        (
+            SHARE,
+            'comparison: at_least\n    bound: 0\n    unit: "1"\n    statistic: min',
+            "bound: at least 0 is met by anything",
+        ),
+        (
+            SHARE,
+            "comparison: at_least\n    bound: 0.999\n    unit: percent\n    statistic: min",
+            "bound: 0.999 percent of a share asks for next to nothing",
+        ),
+        (SHARE, f"{SHARE}\n    scales_with_load: true", "scales_with_load: a ratio is not smaller at a smaller load"),
+        (
+            "bound: 1000",
+            "guard_band: 2000\n    bound: 1000",
+            "guard_band: at most 1000 ms by at least 2000 is met by nothing",
+        ),
+        ("comparison: equal\n    bound: 0", "comparison: equal\n    bound: 0.5", "bound: nothing counts 0.5"),
+        (
+            "comparison: at_least\n    bound: 9.24288\n    unit: GB/s\n    statistic: min",
+            "comparison: equal\n    bound: 9.24288\n    unit: GB/s\n    statistic: min",
+            "comparison: no measured block_scan.large_block_throughput equals a bound exactly",
+        ),
+        (
+            "comparison: at_most\n    bound: 1000",
+            "comparison: equal\n    bound: 1000",
+            "comparison: no measured snb_record.durable_latency_p99_9 equals a bound exactly",
+        ),
+    ],
+)
+def test_a_bound_that_no_value_or_every_value_meets_is_refused(edited: Edit, old: str, new: str, problem: str) -> None:
+    with pytest.raises(ProfileError, match=re.escape(problem)):
+        load_requirements(edited("requirements/dune-snb.yml", old, new), METRICS)
+
+
+def test_a_share_may_be_asked_for_in_percent(edited: Edit) -> None:
+    new = "comparison: at_least\n    bound: 99.9\n    unit: percent\n    statistic: min"
+    assert load_requirements(edited("requirements/dune-snb.yml", SHARE, new), METRICS).requirements[2].bound == 99.9
+
+
+@pytest.mark.parametrize(
+    ("comparison", "bound", "unit", "severity", "refused"),
+    [
+        ("at_most", 9.2, "GB/s", "mandatory", True),
+        ("at_most", 9300, "MB/s", "mandatory", False),
+        ("at_most", 8.6, "GiB/s", "mandatory", True),
+        ("at_most", 9.2, "GB/s", "advisory", False),
+        ("at_least", 20, "GB/s", "mandatory", False),
+    ],
+)
+def test_mandatory_bounds_that_exclude_each_other_are_refused(
+    edited: Edit, comparison: str, bound: float, unit: str, severity: str, refused: bool
+) -> None:
+    statistic = "min" if comparison == "at_least" else "max"
+    other = (
+        "requirements:\n  - {id: OWN-01, text: t, metric: block_scan.large_block_throughput, "
+        f"comparison: {comparison}, bound: {bound}, unit: {unit}, statistic: {statistic}, "
+        f"severity: {severity}, source: own}}"
+    )
+    file = edited("requirements/dune-snb.yml", "requirements:", other)
+    if not refused:
+        assert load_requirements(file, METRICS)
+        return
+    with pytest.raises(ProfileError, match="OWN-01 and SNB-07 contradict each other"):
+        load_requirements(file, METRICS)
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,31 @@ def test_a_clock_that_jumped_is_found_by_overlap_by_the_id_and_by_the_drives_hou
     assert "900 h" in why(found, NightPlan(8).run_id)
 
 
+def test_one_bad_clock_costs_no_other_night(tmp_path: Path) -> None:
+    """The clock was five weeks ahead for one night: every later night of those weeks seems to come before it, with more hours."""
+    ahead = NightPlan(40, hours=100 + 24 * 3 + 12)
+    found = history(tmp_path, [*(NightPlan(number, hours=100 + 24 * number) for number in range(1, 8)), ahead])
+    assert [night.id for night in found.nights] == [NightPlan(number).run_id for number in range(1, 8)]
+    assert "drive S1 had 196 h" in why(found, ahead.run_id)
+
+
+@pytest.mark.parametrize(("began_anew", "left"), [(1, 4), (2, 2)])
+def test_a_drive_whose_hours_begin_anew_is_no_clock_that_jumped(tmp_path: Path, began_anew: int, left: int) -> None:
+    """As after a firmware update; where most drives' hours go back, it is the clock."""
+    for number in range(1, 5):
+        write_night(tmp_path, NightPlan(number))
+    nights, broken = read_all([tmp_path])
+    for place in range(4):
+        hours = {f"S{drive}": 9000.0 + 24 * place for drive in range(3)}
+        hours |= {f"S{drive}": 24.0 * place for drive in range(began_anew) if place > 1}
+        nights[place] = replace(nights[place], power_on_h=hours)
+    if left == 4:
+        assert len(history_of(nights, broken, "server-a").nights) == 4
+    else:
+        with pytest.raises(BenchError, match="has a start that can be believed"):
+            history_of(nights, broken, "server-a")
+
+
 def test_a_changed_profile_is_noted_and_each_run_keeps_its_bound(tmp_path: Path) -> None:
     found = history(tmp_path, [NightPlan(1, bound=8.0), NightPlan(2, bound=8.0), NightPlan(3, bound=9.0)])
     assert found.notes == (

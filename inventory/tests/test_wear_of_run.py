@@ -11,6 +11,7 @@ import pytest
 from daq_bench.audit.good import small_run
 from daq_bench.audit.good.small_run import some_run
 
+from daq_bench.bench_model.behaviour.smart_facts import pairs_of
 from daq_bench.bench_model.behaviour.wear_of_run import DATA_UNIT_BYTES, from_pairs, of_bundle
 from daq_bench.bench_model.documents.run import RequirementOfRun, Run
 from daq_bench.bench_model.evidence.soundness import fault_of
@@ -210,6 +211,20 @@ def test_an_older_bundle_keeps_its_document(tmp_path: Path, summary: dict[str, A
     document = of_bundle(tmp_path, run_on("sda"))
     assert document is not None and (document == OLDER) is is_older
     assert (document["drives"][0]["percent_per_pb"] is None) is is_older
+
+
+def test_each_of_two_drives_with_one_serial_has_its_own_account(tmp_path: Path) -> None:
+    """A disk with two actuators, as Seagate's Exos 2X18 with SAS, is two devices of one serial."""
+    (tmp_path / "facts").mkdir()
+    for when, used in (("before", (3, 3)), ("after", (3, 9))):
+        devices = [
+            {"device": f"/dev/{name}", "data": drive(one)} for name, one in zip(("sda", "sdb"), used, strict=True)
+        ]
+        (tmp_path / "facts" / f"smart-{when}.json").write_text(json.dumps({"devices": devices}), encoding="utf-8")
+    both = [small_run.drive(name, serial="S0") for name in ("sda", "sdb")]
+    pairs = pairs_of(tmp_path, both)
+    grown = [one["used_growth_percent"] for one in from_pairs(pairs)["drives"]]
+    assert grown == [0, 6]
 
 
 def test_a_bundles_requirement_gives_the_bound(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -250,20 +251,37 @@ def _growths(points: list[Point], field: str) -> tuple[list[tuple[str, int, floa
             return [], f"{point.measurement} has {field} {point.fields[field]!r}"
         tags = {key: tag for key, tag in point.tags.items() if key not in ("host", "run", "label")}
         tracks.setdefault(tuple(sorted(tags.items())), []).append((point.time_ns / 1e9, value))
-    found: dict[str, tuple[str, int, float]] = {}
+    named: dict[str, list[tuple[str, list[tuple[float, int]]]]] = {}
     for key, samples in tracks.items():
         tags = dict(key)
         if tags.get("module", "total") != "total":
             continue  # its controller counts it too
-        grown, first_s = 0, samples[0][0]
-        for (_, before), (at_s, now) in pairwise(samples):
-            step = now - before if now >= before else now
-            first_s = at_s if step and not grown else first_s
-            grown += step
-        # A port above several devices is reported with each: its errors count once.
         name = tags.get("function") or tags.get("serial") or tags.get("controller") or tags.get("device", "none")
-        found.setdefault(name, (tags.get("device") or name, grown, first_s))
-    return list(found.values()), ""
+        named.setdefault(name, []).append((tags.get("device") or name, samples))
+    # A port above several devices is reported with each, and counts once. Two drives may state one serial: neither hides the other.
+    every = [[(device, *_growth(one)) for device, one in _joined(own)] for own in named.values()]
+    return [max(own, key=itemgetter(1)) for own in every], ""
+
+
+def _joined(tracks: list[tuple[str, list[tuple[float, int]]]]) -> list[tuple[str, list[tuple[float, int]]]]:
+    """A drive that was gone and came back under another name goes on where it was."""
+    found: list[tuple[str, list[tuple[float, int]]]] = []
+    for device, samples in sorted(tracks, key=lambda one: one[1][0]):
+        before = next((one for _, one in found if one[-1][0] < samples[0][0]), None)
+        if before is None:
+            found.append((device, list(samples)))
+        else:
+            before += samples
+    return found
+
+
+def _growth(samples: list[tuple[float, int]]) -> tuple[int, float]:
+    grown, first_s = 0, samples[0][0]
+    for (_, before), (at_s, now) in pairwise(samples):
+        step = now - before if now >= before else now
+        first_s = at_s if step and not grown else first_s
+        grown += step
+    return grown, first_s
 
 
 def _link_losses(points: list[Point]) -> Iterator[tuple[str, float, str]]:

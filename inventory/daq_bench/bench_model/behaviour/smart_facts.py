@@ -128,14 +128,13 @@ def _devices(bundle: Path, name: str) -> list[dict[str, Any]] | None:
 
 
 def _find(devices: list[dict[str, Any]], drive: Drive) -> dict[str, Any] | None:
-    """smartctl's document of a drive, by its serial number, else by its name or that of its NVMe controller."""
+    """smartctl's document of a drive: by its serial number, and among several with it by its name or that of its NVMe controller; else by
+    that name alone."""
     known = [(Path(str(one.get("device"))).name, one["data"]) for one in devices if isinstance(one.get("data"), dict)]
     serial, name = drive.serial, drive.name
-    for _, data in known:
+    named = [data for device, data in known if device == name or name.startswith(f"{device}n")]
+    # A disk with two actuators is two devices of one serial.
+    for data in (*named, *(data for _, data in known)):
         if serial and data.get("serial_number") == serial:
             return data  # type: ignore[no-any-return]
-    for device, data in known:
-        other = data.get("serial_number")
-        if (device == name or name.startswith(f"{device}n")) and not (serial and other and other != serial):
-            return data  # type: ignore[no-any-return]
-    return None
+    return next((data for data in named if not (serial and data.get("serial_number"))), None)

@@ -124,15 +124,23 @@ def without_duplicates(nights: Sequence[Night]) -> tuple[list[Night], list[LeftO
 def _with_sound_clock(nights: Sequence[Night]) -> tuple[list[Night], list[LeftOut]]:
     """Runs in the order of their start, without those whose clock contradicts itself, their folder or another run.
 
-    Nobody knows which of two runs that contradict each other is wrong: both are left out."""
+    One that contradicts several is left out, so that one bad clock costs no other night. Where two contradict only each other, nobody
+    knows which is wrong, and both are left out."""
     reasons = {night.id: reason for night in nights if (reason := _own_clock(night))}
     believed = [night for night in nights if night.id not in reasons]
+    against: dict[int, set[int]] = {}
     for position in _contradicted(believed):
-        night = believed[position]
-        for other in believed[position + 1 :]:
-            if reason := _contradiction(night, other):
-                reasons.setdefault(night.id, reason)
-                reasons.setdefault(other.id, reason)
+        for other in range(position + 1, len(believed)):
+            if _contradiction(believed[position], believed[other]):
+                against.setdefault(position, set()).add(other)
+                against.setdefault(other, set()).add(position)
+    while against:
+        most = max(map(len, against.values()))
+        worst = {position for position, others in against.items() if len(others) == most}
+        for position in worst:
+            first, last = sorted((position, min(against[position])))
+            reasons[believed[position].id] = _contradiction(believed[first], believed[last])
+        against = {one: left for one, own in against.items() if one not in worst and (left := own - worst)}
     doubtful = [
         LeftOut(night.path.name, f"the control node's clock jumped: {reasons[night.id]}")
         for night in nights
@@ -165,12 +173,16 @@ def _contradiction(night: Night, other: Night) -> str:
     """Between a run and one that seems to follow: a candidate has one run at a time, and a drive's hours only grow."""
     if night.finished and other.started < night.finished:
         return f"{night.id} and {other.id} overlap, and a candidate has one run at a time"
-    for serial, hours in night.power_on_h.items():
-        if hours > other.power_on_h.get(serial, hours) + 1:
-            less = other.power_on_h[serial]
-            had, only = in_digits(hours, 15), in_digits(less, 15)
-            return f"drive {serial} had {had} h in {night.id} and only {only} h in {other.id}, which seems later"
-    return ""
+    common = night.power_on_h.keys() & other.power_on_h.keys()
+    back = [serial for serial in night.power_on_h if serial in common and _went_back(serial, night, other)]
+    if 2 * len(back) <= len(common):  # a drive whose own counter began anew says nothing of the clock
+        return ""
+    had, only = (in_digits(one.power_on_h[back[0]], 15) for one in (night, other))
+    return f"drive {back[0]} had {had} h in {night.id} and only {only} h in {other.id}, which seems later"
+
+
+def _went_back(serial: str, night: Night, other: Night) -> bool:
+    return night.power_on_h[serial] > other.power_on_h[serial] + 1
 
 
 def _other_task(night: Night, wanted: Night) -> str:

@@ -24,7 +24,7 @@ class ResultMetric:
     would scatter if it were measured again, and is decided by an interval. `samples`: one time-ordered series per
     repetition, whose mean is the value. `interval`: [low, high] per repetition at 95 %, where the workload knows it better. `rounds`:
     how many rounds each value's interval was made of. `strata`: what each value is of; only values of the same are repetitions.
-    `rule`: of a standard, which decides instead of an interval."""
+    `rule`: of a standard, which decides instead of an interval. `highest`: what no value exceeds, as 1 of a share."""
 
     name: str
     description: str
@@ -37,6 +37,7 @@ class ResultMetric:
     rounds: str | None = None
     strata: str | None = None
     rule: Literal["steady-window"] | None = None
+    highest: float | None = None
 
 
 _KNOWN: dict[str, dict[str, ResultMetric]] = {}

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
 from daq_bench.bench_model.base.nearest import nearest
-from daq_bench.bench_model.base.units import convert, never_negative, same_unit
+from daq_bench.bench_model.base.units import convert, dimension, in_digits, never_negative, same_unit
 from daq_bench.bench_model.profiles.candidates import CANDIDATE_BOUNDS
 from daq_bench.bench_model.profiles.common import check_id, plain
-from daq_bench.bench_model.profiles.composed import check_alone, read_requirements
+from daq_bench.bench_model.profiles.composed import Requirements, check_alone, read_requirements
 from daq_bench.bench_model.profiles.metrics import ResultMetric
 from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.bench_model.profiles.sizes import sizes_in_bytes
@@ -82,11 +85,14 @@ def load_requirements(file: Path, metrics: dict[str, ResultMetric], stored: bool
         _check_requirement(source, index, entry, metrics)
         if not stored:  # of a bundle the reader's own profile says that it is another one
             _check_statistic(source, ("requirements", index, "statistic"), entry)
+            _check_reach(source, ("requirements", index), entry, metrics[entry["metric"]])
         requirements.append(Requirement(**{"scales_with_load": False, **entry}))
     ids = [requirement.id for requirement in requirements]
     for index, identifier in enumerate(ids):
         if identifier in ids[:index]:
             raise source.refused(index, "id", f"id {identifier!r} stands twice", "Number them apart")
+    if not stored:
+        _check_together(source, requirements, metrics)
     conditions = document["conditions"]
     return RequirementProfile(
         id=document["id"],
@@ -148,6 +154,80 @@ def _check_bound(source: YamlSource, at: tuple[str | int, ...], entry: dict[str,
         raise source.error(at, f"at least {bound} {unit} is met by anything", "Raise it")
     if bound < 0:
         raise source.error(at, f"nothing measures {bound} {unit}", "Write it above zero")
+
+
+# What a lower load does not lower: a share, a time or a temperature is asked for whole at every scale.
+UNSCALED = ("ratio", "time", "temperature", "difference of temperatures")
+
+
+def _check_reach(source: YamlSource, at: tuple[str | int, ...], entry: dict[str, Any], metric: ResultMetric) -> None:
+    """A bound that no value of this metric meets, or every one, is a slip of the pen too: most often percent for a share."""
+    comparison, bound, unit = entry["comparison"], entry["bound"], entry["unit"]
+    if entry.get("scales_with_load") and dimension(unit) in UNSCALED:
+        text = f"a {dimension(unit)} is not smaller at a smaller load, so that its bound does not scale"
+        raise source.error((*at, "scales_with_load"), text, "Leave it out")
+    exact = dimension(unit) in ("count", "size", "ratio") or bound == 0
+    if comparison == "equal" and (metric.nature == "estimated" or not exact):
+        text = f"no measured {metric.name} equals a bound exactly"
+        raise source.error((*at, "comparison"), text, "Use at_least or at_most")
+    if isinstance(bound, str):
+        return
+    guard = entry.get("guard_band", 0)
+    if comparison == "equal" and metric.unit == "count" and bound != int(bound):
+        raise source.error((*at, "bound"), f"nothing counts {bound}", "Write a whole number")
+    if comparison == "at_most" and never_negative(unit) and bound < guard:
+        text = f"at most {bound} {unit} by at least {guard} is met by nothing"
+        raise source.error((*at, "guard_band"), text, "Lower it, or raise the bound")
+    highest = _highest(metric, unit)
+    if highest is None:
+        return
+    shown = _amount(highest, unit)
+    remedy = "Mind the unit: the whole is 1 with unit '1', and 100 with unit percent"
+    if comparison == "at_most" and bound >= highest:
+        text = f"at most {_amount(bound, unit)} is met by anything: {metric.name} is at most {shown}"
+    elif comparison != "at_most" and bound + guard > highest:
+        text = f"nothing measures {_amount(bound + guard, unit)}: {metric.name} is at most {shown}"
+    elif comparison == "at_least" and bound <= 0:
+        text = f"at least {_amount(bound, unit)} is met by anything"
+    elif comparison != "at_most" and unit == "percent" and metric.unit != unit and 0 < bound <= 1:
+        text = f"{bound} percent of a share asks for next to nothing"
+    else:
+        return
+    raise source.error((*at, "bound"), text, remedy)
+
+
+def _highest(metric: ResultMetric, unit: str) -> float | None:
+    return None if metric.highest is None else convert(metric.highest, metric.unit, unit)
+
+
+def _amount(value: float, unit: str) -> str:
+    return f"{in_digits(value, 6)} {unit}".removesuffix(" 1")
+
+
+def _check_together(
+    source: Requirements, requirements: Sequence[Requirement], metrics: dict[str, ResultMetric]
+) -> None:
+    """Two mandatory bounds that exclude each other let no candidate pass."""
+    bounded = [
+        (index, one)
+        for index, one in enumerate(requirements)
+        if one.severity == "mandatory" and not isinstance(one.bound, str)
+    ]
+    for (_, first), (index, second) in combinations(bounded, 2):
+        if first.metric != second.metric:
+            continue
+        unit = metrics[first.metric].unit
+        ends = [_reach(one, unit) for one in (first, second)]
+        if max(low for low, _ in ends) > min(high for _, high in ends):
+            text = f"{first.id} and {second.id} contradict each other: no value of {first.metric} meets both"
+            raise source.refused(index, "bound", text, "Correct one of them, or make one advisory")
+
+
+def _reach(requirement: Requirement, unit: str) -> tuple[float, float]:
+    """The lowest and the highest value in `unit` that meets it."""
+    bound, guard = (convert(float(one), requirement.unit, unit) for one in (requirement.bound, requirement.guard_band))
+    low = -math.inf if requirement.comparison == "at_most" else bound + guard
+    return low, math.inf if requirement.comparison == "at_least" else bound - guard
 
 
 # Metrics that follow from any run, whatever its workloads: the watched hardware, the drives' own account of their wear, the air.

@@ -336,6 +336,8 @@ def margin(comparison: Comparison, value: float, bound: float) -> float:
 
 def decide(comparison: Comparison, bound: float, guard_band: float, found: Estimate) -> Decision:
     """The three-way decision against `bound`, in one unit with `guard_band`: by the interval; by the range where that does not decide."""
+    if comparison == "equal":
+        found = _farthest(bound, found)
     usual = by_interval(comparison, bound, guard_band, found)
     if usual.decision != UNDECIDED:
         return usual
@@ -345,6 +347,16 @@ def decide(comparison: Comparison, bound: float, guard_band: float, found: Estim
         ranged = _worst(comparison, parts)
     decided = by_interval(comparison, bound, guard_band, ranged) if ranged else usual
     return usual if decided.decision == UNDECIDED else decided
+
+
+def _farthest(bound: float, found: Estimate) -> Estimate:
+    """All repetitions must equal the bound: the one farthest from it is judged, whatever the statistic would show."""
+    if not found.exact or not found.spread or found.spread.of != "repetitions":
+        return found
+    value = min((found.value, found.spread.min, found.spread.max), key=lambda one: margin("equal", one, bound))
+    if value == found.value:
+        return found
+    return replace(found, value=value, method=f"this run only (n = {found.n}): the farthest from the bound, exact")
 
 
 def by_interval(comparison: Comparison, bound: float, guard_band: float, found: Estimate) -> Decision:

@@ -30,7 +30,7 @@ NOTHING = "nothing"
 MAY_DIFFER = (
     "requirement profile/conditions/metrics",  # follows from the requirements, which are compared themselves
     "requirement profile/title", "requirement profile/file", "requirement profile/requirements/*/text",
-    "requirement profile/requirements/*/source", "metrics/*/description",
+    "requirement profile/requirements/*/source", "metrics/*/description", "metrics/*/highest",
     *(f"scenario/{at}{key}" for at in ("", "parameters/") for key in
       ("title", "source", "file", "seed", "repetitions", "repetitions_max")),
 )  # fmt: skip
