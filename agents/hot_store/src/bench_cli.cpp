@@ -35,8 +35,7 @@ struct BenchOptions {
 
 void add_load(CLI::App& app, LoadOptions& o) {
   using daqwriter::add_number;
-  using daqwriter::add_size;
-  add_size(app, kValueSize, o.value_bytes, "Bytes of each value");
+  add_number(app, kValueSize, o.value_bytes, "Bytes of each value");
   add_number(app, {"--seconds", 0.001, kMostSeconds, "seconds"}, o.seconds, "Measured time");
   add_number(app, {"--warm-up", 0, kMostSeconds, "seconds"}, o.warm_up_s,
              "Time before it that is not measured, seconds");
@@ -50,11 +49,11 @@ void add_load(CLI::App& app, LoadOptions& o) {
              "getany: lease of a claimed event, seconds");
   add_number(app, {"--hold", 0, kMostSeconds, "seconds"}, o.hold_s,
              "Work of a consumer on each event, seconds");
-  add_size(app, {"--backlog", 1, kMostCapacity, ""}, o.backlog_bytes,
-           "Bytes put and not yet removed at which producers wait");
-  add_size(app, {"--backlog-floor", 0, kMostCapacity, ""}, o.backlog_floor_bytes,
-           "Bytes put and not yet removed below which consumers wait; reached before the warm-up, so that "
-           "the working set has that size; 0: none");
+  add_number(app, {"--backlog", 1, kMostCapacity, ""}, o.backlog_bytes,
+             "Bytes put and not yet removed at which producers wait");
+  add_number(app, {"--backlog-floor", 0, kMostCapacity, ""}, o.backlog_floor_bytes,
+             "Bytes put and not yet removed below which consumers wait; reached before the warm-up, so that "
+             "the working set has that size; 0: none");
   add_number(app, {"--pipeline", 1, 1024, ""}, o.pipeline,
              "raw-redis: requests under way at once on each connection");
   app.add_option("--events", o.events, "Events of each producer; 0: as many as there is time for")

@@ -469,8 +469,9 @@ void check_load(const LoadOptions& o, const KeySchema& schema) {
     throw Refusal(
         "--key: the load needs three sub-keys, the primary one "
         "first: event, detector, run");
-  daqwriter::require_within<std::uint64_t>({"--backlog-floor", 0, o.backlog_bytes, ""},
-                                           o.backlog_floor_bytes);
+  daqwriter::require(o.backlog_floor_bytes <= o.backlog_bytes,
+                     "--backlog-floor " + daqwriter::format_size(o.backlog_floor_bytes) + ": give 0B to " +
+                         daqwriter::format_size(o.backlog_bytes));
   if (o.backlog_floor_bytes > 0 &&
       (o.events > 0 || o.consume != "direct" || o.producers == 0 || o.consumers == 0))
     throw Refusal("--backlog-floor " + daqwriter::format_size(o.backlog_floor_bytes) +

@@ -216,8 +216,8 @@ daqwriter::ParsedCommand add_build(CLI::App& parent) {
   app->add_option("--source", options->sources, "HOST:PORT of a `netprobe serve`; once for each source")
       ->required()
       ->take_all();
-  daqwriter::add_size(*app, {"--fragment-size", 0, UINT64_MAX, ""}, options->fragment_bytes,
-                      "Bytes of each fragment, its header of 24 B included");
+  daqwriter::add_number(*app, {"--fragment-size", 0, UINT64_MAX, ""}, options->fragment_bytes,
+                        "Bytes of each fragment, its header of 24 B included");
   app->add_option("--in-flight", options->in_flight, "Events that are asked for at a time")
       ->capture_default_str();
   add_timing(*app, options->timing);

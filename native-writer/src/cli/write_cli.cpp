@@ -15,18 +15,19 @@ void add_write_options(CLI::App& app, WriteOptions& o) {
       app, o.target, o.further_targets,
       o.reads ? "New file or block device to write once and read" : "New file or block device to write to");
   add_sink(app, o.null_sink, "target, or null: no I/O, the program's own cost");
-  add_size(app, bounds::kBlockSize, o.block_bytes,
-           std::string("Bytes per ") + o.command() + "; a multiple of 4KiB");
-  add_number(app, bounds::kThreads, o.threads, "Threads of each target, 1 to 64");
-  add_number(app, bounds::kLoadDepth, o.io_depth, "Most requests in flight of each thread");
-  add_size(app, bounds::kBytes, o.bytes,
-           std::string("How much to ") + o.command() +
-               " of each target, all its threads; rounded up to whole blocks");
+  add_number(app, bounds::kBlockSize, o.block_bytes,
+             std::string("Bytes per ") + o.command() + "; a multiple of 4KiB");
+  add_number(app, {"--threads", 1, 64}, o.threads, "Threads of each target, 1 to 64");
+  add_number(app, {"--io-depth", 1, 1024, "writes in flight"}, o.io_depth,
+             "Most requests in flight of each thread");
+  add_number(app, bounds::kBytes, o.bytes,
+             std::string("How much to ") + o.command() +
+                 " of each target, all its threads; rounded up to whole blocks");
   add_number(app, bounds::kLoadDuration, o.duration_s,
              std::string("How long to ") + o.command() + " at most, seconds");
-  add_size(app, bounds::kSpan, o.span_bytes,
-           "The part of each target that is used, shared out among the threads; default: --bytes, or the "
-           "device, or half of the free space and at most 16GiB");
+  add_number(app, {"--span", 1, bounds::kMostBytes}, o.span_bytes,
+             "The part of each target that is used, shared out among the threads; default: --bytes, or the "
+             "device, or half of the free space and at most 16GiB");
   add_choice<bool>(app, "--pattern", o.random, {{"sequential", false}, {"random", true}},
                    "Order within a thread's part");
   if (!o.reads)
