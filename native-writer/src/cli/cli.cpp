@@ -158,16 +158,17 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& val
   return app.add_option(name, value, help)->check(CLI::IsMember(choices))->capture_default_str();
 }
 
-void add_sink(CLI::App& app, bool& null_sink, const std::string& help) {
-  add_choice<bool>(app, "--sink", null_sink, {{"target", false}, {"null", true}}, help);
+void add_sink(CLI::App& app, LoadTargets& load, const std::string& help) {
+  add_choice<bool>(app, "--sink", load.null_sink, {{"target", false}, {"null", true}}, help);
 }
 
-void add_preallocate(CLI::App& app, bool& preallocate, const std::string& help) {
-  add_choice<bool>(app, "--preallocate", preallocate, {{"full", true}, {"none", false}}, help);
+void add_preallocate(CLI::App& app, LoadTargets& load, const std::string& help) {
+  add_choice<bool>(app, "--preallocate", load.preallocate, {{"full", true}, {"none", false}}, help);
 }
 
-void require_no_target(bool null_sink, const std::string& target) {
-  if (null_sink && !target.empty()) throw Refusal("--sink null writes nowhere: leave --target away");
+void require_no_target(const LoadTargets& load) {
+  if (load.null_sink && !load.target.empty())
+    throw Refusal("--sink null writes nowhere: leave --target away");
 }
 
 void add_reporting(CLI::App& app, Reporting& reporting, bool with_series) {

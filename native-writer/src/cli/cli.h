@@ -15,7 +15,7 @@
 #include "base/units.h"
 #include "io/engines.h"
 #include "report/reporting.h"
-#include "target/target.h"
+#include "target/target_set.h"
 
 namespace daqwriter {
 
@@ -121,15 +121,14 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
       ->default_str(present);
 }
 // Options that several loads have.
-void add_sink(CLI::App& app, bool& null_sink, const std::string& help);
-void add_preallocate(CLI::App& app, bool& preallocate, const std::string& help);
+void add_sink(CLI::App& app, LoadTargets& load, const std::string& help);
+void add_preallocate(CLI::App& app, LoadTargets& load, const std::string& help);
 void add_engine(CLI::App& app, Engine& engine);
 // Throws Refusal when a null sink is given a target.
-void require_no_target(bool null_sink, const std::string& target);
+void require_no_target(const LoadTargets& load);
 void add_reporting(CLI::App& app, Reporting& reporting, bool with_series = true);
 // The list of targets, and of further ones when the option is given again.
-void add_targets(CLI::App& app, std::string& target, std::vector<std::string>& further_targets,
-                 const std::string& help);
+void add_targets(CLI::App& app, LoadTargets& load, const std::string& help);
 void add_consent(CLI::App& app, Consent& consent);
 
 // Says what the examination of a device could not see.

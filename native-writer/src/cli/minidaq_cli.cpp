@@ -14,7 +14,6 @@ namespace {
 // Options as text where our own parsers give the better message.
 struct MiniDaqAsked {
   MiniDaqOptions options;
-  std::uint64_t max_buffer = 0;
   std::string record_id;
   bool triggered = false;
   std::uint64_t request_size = 16ull << 20;
@@ -25,8 +24,8 @@ struct MiniDaqAsked {
 
 void add_minidaq_options(CLI::App& app, MiniDaqAsked& t) {
   MiniDaqOptions& o = t.options;
-  add_targets(app, o.target, o.further_targets, "New file or block device to record on");
-  add_sink(app, o.null_sink, "target, or null: no I/O, to calibrate the program itself");
+  add_targets(app, o, "New file or block device to record on");
+  add_sink(app, o, "target, or null: no I/O, to calibrate the program itself");
   add_number(app, {"--duration", 1e-3, 86'400, "seconds"}, o.duration_s, "Length of the record, seconds")
       ->required();
   add_choice<bool>(app, "--mode", t.triggered, {{"continuous", false}, {"triggered", true}},
@@ -65,8 +64,8 @@ void add_minidaq_options(CLI::App& app, MiniDaqAsked& t) {
       app, "--checksum", o.checksum,
       {{"crc32", ChecksumKind::crc32}, {"adler32", ChecksumKind::adler32}, {"off", ChecksumKind::off}},
       "Per superchunk");
-  add_preallocate(app, o.preallocate, "full: fallocate the file before the record; none: let it grow");
-  add_number(app, {"--max-buffer", 1, bounds::kMostBytes}, t.max_buffer,
+  add_preallocate(app, o, "full: fallocate the file before the record; none: let it grow");
+  add_number(app, {"--max-buffer", 1, bounds::kMostBytes}, o.max_buffer_bytes,
              "Refuse when rings and block buffers exceed this size");
   add_seed(app, o.seed, "Seed of the payload");
   add_stall_limit(app, o.stall_limit_s);
@@ -89,9 +88,8 @@ void add_minidaq_options(CLI::App& app, MiniDaqAsked& t) {
 
 void resolve(MiniDaqAsked& t) {
   MiniDaqOptions& o = t.options;
-  if (t.max_buffer > 0) o.max_buffer_bytes = t.max_buffer;
   if (!t.record_id.empty()) o.record_id = parse_record_id(t.record_id);
-  require_no_target(o.null_sink, o.target);
+  require_no_target(o);
   o.request_bytes = t.triggered ? t.request_size : 0;
 }
 

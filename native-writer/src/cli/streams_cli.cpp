@@ -21,7 +21,7 @@ struct StreamsAsked {
 void add_streams_options(CLI::App& app, StreamsAsked& t) {
   StreamsOptions& o = t.options;
   app.add_option("--target", o.target, "New or empty directory for the files and their manifest");
-  add_sink(app, o.null_sink, "target, or null: no I/O, the program's own cost");
+  add_sink(app, o, "target, or null: no I/O, the program's own cost");
   add_number(app, bounds::kBytes, o.bytes, "How much to write at most, all streams");
   add_number(
       app, bounds::kLoadDuration, o.duration_s,
@@ -44,7 +44,7 @@ void add_streams_options(CLI::App& app, StreamsAsked& t) {
   add_number(app, bounds::kBlockSize, o.block_bytes, "Bytes per write; a multiple of 4KiB");
   add_number(app, bounds::kStreamDepth, o.io_depth, "Most writes in flight of each stream");
   add_engine(app, o.engine);
-  add_preallocate(app, o.preallocate, "Fallocate each file before");
+  add_preallocate(app, o, "Fallocate each file before");
   std::vector<std::pair<std::string, AdlerVariant>> variants;
   for (const std::string_view name : kAdlerVariantNames)
     variants.emplace_back(name, parse_adler_variant(name));
@@ -66,7 +66,7 @@ void add_streams_options(CLI::App& app, StreamsAsked& t) {
 
 ExitCode run_streams_command(StreamsAsked& t, const std::atomic<int>& stop_signal) {
   StreamsOptions& o = t.options;
-  require_no_target(o.null_sink, o.target);
+  require_no_target(o);
   o.run.event_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(t.event_bytes, UINT32_MAX));
   o.random_run_id = t.run_id.empty();
   try {

@@ -12,9 +12,9 @@ namespace {
 
 void add_write_options(CLI::App& app, WriteOptions& o) {
   add_targets(
-      app, o.target, o.further_targets,
+      app, o,
       o.reads ? "New file or block device to write once and read" : "New file or block device to write to");
-  add_sink(app, o.null_sink, "target, or null: no I/O, the program's own cost");
+  add_sink(app, o, "target, or null: no I/O, the program's own cost");
   add_number(app, bounds::kBlockSize, o.block_bytes,
              std::string("Bytes per ") + o.command() + "; a multiple of 4KiB");
   add_number(app, {"--threads", 1, 64}, o.threads, "Threads of each target, 1 to 64");
@@ -39,7 +39,7 @@ void add_write_options(CLI::App& app, WriteOptions& o) {
   if (!o.reads)
     add_choice<bool>(app, "--data", o.zeros, {{"incompressible", false}, {"zeros", true}},
                      "Content of the blocks");
-  if (!o.reads) add_preallocate(app, o.preallocate, "Fallocate a file before");
+  if (!o.reads) add_preallocate(app, o, "Fallocate a file before");
   add_engine(app, o.engine);
   add_cpus(app, "--cpus", o.cpus,
            "CPUs of the threads in turn, e.g. 2,3; default: any of the drive's NUMA node");
@@ -51,7 +51,7 @@ void add_write_options(CLI::App& app, WriteOptions& o) {
 }
 
 ExitCode run_write_command(const WriteOptions& o, const std::atomic<int>& stop_signal) {
-  require_no_target(o.null_sink, o.target);
+  require_no_target(o);
   const StopClock stop(stop_signal);
   const WritePlan plan = plan_write(o, &stop);
   for (const WriteTargetPlan& each : plan.targets) print_caution(each.target);

@@ -9,7 +9,6 @@
 #include "io/block_writer.h"
 #include "record/data_writer.h"
 #include "record/minidaq.h"
-#include "target/target_set.h"
 
 namespace daqwriter {
 namespace {
@@ -215,9 +214,9 @@ void require_buffer(const MiniDaqOptions& o, std::uint64_t bytes) {
                                      ? std::to_string(o.target_count()) + " targets x " +
                                            std::to_string(o.applications) + " applications x (" + sum(1) + ")"
                                      : sum(o.applications);
-  if (o.max_buffer_bytes && bytes > *o.max_buffer_bytes) {
+  if (o.max_buffer_bytes > 0 && bytes > o.max_buffer_bytes) {
     throw Refusal("rings and block buffers take " + std::to_string(bytes) + " B (" + arithmetic +
-                  "); --max-buffer allows " + std::to_string(*o.max_buffer_bytes) + " B");
+                  "); --max-buffer allows " + std::to_string(o.max_buffer_bytes) + " B");
   }
   if (!several) return require_memory(bytes, "rings and block buffers");
   require_memory(bytes, ("rings and block buffers, " + arithmetic + ",").c_str(),

@@ -9,7 +9,6 @@
 #include "base/units.h"
 #include "report/report_json.h"
 #include "streams/streams.h"
-#include "target/target_set.h"
 
 namespace daqwriter {
 namespace {

@@ -85,6 +85,12 @@ std::vector<std::string> split_targets(const std::vector<std::string>& texts) {
   return all;
 }
 
+std::vector<std::string> LoadTargets::targets() const {
+  std::vector<std::string> all = {target};
+  all.insert(all.end(), further_targets.begin(), further_targets.end());
+  return all;
+}
+
 std::string targets_text(const std::vector<std::string>& names) {
   if (names.size() == 1) return names.front();
   std::string text;

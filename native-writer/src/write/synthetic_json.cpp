@@ -6,7 +6,6 @@
 #include "base/units.h"
 #include "format/record_format.h"
 #include "report/report_json.h"
-#include "target/target_set.h"
 #include "write/synthetic.h"
 
 namespace daqwriter {
