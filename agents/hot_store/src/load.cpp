@@ -456,8 +456,6 @@ View ValuePool::of(std::uint64_t event, std::uint64_t detector) const {
 
 // The last event still has a number of its own. Without --events no run lasts until then.
 static void check_events(const LoadOptions& o, std::uint64_t highest) {
-  constexpr std::uint64_t kMostStride = 1ull << 32;
-  require_number("--stride", o.stride, 1, kMostStride);
   require_number("--first-event", o.first_event, 0, highest);
   if (o.events == 0 || o.producers == 0) return;
   const std::uint64_t most = (highest - o.first_event) / o.stride / o.producers;

@@ -130,17 +130,24 @@ template double parse_within(const Bounds<double>&, std::string_view);
 template std::uint32_t parse_within(const Bounds<std::uint32_t>&, std::string_view);
 template std::uint64_t parse_within(const Bounds<std::uint64_t>&, std::string_view);
 
-// Any number of 64 bits, and no size.
-void add_seed(CLI::App& app, std::uint64_t& seed, const std::string& help) {
-  const auto parse = [&seed](const std::string& text) {
-    const char* end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, seed);
-    if (error == std::errc() && rest == end) return;
-    throw Refusal("--seed " + text + ": give a whole number from 0 to " + std::to_string(UINT64_MAX));
+void add_count(CLI::App& app, const Bounds<std::uint64_t>& bounds, std::uint64_t& value,
+               const std::string& help) {
+  const auto parse = [&value, bounds](const std::string& text) {
+    std::uint64_t count = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (error != std::errc() || end != text.data() + text.size() || count < bounds.least ||
+        count > bounds.most)
+      throw Refusal(std::string(bounds.option) + " " + text + ": give a whole number from " +
+                    std::to_string(bounds.least) + " to " + std::to_string(bounds.most));
+    value = count;
   };
-  app.add_option_function<std::string>("--seed", parse, help)
+  app.add_option_function<std::string>(bounds.option, parse, help)
       ->type_name("NUMBER")
-      ->default_str(std::to_string(seed));
+      ->default_str(std::to_string(value));
+}
+
+void add_seed(CLI::App& app, std::uint64_t& seed, const std::string& help) {
+  add_count(app, {"--seed", 0, UINT64_MAX}, seed, help);
 }
 
 CLI::Option* add_cpus(CLI::App& app, const std::string& name, std::vector<int>& cpus,
