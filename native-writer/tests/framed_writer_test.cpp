@@ -175,7 +175,6 @@ TEST_F(FramedWriterTest, OneWriterMakesAGaplessRecord) {
 }
 
 TEST_F(FramedWriterTest, WhatCannotBeIsRefusedBeforeTheFirstByte) {
-  expect_refused(options(0), "--writers 0: give 1 to");
   expect_refused(options(5), "--writers 5: each has links of its own");
   MiniDaqOptions o = options(2);
   o.request_bytes = 100'000;

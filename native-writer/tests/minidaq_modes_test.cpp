@@ -325,9 +325,6 @@ TEST_F(MiniDaqModes, RefusesWhatCannotBe) {
   options = testing::small_record(target);
   options.most_bytes = 1;
   refused(options, "--bytes");
-  options = testing::small_record(target);
-  options.applications = 65;
-  refused(options, "--applications");
 }
 
 // Threads that take the CPU away lengthen the copy's wall time, not its CPU time.

@@ -1,10 +1,6 @@
 // Every numeric option of every command: what is absurd is refused at once, with the option's name. First by
 // the parsers alone, over random command lines; then by the real program.
-#include "format/option_bounds.h"
-
 #include <chrono>
-#include <cmath>
-#include <limits>
 #include <random>
 
 #include "cli/cli.h"
@@ -94,29 +90,20 @@ std::vector<OptionOf> all_options() {
 }
 
 TEST(OptionBounds, RefuseWithNameValueAndBounds) {
-  const auto said = [](const auto& bounds, const std::string& text) {
-    try {
-      parse_within(bounds, text);
-    } catch (const Refusal& refusal) {
-      return std::string(refusal.what());
-    }
-    return std::string();
-  };
-  EXPECT_EQ(said(bounds::kScale, "1e-16"), "--scale 1e-16: give 1e-06 to 100 as a factor");
-  EXPECT_EQ(said(bounds::kScale, "nan"), "--scale nan: give 1e-06 to 100 as a factor");
-  EXPECT_EQ(said(bounds::kInterval, "inf"), "--interval inf: give 0.01 to 3600 seconds");
-  EXPECT_EQ(said(bounds::kThreads, "-1"), "--threads -1: give 1 to 64");
-  EXPECT_EQ(said(bounds::kBytes, "18446744073709551615"),
-            "--bytes 18446744073709551615: give 1B to 1048576TiB");
-  EXPECT_EQ(said(bounds::kScale, "100"), "");
-  EXPECT_EQ(parse_within(bounds::kBytes, "8MiB"), 8u << 20);
-}
-
-TEST(OptionBounds, AlsoForThoseWhoDoNotParse) {
-  EXPECT_THROW(require_within(bounds::kScale, std::nan("")), Refusal);
-  EXPECT_THROW(require_within(bounds::kInterval, std::numeric_limits<double>::infinity()), Refusal);
-  EXPECT_THROW(require_within(bounds::kBytes, UINT64_MAX), Refusal);
-  EXPECT_NO_THROW(require_within(bounds::kScale, 1.0));
+  EXPECT_EQ(parse({"minidaq", "--scale", "1e-16"}), "refused: --scale 1e-16: give 1e-06 to 100 as a factor");
+  EXPECT_EQ(parse({"minidaq", "--scale", "nan"}), "refused: --scale nan: give 1e-06 to 100 as a factor");
+  EXPECT_EQ(parse({"write", "--interval", "inf"}), "refused: --interval inf: give 0.01 to 3600 seconds");
+  EXPECT_EQ(parse({"write", "--threads", "-1"}), "refused: --threads -1: give 1 to 64");
+  EXPECT_EQ(parse({"minidaq", "--applications", "65"}), "refused: --applications 65: give 1 to 64");
+  EXPECT_EQ(parse({"minidaq", "--writers", "0"}),
+            "refused: --writers 0: give 1 to 126 writers of an application");
+  EXPECT_EQ(parse({"write", "--bytes", "18446744073709551615"}),
+            "refused: --bytes 18446744073709551615: give 1B to 1048576TiB");
+  EXPECT_EQ(parse({"minidaq", "--duration", "1", "--scale", "100"}), "");
+  EXPECT_EQ(parse({"write", "--bytes", "8MiB"}), "");
+  std::vector<std::string> many = {"write"};
+  for (int i = 0; i < 65; ++i) many.insert(many.end(), {"--target", "t" + std::to_string(i)});
+  EXPECT_EQ(parse(many), "refused: --target 65: give 1 to 64 targets");
 }
 
 // Random command lines out of all options and hostile values; the seed makes them the same at every run.

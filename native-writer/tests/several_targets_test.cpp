@@ -219,7 +219,7 @@ TEST_F(SeveralTargets, WhatAllTakeTogetherIsRefusedWithTheArithmetic) {
                               " B (3 targets x 2 applications x (3 x 8MiB + 8 x 256KiB))");
   options.max_buffer_bytes = 6 * one;
   EXPECT_EQ(plan_minidaq(options).buffer_bytes, 6 * one);
-  options.max_buffer_bytes.reset();
+  options.max_buffer_bytes = 0;
   // Fits for one target, and not for three.
   std::ifstream meminfo("/proc/meminfo");
   std::uint64_t kib = 0;

@@ -34,9 +34,9 @@ struct BenchOptions {
 };
 
 void add_load(CLI::App& app, LoadOptions& o) {
+  using daqwriter::add_count;
   using daqwriter::add_number;
-  using daqwriter::add_size;
-  add_size(app, kValueSize, o.value_bytes, "Bytes of each value");
+  add_number(app, kValueSize, o.value_bytes, "Bytes of each value");
   add_number(app, {"--seconds", 0.001, kMostSeconds, "seconds"}, o.seconds, "Measured time");
   add_number(app, {"--warm-up", 0, kMostSeconds, "seconds"}, o.warm_up_s,
              "Time before it that is not measured, seconds");
@@ -50,22 +50,20 @@ void add_load(CLI::App& app, LoadOptions& o) {
              "getany: lease of a claimed event, seconds");
   add_number(app, {"--hold", 0, kMostSeconds, "seconds"}, o.hold_s,
              "Work of a consumer on each event, seconds");
-  add_size(app, {"--backlog", 1, kMostCapacity, ""}, o.backlog_bytes,
-           "Bytes put and not yet removed at which producers wait");
-  add_size(app, {"--backlog-floor", 0, kMostCapacity, ""}, o.backlog_floor_bytes,
-           "Bytes put and not yet removed below which consumers wait; reached before the warm-up, so that "
-           "the working set has that size; 0: none");
+  add_number(app, {"--backlog", 1, kMostCapacity, ""}, o.backlog_bytes,
+             "Bytes put and not yet removed at which producers wait");
+  add_number(app, {"--backlog-floor", 0, kMostCapacity, ""}, o.backlog_floor_bytes,
+             "Bytes put and not yet removed below which consumers wait; reached before the warm-up, so that "
+             "the working set has that size; 0: none");
   add_number(app, {"--pipeline", 1, 1024, ""}, o.pipeline,
              "raw-redis: requests under way at once on each connection");
-  app.add_option("--events", o.events, "Events of each producer; 0: as many as there is time for")
-      ->capture_default_str();
+  add_count(app, {"--events", 0, UINT64_MAX}, o.events,
+            "Events of each producer; 0: as many as there is time for");
   add_number(app, {"--until-empty", 0, kMostSeconds, "seconds"}, o.until_empty_s,
              "getany: end when nothing was there for so long, seconds; 0: never");
-  app.add_option("--first-event", o.first_event, "First event of this process")->capture_default_str();
-  app.add_option("--stride", o.stride,
-                 "Step between two events: processes that share a store "
-                 "interleave theirs")
-      ->capture_default_str();
+  add_count(app, {"--first-event", 0, UINT64_MAX}, o.first_event, "First event of this process");
+  add_count(app, {"--stride", 1, 1ull << 32}, o.stride,
+            "Step between two events: processes that share a store interleave theirs");
   add_number(app, {"--level", 1, 2, ""}, o.level, "Level that is put to, 1 or 2");
   app.add_option("--ack-log", o.ack_log, "Directory that keeps what was acknowledged, for `hotstore verify`");
   app.add_option("--owner", o.owner, "Name of the consumers in locks, and of the logs")

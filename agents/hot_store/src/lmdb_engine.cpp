@@ -142,10 +142,7 @@ Answer LmdbEngine::update(EngineKey key, View head, View value, Token token, con
 
 Answer LmdbEngine::remove(EngineKey key, Token token, Bytes* before) {
   const Bytes at = data_key(key);
-  return change([&](MDB_txn* txn) {
-    std::optional<Lock> lock;
-    const Answer allowed = fence(txn, key.primary, token, lock);
-    if (allowed != Answer::ok) return allowed;
+  return change_fenced(key.primary, token, [&](MDB_txn* txn, const std::optional<Lock>& lock) {
     if (before) {
       View record;
       if (!find(txn, at, record)) return Answer::not_found;

@@ -75,6 +75,15 @@ class LmdbEngine : public Engine {
     }
     return answer;
   }
+  // The same for a change of the event, with its lock, that the holder of `token` may make.
+  template <typename Body>
+  Answer change_fenced(View primary, Token token, const Body& body) {
+    return change([&](MDB_txn* txn) {
+      std::optional<Lock> lock;
+      const Answer allowed = fence(txn, primary, token, lock);
+      return allowed == Answer::ok ? body(txn, lock) : allowed;
+    });
+  }
   bool find(MDB_txn* txn, View key, View& record) const;
   void store(MDB_txn* txn, View key, View head, View value) const;
   void erase(MDB_txn* txn, View key) const;

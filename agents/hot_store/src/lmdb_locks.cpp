@@ -185,10 +185,7 @@ std::optional<Grant> LmdbEngine::get_any(const Claimant& claimant) {
 }
 
 Answer LmdbEngine::renew(View primary, Token token, std::int64_t lease_ms) {
-  return change([&](MDB_txn* txn) {
-    std::optional<Lock> lock;
-    const Answer allowed = fence(txn, primary, token, lock);
-    if (allowed != Answer::ok) return allowed;
+  return change_fenced(primary, token, [&](MDB_txn* txn, const std::optional<Lock>& lock) {
     if (!lock) return Answer::not_found;
     set_lock(txn, primary, lock, {token, now_() + lease_ms, lock->owner});
     return Answer::ok;
@@ -196,10 +193,7 @@ Answer LmdbEngine::renew(View primary, Token token, std::int64_t lease_ms) {
 }
 
 Answer LmdbEngine::lock(View primary, const std::string& owner, Grant& given) {
-  return change([&](MDB_txn* txn) {
-    std::optional<Lock> lock;
-    const Answer allowed = fence(txn, primary, kNoToken, lock);
-    if (allowed != Answer::ok) return allowed;
+  return change_fenced(primary, kNoToken, [&](MDB_txn* txn, const std::optional<Lock>& lock) {
     if (!has_fragment(txn, primary, std::nullopt)) return Answer::not_found;
     given = grant(txn, primary, lock, owner, kNoDeadline);
     return Answer::ok;
@@ -207,10 +201,7 @@ Answer LmdbEngine::lock(View primary, const std::string& owner, Grant& given) {
 }
 
 Answer LmdbEngine::unlock(View primary, Token token) {
-  return change([&](MDB_txn* txn) {
-    std::optional<Lock> lock;
-    const Answer allowed = fence(txn, primary, token, lock);
-    if (allowed != Answer::ok) return allowed;
+  return change_fenced(primary, token, [&](MDB_txn* txn, const std::optional<Lock>& lock) {
     if (!lock) return Answer::not_found;
     drop_lock(txn, primary, *lock);
     return Answer::ok;

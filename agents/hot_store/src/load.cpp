@@ -456,8 +456,6 @@ View ValuePool::of(std::uint64_t event, std::uint64_t detector) const {
 
 // The last event still has a number of its own. Without --events no run lasts until then.
 static void check_events(const LoadOptions& o, std::uint64_t highest) {
-  constexpr std::uint64_t kMostStride = 1ull << 32;
-  require_number("--stride", o.stride, 1, kMostStride);
   require_number("--first-event", o.first_event, 0, highest);
   if (o.events == 0 || o.producers == 0) return;
   const std::uint64_t most = (highest - o.first_event) / o.stride / o.producers;
@@ -469,8 +467,9 @@ void check_load(const LoadOptions& o, const KeySchema& schema) {
     throw Refusal(
         "--key: the load needs three sub-keys, the primary one "
         "first: event, detector, run");
-  daqwriter::require_within<std::uint64_t>({"--backlog-floor", 0, o.backlog_bytes, ""},
-                                           o.backlog_floor_bytes);
+  daqwriter::require(o.backlog_floor_bytes <= o.backlog_bytes,
+                     "--backlog-floor " + daqwriter::format_size(o.backlog_floor_bytes) + ": give 0B to " +
+                         daqwriter::format_size(o.backlog_bytes));
   if (o.backlog_floor_bytes > 0 &&
       (o.events > 0 || o.consume != "direct" || o.producers == 0 || o.consumers == 0))
     throw Refusal("--backlog-floor " + daqwriter::format_size(o.backlog_floor_bytes) +

@@ -101,8 +101,7 @@ daqwriter::ParsedCommand add_semantics(CLI::App& parent) {
   add_number(*app, {"--events", 1, 1'000'000, ""}, options->checks.events, "Events that they share");
   add_number(*app, {"--lease", 0.1, kMostSeconds, "seconds"}, options->checks.lease_s,
              "Lease that is left to run out, seconds");
-  app->add_option("--seed", options->checks.seed, "Seed of the random keys and values")
-      ->capture_default_str();
+  daqwriter::add_seed(*app, options->checks.seed, "Seed of the random keys and values");
   app->add_option("--json", options->json_path, "Result file; - is standard output");
   return {app,
           [options](const std::atomic<int>& stop_signal) { return run_semantics(*options, stop_signal); }};

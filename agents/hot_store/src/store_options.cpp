@@ -4,7 +4,6 @@
 #include <iostream>
 
 #include "base/units.h"
-#include "cli/cli.h"
 #include "lmdb_engine.h"
 #include "raw_lmdb.h"
 #include "raw_redis.h"
@@ -163,10 +162,10 @@ void add_store(CLI::App& app, StoreOptions& o, const std::vector<std::string>& f
   app.add_option("--dir", o.directory, "lmdb: directory of level 1 (made when its parent exists)");
   app.add_option("--level2-dir", o.level2_directory,
                  "lmdb: directory of level 2; without it there is no level 2");
-  daqwriter::add_size(app, {"--capacity", kLeastCapacity, kMostCapacity, ""}, o.capacity,
-                      "lmdb: room of level 1, reserved at opening");
-  daqwriter::add_size(app, {"--level2-capacity", kLeastCapacity, kMostCapacity, ""}, o.level2_capacity,
-                      "lmdb: room of level 2, reserved at opening");
+  daqwriter::add_number(app, {"--capacity", kLeastCapacity, kMostCapacity, ""}, o.capacity,
+                        "lmdb: room of level 1, reserved at opening");
+  daqwriter::add_number(app, {"--level2-capacity", kLeastCapacity, kMostCapacity, ""}, o.level2_capacity,
+                        "lmdb: room of level 2, reserved at opening");
   daqwriter::add_choice(app, "--durability", o.durability, {"process", "system"},
                         "lmdb: what an acknowledged operation survives: kill "
                         "-9 only (a crash of the machine may then lose or damage the whole store, which is "

@@ -1,13 +1,12 @@
 // Promise: every command names its store by the same options.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <atomic>
 #include <string>
 #include <vector>
 
 #include "base/stop_clock.h"
-#include "format/option_bounds.h"
+#include "cli/cli.h"
 #include "lmdb_env.h"
 #include "report/output_path.h"
 #include "subject.h"

@@ -166,7 +166,7 @@ daqwriter::ParsedCommand add_verify(CLI::App& parent) {
   auto options = std::make_shared<VerifyOptions>();
   CLI::App* app = parent.add_subcommand("verify", "Compare a store with the logs of what was acknowledged");
   add_store(*app, options->store);
-  daqwriter::add_size(*app, kValueSize, options->load.value_bytes, "Bytes of each value, as for bench");
+  daqwriter::add_number(*app, kValueSize, options->load.value_bytes, "Bytes of each value, as for bench");
   daqwriter::add_number(*app, kFragments, options->load.fragments, "Fragments of each event, as for bench");
   app->add_option("--ack-log", options->load.ack_log, "Directory of the logs")->required();
   app->add_option("--json", options->json_path, "Result file; - is standard output");

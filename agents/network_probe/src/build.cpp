@@ -190,8 +190,6 @@ class Builder {
 ExitCode run_build(const BuildOptions& options, const std::atomic<int>& stop_signal) {
   const Timing& timing = options.timing;
   check_output(timing, "--fragment-size", options.fragment_bytes, stop_signal);
-  if (options.in_flight == 0 || options.in_flight > 1024)
-    throw daqwriter::Refusal("--in-flight " + std::to_string(options.in_flight) + ": give 1 to 1024 events");
   Builder builder(options, stop_signal);
   builder.run(monotonic_ns() + daqwriter::to_ns(timing.warm_up_s));
   builder.forget_warm_up();
@@ -216,10 +214,10 @@ daqwriter::ParsedCommand add_build(CLI::App& parent) {
   app->add_option("--source", options->sources, "HOST:PORT of a `netprobe serve`; once for each source")
       ->required()
       ->take_all();
-  daqwriter::add_size(*app, {"--fragment-size", 0, UINT64_MAX, ""}, options->fragment_bytes,
-                      "Bytes of each fragment, its header of 24 B included");
-  app->add_option("--in-flight", options->in_flight, "Events that are asked for at a time")
-      ->capture_default_str();
+  daqwriter::add_number(*app, {"--fragment-size", 0, UINT64_MAX, ""}, options->fragment_bytes,
+                        "Bytes of each fragment, its header of 24 B included");
+  daqwriter::add_number(*app, {"--in-flight", 1, 1024, "events"}, options->in_flight,
+                        "Events that are asked for at a time");
   add_timing(*app, options->timing);
   return {app, [options](const std::atomic<int>& stop_signal) { return run_build(*options, stop_signal); }};
 }

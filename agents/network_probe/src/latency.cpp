@@ -83,8 +83,8 @@ daqwriter::ParsedCommand add_latency(CLI::App& parent) {
   auto options = std::make_shared<LatencyOptions>();
   CLI::App* app = parent.add_subcommand("latency", "Round trips of one message at a time");
   app->add_option("--peer", options->peer, "HOST:PORT of a `netprobe serve`")->required();
-  daqwriter::add_size(*app, {"--message-size", 0, UINT64_MAX, ""}, options->message_bytes,
-                      "Bytes of each message, its header of 24 B included");
+  daqwriter::add_number(*app, {"--message-size", 0, UINT64_MAX, ""}, options->message_bytes,
+                        "Bytes of each message, its header of 24 B included");
   add_timing(*app, options->timing);
   return {app, [options](const std::atomic<int>& stop_signal) { return run_latency(*options, stop_signal); }};
 }

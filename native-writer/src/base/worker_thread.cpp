@@ -50,9 +50,6 @@ Kept& kept() {
 
 }  // namespace
 
-WorkerThread::WorkerThread(std::function<void()> work, std::function<void(bool)> at_end)
-    : WorkerThread(std::move(work), std::move(at_end), [] { return false; }) {}
-
 WorkerThread::WorkerThread(std::function<void()> work, std::function<void(bool)> at_end,
                            std::function<bool()> held)
     : end_(std::make_shared<End>()), held_(std::move(held)) {

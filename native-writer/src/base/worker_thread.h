@@ -18,11 +18,8 @@ namespace daqwriter {
 
 class WorkerThread {
  public:
-  WorkerThread() = default;
   // `at_end` is called in the thread whatever way `work` ends, told whether by an exception; it must not
   // throw. Throws Failure when the system gives no thread.
-  explicit WorkerThread(
-      std::function<void()> work, std::function<void(bool failed)> at_end = [](bool) {});
   // `held`, asked when the work has ended: the kernel owes the thread answers, and may not let it end
   // (io_uring waits for them at a thread's exit). It is then not waited for, and what it used must be kept.
   WorkerThread(std::function<void()> work, std::function<void(bool failed)> at_end,

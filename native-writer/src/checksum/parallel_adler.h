@@ -29,6 +29,8 @@ AdlerVariant parse_adler_variant(std::string_view name);  // throws Refusal
 std::string adler_variant_name(AdlerVariant variant);
 bool uses_threads(AdlerVariant variant);
 
+inline constexpr unsigned kMostAdlerThreads = 256;  // of an engine
+
 // Used by one thread at a time: the master of the engine's own threads. Calls never throw.
 class AdlerEngine {
  public:

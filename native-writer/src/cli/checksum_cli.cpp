@@ -67,7 +67,7 @@ AdlerVariant parse_measured_variant(const std::string& name) {
 }
 
 unsigned parse_threads(const std::string& text) {
-  return parse_within(bounds::kBenchThreads, text);
+  return parse_within(Bounds<unsigned>{"--threads", 1, 1024, "with the calling thread"}, text);
 }
 
 // In the order of the command line: the calling thread's, then the others'. The measurement keeps them the
@@ -86,22 +86,26 @@ void add_checksum_cpus(CLI::App& app, ChecksumOptions& o) {
 }
 
 void add_checksum_options(CLI::App& app, ChecksumOptions& o) {
-  const auto parse_bytes = [](const std::string& text) { return parse_within(bounds::kSizes, text); };
+  const auto parse_bytes = [](const std::string& text) {
+    return parse_within(Bounds<std::uint64_t>{"--sizes", 1, bounds::kTiB}, text);
+  };
   add_list(app, "--sizes", o.sizes, parse_bytes, format_size, "Bytes per call, comma-separated");
   add_list(
       app, "--threads", o.threads, parse_threads, [](unsigned threads) { return std::to_string(threads); },
       "Threads of the variants that use them, the calling one included");
   add_list(app, "--variants", o.variants, parse_measured_variant, adler_variant_name,
            "Ways of computing adler32");
-  add_number(app, bounds::kRepetitions, o.repetitions, "Measurements of each combination");
-  add_number(app, bounds::kMeasurement, o.time_s, "Length of each measurement, seconds");
-  add_size(app, bounds::kSmallestParallel, o.smallest_parallel_bytes,
-           "Smaller events are left to the calling thread; default: none are, to show the crossover");
-  add_size(app, bounds::kWorkingSet, o.working_set_bytes, "Memory read, and written, from DRAM by one core");
+  add_number(app, {"--repetitions", 1, 1'000'000}, o.repetitions, "Measurements of each combination");
+  add_number(app, {"--time", 1e-6, 10, "seconds"}, o.time_s, "Length of each measurement, seconds");
+  add_number(app, bounds::kSmallestParallel, o.smallest_parallel_bytes,
+             "Smaller events are left to the calling thread; default: none are, to show the crossover");
+  add_number(app, {"--working-set", 1 << 20, bounds::kTiB}, o.working_set_bytes,
+             "Memory read, and written, from DRAM by one core");
   app.add_flag("!--no-memory", o.memory, "Leave out the checksums and copies from DRAM");
-  add_size(app, bounds::kSplits, o.splits_bytes,
-           "First cut an event of so many bytes at every place and compare each variant with zlib; default: "
-           "do not");
+  add_number(
+      app, {"--splits", 0, 1 << 20}, o.splits_bytes,
+      "First cut an event of so many bytes at every place and compare each variant with zlib; default: "
+      "do not");
   add_checksum_cpus(app, o);
   add_reporting(app, o, false);
 }

@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <iostream>
+#include <optional>
 
 #include "base/stop_clock.h"
 #include "base/units.h"
@@ -102,35 +103,60 @@ int run_program(const Program& program, int argc, char** argv) {
   return static_cast<int>(leave(reported(program.name, [&] { return parse_and_run(program, argc, argv); })));
 }
 
-CLI::Option* add_size(CLI::App& app, const Bounds<std::uint64_t>& bounds, std::uint64_t& value,
-                      const std::string& help) {
-  const auto parse = [&value, bounds](const std::string& text) { value = parse_within(bounds, text); };
-  CLI::Option* option = app.add_option_function<std::string>(bounds.option, parse, help)->type_name("SIZE");
-  if (value > 0) option->default_str(format_size(value));
-  return option;
+template <typename Value>
+Value parse_within(const Bounds<Value>& bounds, std::string_view text) {
+  std::optional<Value> value;
+  if constexpr (std::is_same_v<Value, std::uint64_t>) {
+    try {
+      value = parse_size(text);
+    } catch (const Refusal& refusal) {
+      throw Refusal(std::string(bounds.option) + ": " + refusal.what());
+    }
+  } else {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value.emplace());
+    if (error != std::errc() || end != text.data() + text.size()) value.reset();
+  }
+  if (value && *value >= bounds.least && *value <= bounds.most) return *value;  // NaN is not
+  const auto shown = [](Value bound) {
+    if constexpr (std::is_same_v<Value, std::uint64_t>) return format_size(bound);
+    return format_number(static_cast<double>(bound), 9);
+  };
+  const std::string unit = *bounds.unit ? std::string(" ") + bounds.unit : "";
+  throw Refusal(std::string(bounds.option) + " " + std::string(text) + ": give " + shown(bounds.least) +
+                " to " + shown(bounds.most) + unit);
 }
 
-// Any number of 64 bits, and no size.
-void add_seed(CLI::App& app, std::uint64_t& seed, const std::string& help) {
-  const auto parse = [&seed](const std::string& text) {
-    const char* end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, seed);
-    if (error == std::errc() && rest == end) return;
-    throw Refusal(std::string(bounds::kSeed.option) + " " + text + ": give a whole number from " +
-                  std::to_string(bounds::kSeed.least) + " to " + std::to_string(bounds::kSeed.most));
+template double parse_within(const Bounds<double>&, std::string_view);
+template std::uint32_t parse_within(const Bounds<std::uint32_t>&, std::string_view);
+template std::uint64_t parse_within(const Bounds<std::uint64_t>&, std::string_view);
+
+void add_count(CLI::App& app, const Bounds<std::uint64_t>& bounds, std::uint64_t& value,
+               const std::string& help) {
+  const auto parse = [&value, bounds](const std::string& text) {
+    std::uint64_t count = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (error != std::errc() || end != text.data() + text.size() || count < bounds.least ||
+        count > bounds.most)
+      throw Refusal(std::string(bounds.option) + " " + text + ": give a whole number from " +
+                    std::to_string(bounds.least) + " to " + std::to_string(bounds.most));
+    value = count;
   };
-  app.add_option_function<std::string>(bounds::kSeed.option, parse, help)
+  app.add_option_function<std::string>(bounds.option, parse, help)
       ->type_name("NUMBER")
-      ->default_str(std::to_string(seed));
+      ->default_str(std::to_string(value));
+}
+
+void add_seed(CLI::App& app, std::uint64_t& seed, const std::string& help) {
+  add_count(app, {"--seed", 0, UINT64_MAX}, seed, help);
 }
 
 CLI::Option* add_cpus(CLI::App& app, const std::string& name, std::vector<int>& cpus,
                       const std::string& help) {
-  return app.add_option(name, cpus, help)->delimiter(',')->check(CLI::Range(0, bounds::kMostCpu));
+  return app.add_option(name, cpus, help)->delimiter(',')->check(CLI::Range(0, 1 << 20));
 }
 
 void add_stall_limit(CLI::App& app, double& seconds) {
-  add_number(app, bounds::kStallLimit, seconds,
+  add_number(app, {"--stall-limit", 0.1, 86'400, "seconds"}, seconds,
              "How long the target may owe an answer before the command fails, seconds");
 }
 
@@ -139,22 +165,23 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& val
   return app.add_option(name, value, help)->check(CLI::IsMember(choices))->capture_default_str();
 }
 
-void add_sink(CLI::App& app, bool& null_sink, const std::string& help) {
-  add_choice<bool>(app, "--sink", null_sink, {{"target", false}, {"null", true}}, help);
+void add_sink(CLI::App& app, LoadTargets& load, const std::string& help) {
+  add_choice<bool>(app, "--sink", load.null_sink, {{"target", false}, {"null", true}}, help);
 }
 
-void add_preallocate(CLI::App& app, bool& preallocate, const std::string& help) {
-  add_choice<bool>(app, "--preallocate", preallocate, {{"full", true}, {"none", false}}, help);
+void add_preallocate(CLI::App& app, LoadTargets& load, const std::string& help) {
+  add_choice<bool>(app, "--preallocate", load.preallocate, {{"full", true}, {"none", false}}, help);
 }
 
-void require_no_target(bool null_sink, const std::string& target) {
-  if (null_sink && !target.empty()) throw Refusal("--sink null writes nowhere: leave --target away");
+void require_no_target(const LoadTargets& load) {
+  if (load.null_sink && !load.target.empty())
+    throw Refusal("--sink null writes nowhere: leave --target away");
 }
 
 void add_reporting(CLI::App& app, Reporting& reporting, bool with_series) {
   app.add_option("--json", reporting.json_path, "Result file; - is standard output");
   if (!with_series) return;
-  add_number(app, bounds::kInterval, reporting.interval_s,
+  add_number(app, {"--interval", 0.01, 3600, "seconds"}, reporting.interval_s,
              "Time between two line-protocol records and series points, seconds");
   app.add_option("--line-protocol", reporting.line_protocol_path, "File to append line-protocol records to");
   app.add_option_function<std::vector<std::string>>(

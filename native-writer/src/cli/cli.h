@@ -7,15 +7,15 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "base/units.h"
-#include "format/option_bounds.h"
 #include "io/engines.h"
 #include "report/reporting.h"
-#include "target/target.h"
+#include "target/target_set.h"
 
 namespace daqwriter {
 
@@ -55,17 +55,48 @@ struct Program {
 // meant for standard output must not go to the next file that is opened.
 int run_program(const Program& program, int argc, char** argv);
 
-// An option whose text our own parser reads ("8MiB"); the present value is shown as the default.
-CLI::Option* add_size(CLI::App& app, const Bounds<std::uint64_t>& bounds, std::uint64_t& value,
-                      const std::string& help);
-// A number within its bounds, anything else is refused; a value other than 0 is shown as the default.
+// What a numeric option takes, NaN and infinity never.
+template <typename Value>
+struct Bounds {
+  const char* option;
+  Value least;
+  Value most;
+  const char* unit = "";  // what the number counts
+};
+
+namespace bounds {
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 60;  // sums and roundings of sizes still fit 64 bits
+constexpr std::uint64_t kTiB = std::uint64_t{1} << 40;
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
+// Several commands have these.
+constexpr Bounds<std::uint64_t> kBytes{"--bytes", 1, kMostBytes};
+constexpr Bounds<std::uint64_t> kBlockSize{"--block-size", 4096, kGiB};
+constexpr Bounds<std::uint32_t> kStreamDepth{"--io-depth", 1, 256, "writes in flight"};
+constexpr Bounds<double> kLoadDuration{"--duration", 1e-3, 604'800, "seconds"};
+constexpr Bounds<std::uint64_t> kSmallestParallel{"--smallest-parallel", 0, kTiB};
+}  // namespace bounds
+
+// The whole text as a number within the bounds: a double, std::uint32_t, or std::uint64_t, which is a size.
+// Throws Refusal.
+template <typename Value>
+Value parse_within(const Bounds<Value>& bounds, std::string_view text);
+
+// A number within its bounds, of 64 bits a size ("8MiB"), anything else is refused; a value other than 0 is
+// shown as the default.
 template <typename Value>
 CLI::Option* add_number(CLI::App& app, const Bounds<Value>& bounds, Value& value, const std::string& help) {
   const auto parse = [&value, bounds](const std::string& text) { value = parse_within(bounds, text); };
-  CLI::Option* option = app.add_option_function<std::string>(bounds.option, parse, help)->type_name("NUMBER");
-  if (value != 0) option->default_str(format_number(static_cast<double>(value)));
-  return option;
+  constexpr bool kSize = std::is_same_v<Value, std::uint64_t>;
+  CLI::Option* option = app.add_option_function<std::string>(bounds.option, parse, help);
+  option->type_name(kSize ? "SIZE" : "NUMBER");
+  if (value == 0) return option;
+  if constexpr (kSize) return option->default_str(format_size(value));
+  return option->default_str(format_number(static_cast<double>(value)));
 }
+// A whole number within its bounds, and no size.
+void add_count(CLI::App& app, const Bounds<std::uint64_t>& bounds, std::uint64_t& value,
+               const std::string& help);
 void add_seed(CLI::App& app, std::uint64_t& seed, const std::string& help);
 CLI::Option* add_cpus(CLI::App& app, const std::string& name, std::vector<int>& cpus,
                       const std::string& help);
@@ -93,15 +124,14 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
       ->default_str(present);
 }
 // Options that several loads have.
-void add_sink(CLI::App& app, bool& null_sink, const std::string& help);
-void add_preallocate(CLI::App& app, bool& preallocate, const std::string& help);
+void add_sink(CLI::App& app, LoadTargets& load, const std::string& help);
+void add_preallocate(CLI::App& app, LoadTargets& load, const std::string& help);
 void add_engine(CLI::App& app, Engine& engine);
 // Throws Refusal when a null sink is given a target.
-void require_no_target(bool null_sink, const std::string& target);
+void require_no_target(const LoadTargets& load);
 void add_reporting(CLI::App& app, Reporting& reporting, bool with_series = true);
 // The list of targets, and of further ones when the option is given again.
-void add_targets(CLI::App& app, std::string& target, std::vector<std::string>& further_targets,
-                 const std::string& help);
+void add_targets(CLI::App& app, LoadTargets& load, const std::string& help);
 void add_consent(CLI::App& app, Consent& consent);
 
 // Says what the examination of a device could not see.

@@ -14,7 +14,6 @@ namespace {
 // Options as text where our own parsers give the better message.
 struct MiniDaqAsked {
   MiniDaqOptions options;
-  std::uint64_t max_buffer = 0;
   std::string record_id;
   bool triggered = false;
   std::uint64_t request_size = 16ull << 20;
@@ -25,43 +24,49 @@ struct MiniDaqAsked {
 
 void add_minidaq_options(CLI::App& app, MiniDaqAsked& t) {
   MiniDaqOptions& o = t.options;
-  add_targets(app, o.target, o.further_targets, "New file or block device to record on");
-  add_sink(app, o.null_sink, "target, or null: no I/O, to calibrate the program itself");
-  add_number(app, bounds::kRecordDuration, o.duration_s, "Length of the record, seconds")->required();
+  add_targets(app, o, "New file or block device to record on");
+  add_sink(app, o, "target, or null: no I/O, to calibrate the program itself");
+  add_number(app, {"--duration", 1e-3, 86'400, "seconds"}, o.duration_s, "Length of the record, seconds")
+      ->required();
   add_choice<bool>(app, "--mode", t.triggered, {{"continuous", false}, {"triggered", true}},
                    "continuous: all that the links emit; triggered: what trigger decisions ask for");
-  add_size(app, bounds::kRequestSize, t.request_size,
-           "Triggered: wanted of all links of an application per decision; rounded up to whole superchunks");
-  add_number(app, bounds::kTriggerRate, o.trigger_rate_hz,
+  add_number(
+      app, {"--request-size", 1, bounds::kTiB}, t.request_size,
+      "Triggered: wanted of all links of an application per decision; rounded up to whole superchunks");
+  add_number(app, {"--trigger-rate", 1e-6, 1e6, "Hz"}, o.trigger_rate_hz,
              "Triggered: decisions per second of each application, Hz");
   app.add_flag("--unpaced", o.unpaced, "As fast as the writer takes it, instead of at the links' rate");
-  add_size(
+  add_number(
       app, bounds::kBytes, o.most_bytes,
       "Unpaced: end after this much, all applications; a file ends at half of the free space without it");
   add_choice<std::optional<bool>>(
       app, "--data-path", o.zero_copy, {{"auto", std::nullopt}, {"copy", false}, {"zero-copy", true}},
       "copy: into aligned blocks; zero-copy: aligned chunks straight from the rings; auto: zero-copy "
       "where 64 superchunks are aligned, no more than a block, and requests are whole chunks of them");
-  add_number(app, bounds::kApplications, o.applications,
+  add_number(app, {"--applications", 1, 64}, o.applications,
              "MiniDAQ applications at once for each target, each with its links, buffers, writer and record");
-  add_number(app, bounds::kLinks, o.links, "Number of links of each application");
-  add_number(app, bounds::kWriters, o.writers,
+  add_number(app, {"--links", 1, kMaxLinks}, o.links, "Number of links of each application");
+  add_number(app, {"--writers", 1, kMaxLinks, "writers of an application"}, o.writers,
              "Writers of each application, each with links, blocks and a thread of its own; 2 or more make a "
              "framed record (FORMAT.md). Continuous only");
-  add_number(app, bounds::kSuperchunkBytes, o.superchunk_bytes,
-             "Size of a superchunk, 64 B header included, bytes");
-  add_number(app, bounds::kSuperchunkRate, o.superchunk_rate_hz, "Superchunks per second and link, Hz");
-  add_number(app, bounds::kScale, o.scale, "Factor on the rate");
-  add_size(app, bounds::kRingSize, o.ring_bytes, "Transient buffer of each link");
-  add_size(app, bounds::kBlockSize, o.block_bytes, "Bytes per write; a multiple of 4KiB");
+  add_number(
+      app,
+      {"--superchunk-bytes", kMinSuperchunkBytes, kMaxSuperchunkBytes, "bytes (a 64 B header and payload)"},
+      o.superchunk_bytes, "Size of a superchunk, 64 B header included, bytes");
+  add_number(app, {"--superchunk-rate", 1e-3, 1e8, "Hz"}, o.superchunk_rate_hz,
+             "Superchunks per second and link, Hz");
+  add_number(app, {"--scale", 1e-6, 100, "as a factor"}, o.scale, "Factor on the rate");
+  add_number(app, {"--ring-size", 1, bounds::kTiB}, o.ring_bytes, "Transient buffer of each link");
+  add_number(app, bounds::kBlockSize, o.block_bytes, "Bytes per write; a multiple of 4KiB");
   add_number(app, bounds::kStreamDepth, o.io_depth, "Most writes in flight");
   add_engine(app, o.engine);
   add_choice<ChecksumKind>(
       app, "--checksum", o.checksum,
       {{"crc32", ChecksumKind::crc32}, {"adler32", ChecksumKind::adler32}, {"off", ChecksumKind::off}},
       "Per superchunk");
-  add_preallocate(app, o.preallocate, "full: fallocate the file before the record; none: let it grow");
-  add_size(app, bounds::kMaxBuffer, t.max_buffer, "Refuse when rings and block buffers exceed this size");
+  add_preallocate(app, o, "full: fallocate the file before the record; none: let it grow");
+  add_number(app, {"--max-buffer", 1, bounds::kMostBytes}, o.max_buffer_bytes,
+             "Refuse when rings and block buffers exceed this size");
   add_seed(app, o.seed, "Seed of the payload");
   add_stall_limit(app, o.stall_limit_s);
   app.add_option("--record-id", t.record_id, "32 hexadecimal digits; random when not given");
@@ -75,7 +80,7 @@ void add_minidaq_options(CLI::App& app, MiniDaqAsked& t) {
       "--search", t.search,
       "Find the highest rate without inhibit or loss, up to the one asked for; each trial is a record "
       "of --duration, which is removed");
-  add_number(app, bounds::kSearchResolution, t.search_resolution,
+  add_number(app, {"--search-resolution", 0.001, 0.5, "as a fraction"}, t.search_resolution,
              "Where the search ends, a fraction of the rate");
   app.add_flag("--dry-run", t.dry_run, "Check everything, write nothing, print the plan");
   add_reporting(app, o);
@@ -83,9 +88,8 @@ void add_minidaq_options(CLI::App& app, MiniDaqAsked& t) {
 
 void resolve(MiniDaqAsked& t) {
   MiniDaqOptions& o = t.options;
-  if (t.max_buffer > 0) o.max_buffer_bytes = t.max_buffer;
   if (!t.record_id.empty()) o.record_id = parse_record_id(t.record_id);
-  require_no_target(o.null_sink, o.target);
+  require_no_target(o);
   o.request_bytes = t.triggered ? t.request_size : 0;
 }
 

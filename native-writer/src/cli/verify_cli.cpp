@@ -27,8 +27,8 @@ ParsedCommand add_verify(CLI::App& parent) {
   app->add_option("--target", options->target,
                   "File or block device that holds the record, or directory of a streams run")
       ->required();
-  add_size(*app, bounds::kOffset, options->offset,
-           "Where the record begins, if not at the start (several applications on one device)");
+  add_number(*app, {"--offset", 0, bounds::kMostBytes}, options->offset,
+             "Where the record begins, if not at the start (several applications on one device)");
   const auto sought = std::make_shared<Sought>();
   CLI::Option* const id = app->add_option_function<std::string>(
       "--record-id", [sought](const std::string& text) { sought->id = parse_record_id(text); },

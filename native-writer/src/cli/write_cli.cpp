@@ -12,21 +12,22 @@ namespace {
 
 void add_write_options(CLI::App& app, WriteOptions& o) {
   add_targets(
-      app, o.target, o.further_targets,
+      app, o,
       o.reads ? "New file or block device to write once and read" : "New file or block device to write to");
-  add_sink(app, o.null_sink, "target, or null: no I/O, the program's own cost");
-  add_size(app, bounds::kBlockSize, o.block_bytes,
-           std::string("Bytes per ") + o.command() + "; a multiple of 4KiB");
-  add_number(app, bounds::kThreads, o.threads, "Threads of each target, 1 to 64");
-  add_number(app, bounds::kLoadDepth, o.io_depth, "Most requests in flight of each thread");
-  add_size(app, bounds::kBytes, o.bytes,
-           std::string("How much to ") + o.command() +
-               " of each target, all its threads; rounded up to whole blocks");
+  add_sink(app, o, "target, or null: no I/O, the program's own cost");
+  add_number(app, bounds::kBlockSize, o.block_bytes,
+             std::string("Bytes per ") + o.command() + "; a multiple of 4KiB");
+  add_number(app, {"--threads", 1, 64}, o.threads, "Threads of each target, 1 to 64");
+  add_number(app, {"--io-depth", 1, 1024, "writes in flight"}, o.io_depth,
+             "Most requests in flight of each thread");
+  add_number(app, bounds::kBytes, o.bytes,
+             std::string("How much to ") + o.command() +
+                 " of each target, all its threads; rounded up to whole blocks");
   add_number(app, bounds::kLoadDuration, o.duration_s,
              std::string("How long to ") + o.command() + " at most, seconds");
-  add_size(app, bounds::kSpan, o.span_bytes,
-           "The part of each target that is used, shared out among the threads; default: --bytes, or the "
-           "device, or half of the free space and at most 16GiB");
+  add_number(app, {"--span", 1, bounds::kMostBytes}, o.span_bytes,
+             "The part of each target that is used, shared out among the threads; default: --bytes, or the "
+             "device, or half of the free space and at most 16GiB");
   add_choice<bool>(app, "--pattern", o.random, {{"sequential", false}, {"random", true}},
                    "Order within a thread's part");
   if (!o.reads)
@@ -38,7 +39,7 @@ void add_write_options(CLI::App& app, WriteOptions& o) {
   if (!o.reads)
     add_choice<bool>(app, "--data", o.zeros, {{"incompressible", false}, {"zeros", true}},
                      "Content of the blocks");
-  if (!o.reads) add_preallocate(app, o.preallocate, "Fallocate a file before");
+  if (!o.reads) add_preallocate(app, o, "Fallocate a file before");
   add_engine(app, o.engine);
   add_cpus(app, "--cpus", o.cpus,
            "CPUs of the threads in turn, e.g. 2,3; default: any of the drive's NUMA node");
@@ -50,7 +51,7 @@ void add_write_options(CLI::App& app, WriteOptions& o) {
 }
 
 ExitCode run_write_command(const WriteOptions& o, const std::atomic<int>& stop_signal) {
-  require_no_target(o.null_sink, o.target);
+  require_no_target(o);
   const StopClock stop(stop_signal);
   const WritePlan plan = plan_write(o, &stop);
   for (const WriteTargetPlan& each : plan.targets) print_caution(each.target);

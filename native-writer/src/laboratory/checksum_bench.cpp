@@ -10,7 +10,6 @@
 #include "base/status.h"
 #include "base/timing.h"
 #include "base/units.h"
-#include "format/option_bounds.h"
 #include "format/payload.h"
 #include "report/report_json.h"
 
@@ -192,13 +191,6 @@ Spread spread_of(std::vector<double> values) {
 }
 
 void check_checksum_options(const ChecksumOptions& options) {
-  for (const std::uint64_t size : options.sizes) {
-    require_within(bounds::kSizes, size);
-  }
-  require_within(bounds::kRepetitions, options.repetitions);
-  require_within(bounds::kMeasurement, options.time_s);  // a signal is looked for between two measurements
-  if (options.memory) require_within(bounds::kWorkingSet, options.working_set_bytes);
-  require_within(bounds::kSplits, options.splits_bytes);  // each place is two calls
   const std::uint64_t largest = *std::max_element(options.sizes.begin(), options.sizes.end());
   const std::uint64_t working_set = options.memory ? memory_bench_bytes(options) : 0;
   require_memory(std::max(largest, working_set), "--sizes and --working-set");

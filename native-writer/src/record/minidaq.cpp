@@ -250,12 +250,6 @@ void ApplicationResult::add(const ApplicationResult& one) {
   if (memory_features.empty()) memory_features = one.memory_features;
 }
 
-std::vector<std::string> MiniDaqOptions::targets() const {
-  std::vector<std::string> all = {target};
-  all.insert(all.end(), further_targets.begin(), further_targets.end());
-  return all;
-}
-
 double ApplicationResult::achieved_fraction() const {
   return due > 0 ? static_cast<double>(in_time) / static_cast<double>(due) : 0;
 }

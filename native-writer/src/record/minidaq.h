@@ -21,14 +21,11 @@
 #include "report/reporting.h"
 #include "source/link_ring.h"
 #include "source/readout_emulator.h"
-#include "target/target.h"
+#include "target/target_set.h"
 
 namespace daqwriter {
 
-struct MiniDaqOptions : Reporting {
-  std::string target;
-  std::vector<std::string> further_targets;  // beside it; each has `applications` of its own
-  bool null_sink = false;
+struct MiniDaqOptions : Reporting, LoadTargets {
   double duration_s = 0;
   std::uint32_t applications = 1;  // of each target
   std::uint32_t links = 10;        // of each application
@@ -45,22 +42,17 @@ struct MiniDaqOptions : Reporting {
   std::uint64_t block_bytes = 8ull << 20;
   unsigned io_depth = 4;
   Engine engine = Engine::libaio;  // not of a null sink
-  double stall_limit_s = kDefaultStallLimitS;
   ChecksumKind checksum = ChecksumKind::crc32;
-  bool preallocate = true;
   bool keep = true;  // false: a file is removed at the end
   std::uint64_t seed = 1;
   std::optional<RecordId> record_id;
-  std::optional<std::uint64_t> max_buffer_bytes;
-  std::vector<int> writer_cpus;  // of the applications in turn
+  std::uint64_t max_buffer_bytes = 0;  // 0: no limit but the memory
+  std::vector<int> writer_cpus;        // of the applications in turn
   std::vector<int> source_cpus;
-  Consent consent;
 
   Engine used_engine() const { return null_sink ? Engine::null : engine; }
   bool triggered() const { return request_bytes > 0; }
   bool framed() const { return writers > 1; }
-  std::vector<std::string> targets() const;
-  std::size_t target_count() const { return 1 + further_targets.size(); }
   std::size_t all_applications() const { return target_count() * applications; }
 };
 

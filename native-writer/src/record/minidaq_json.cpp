@@ -6,7 +6,6 @@
 #include "base/units.h"
 #include "record/minidaq.h"
 #include "report/report_json.h"
-#include "target/target_set.h"
 
 namespace daqwriter {
 namespace {

@@ -6,34 +6,17 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "format/option_bounds.h"
 #include "io/block_writer.h"
 #include "record/data_writer.h"
 #include "record/minidaq.h"
-#include "target/target_set.h"
 
 namespace daqwriter {
 namespace {
 
 void check_minidaq_ranges(const MiniDaqOptions& o) {
-  require_within(bounds::kRecordDuration, o.duration_s);
-  require_within(bounds::kApplications, o.applications);
-  require_within(bounds::kTargets, static_cast<std::uint32_t>(o.target_count()));
-  require_within(bounds::kLinks, o.links);
-  require_within(bounds::kWriters, o.writers);
   require(o.writers <= o.links, "--writers " + std::to_string(o.writers) +
                                     ": each has links of its own, and an " + "application has " +
                                     std::to_string(o.links) + "; give no more writers, or " + "more --links");
-  require_within(bounds::kSuperchunkBytes, o.superchunk_bytes);
-  require_within(bounds::kSuperchunkRate, o.superchunk_rate_hz);
-  require_within(bounds::kScale, o.scale);
-  require_within(bounds::kStreamDepth, o.io_depth);
-  require_within(bounds::kRingSize, o.ring_bytes);
-  require_within(bounds::kBlockSize, o.block_bytes);
-  require_within(bounds::kStallLimit, o.stall_limit_s);
-  if (o.trigger_rate_hz != 0) require_within(bounds::kTriggerRate, o.trigger_rate_hz);
-  if (o.most_bytes > 0) require_within(bounds::kBytes, o.most_bytes);
-  if (o.triggered()) require_within(bounds::kRequestSize, o.request_bytes);
   require(
       !o.triggered() || !o.framed(),
       "--writers " + std::to_string(o.writers) +
@@ -231,9 +214,9 @@ void require_buffer(const MiniDaqOptions& o, std::uint64_t bytes) {
                                      ? std::to_string(o.target_count()) + " targets x " +
                                            std::to_string(o.applications) + " applications x (" + sum(1) + ")"
                                      : sum(o.applications);
-  if (o.max_buffer_bytes && bytes > *o.max_buffer_bytes) {
+  if (o.max_buffer_bytes > 0 && bytes > o.max_buffer_bytes) {
     throw Refusal("rings and block buffers take " + std::to_string(bytes) + " B (" + arithmetic +
-                  "); --max-buffer allows " + std::to_string(*o.max_buffer_bytes) + " B");
+                  "); --max-buffer allows " + std::to_string(o.max_buffer_bytes) + " B");
   }
   if (!several) return require_memory(bytes, "rings and block buffers");
   require_memory(bytes, ("rings and block buffers, " + arithmetic + ",").c_str(),

@@ -5,14 +5,12 @@
 #include "base/hdr_encoding.h"
 #include "base/status.h"
 #include "base/worker_thread.h"
-#include "format/option_bounds.h"
 #include "report/reporting.h"
 
 namespace daqwriter {
 
 void check_reporting(const Reporting& reporting, const std::vector<std::string>& used,
                      const CallLimits& limits) {
-  require_within(bounds::kInterval, reporting.interval_s);
   const auto look = [reporting, used] {
     reporting.json_path.hold_for_replacement("--json", used);
     std::vector<std::string> others = used;

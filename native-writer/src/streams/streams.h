@@ -13,13 +13,11 @@
 #include "io/engines.h"
 #include "report/reporting.h"
 #include "streams/stream_writer.h"
-#include "target/target.h"
+#include "target/target_set.h"
 
 namespace daqwriter {
 
-struct StreamsOptions : Reporting {
-  std::string target;  // directory
-  bool null_sink = false;
+struct StreamsOptions : Reporting, LoadTargets {  // one target, a directory
   std::string prefix = "run";
   RunParameters run;          // slots_per_stream follows from queue_bytes
   bool random_run_id = true;  // run.run_id is not given
@@ -30,14 +28,11 @@ struct StreamsOptions : Reporting {
   std::uint64_t bytes = 0;             // 0: no limit but the duration
   double duration_s = 0;               // 0: no limit but the bytes
   std::uint64_t rate_bytes_per_s = 0;  // 0: as fast as possible
-  bool preallocate = true;
   AdlerVariant checksum = AdlerVariant::fused;
   unsigned checksum_threads = 0;              // 0: one per CPU
   std::uint64_t smallest_parallel_bytes = 0;  // 0: as measured for the variant
   std::vector<int> cpus;                      // of the whole process; empty: all that it may use
   Engine engine = Engine::libaio;             // not of a null sink
-  double stall_limit_s = kDefaultStallLimitS;
-  Consent consent;
 
   Engine used_engine() const { return null_sink ? Engine::null : engine; }
 };

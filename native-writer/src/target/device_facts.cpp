@@ -1,6 +1,5 @@
 #include "target/device_facts.h"
 
-#include <blkid/blkid.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -12,7 +11,6 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <set>
 #include <sstream>
 
@@ -364,49 +362,6 @@ class OpenFiles {
   std::size_t hidden_ = 0;
 };
 
-// Reads at an offset what may be missing: the drive is shorter.
-bool stands_at(int fd, std::uint64_t offset, std::string_view wanted) {
-  std::string found(wanted.size(), '\0');
-  const ssize_t got = pread(fd, found.data(), found.size(), static_cast<off_t>(offset));
-  return got == static_cast<ssize_t>(found.size()) && found == wanted;
-}
-
-// Either header of a GPT by itself, with the sector sizes that there are: libblkid wants its protective MBR
-// too.
-std::optional<std::string> gpt_header(int fd) {
-  constexpr std::string_view kHeader = "EFI PART";
-  const auto end = static_cast<std::uint64_t>(std::max<off_t>(lseek(fd, 0, SEEK_END), 0));
-  for (const std::uint64_t sector : {512u, 4096u}) {
-    if (stands_at(fd, sector, kHeader) || (end > sector && stands_at(fd, end - sector, kHeader)))
-      return "header of a gpt partition table";
-  }
-  return std::nullopt;
-}
-
-// Within [offset, offset + bytes); 0 bytes: to the end.
-std::optional<std::string> probe_range(int fd, const std::string& name, std::uint64_t offset,
-                                       std::uint64_t bytes) {
-  const std::unique_ptr<blkid_struct_probe, decltype(&blkid_free_probe)> probe(blkid_new_probe(),
-                                                                               &blkid_free_probe);
-  if (!probe || blkid_probe_set_device(probe.get(), fd, static_cast<blkid_loff_t>(offset),
-                                       static_cast<blkid_loff_t>(bytes)) != 0)
-    throw Refusal(name + ": cannot be examined for signatures");
-  blkid_probe_enable_superblocks(probe.get(), 1);
-  blkid_probe_set_superblocks_flags(probe.get(), BLKID_SUBLKS_TYPE | BLKID_SUBLKS_USAGE);
-  blkid_probe_enable_partitions(probe.get(), 1);
-  const int found = blkid_do_safeprobe(probe.get());
-  if (found == 1) return std::nullopt;
-  if (found == -2) return "several contradicting signatures";
-  if (found < 0) throw Refusal(name + ": the examination for signatures failed");
-  const auto value = [&](const char* key) {
-    const char* text = nullptr;
-    return blkid_probe_lookup_value(probe.get(), key, &text, nullptr) == 0 ? std::string(text)
-                                                                           : std::string();
-  };
-  if (!value("TYPE").empty()) return value("TYPE") + " " + value("USAGE");
-  return value("PTTYPE") + " partition table";
-}
-
 }  // namespace
 
 DeviceNumber number_of(dev_t device) {
@@ -477,18 +432,6 @@ std::optional<unsigned> device_logical_block_bytes(DeviceNumber device, const Sy
   if (fs::exists(directory / "partition")) directory = directory.parent_path();
   const auto text = read_text(directory / "queue/logical_block_size");
   return text ? std::optional<unsigned>(static_cast<unsigned>(std::stoul(*text))) : std::nullopt;
-}
-
-std::optional<std::string> probe_signature(int fd, const std::string& name,
-                                           const std::vector<Partition>& partitions) {
-  if (const auto found = first_of({probe_range(fd, name, 0, 0), gpt_header(fd)})) return found;
-  if (partitions.empty()) return std::nullopt;
-  std::string text;
-  for (const Partition& each : partitions) {
-    const auto inside = probe_range(fd, name, each.start_bytes, each.bytes);
-    text += (text.empty() ? "" : ", ") + each.name + (inside ? " with " + *inside : "");
-  }
-  return "partitions that the kernel knows: " + text;
 }
 
 }  // namespace daqwriter

@@ -39,6 +39,40 @@ std::string value_of(const Probe& probe, const char* key) {
   return blkid_probe_lookup_value(probe.get(), key, &text, nullptr) == 0 ? std::string(text) : std::string();
 }
 
+// Reads at an offset what may be missing: the drive is shorter.
+bool stands_at(int fd, std::uint64_t offset, std::string_view wanted) {
+  std::string found(wanted.size(), '\0');
+  const ssize_t got = pread(fd, found.data(), found.size(), static_cast<off_t>(offset));
+  return got == static_cast<ssize_t>(found.size()) && found == wanted;
+}
+
+// Either header of a GPT by itself, with the sector sizes that there are: libblkid wants its protective MBR
+// too.
+std::optional<std::string> gpt_header(int fd) {
+  constexpr std::string_view kHeader = "EFI PART";
+  const auto end = static_cast<std::uint64_t>(std::max<off_t>(lseek(fd, 0, SEEK_END), 0));
+  for (const std::uint64_t sector : {512u, 4096u}) {
+    if (stands_at(fd, sector, kHeader) || (end > sector && stands_at(fd, end - sector, kHeader)))
+      return "header of a gpt partition table";
+  }
+  return std::nullopt;
+}
+
+// Looks within the part, or to the end of the drive where the part has 0 bytes.
+std::optional<std::string> probe_range(int fd, const std::string& path, const Partition& part) {
+  const Probe probe = probe_of(fd, path, part);
+  blkid_probe_enable_superblocks(probe.get(), 1);
+  blkid_probe_set_superblocks_flags(probe.get(), BLKID_SUBLKS_TYPE | BLKID_SUBLKS_USAGE);
+  blkid_probe_enable_partitions(probe.get(), 1);
+  const int found = blkid_do_safeprobe(probe.get());
+  if (found == 1) return std::nullopt;
+  if (found == -2) return "several contradicting signatures";
+  if (found < 0) throw Refusal(path + ": the examination for signatures failed");
+  const std::string type = value_of(probe, "TYPE");
+  return type.empty() ? value_of(probe, "PTTYPE") + " partition table"
+                      : type + " " + value_of(probe, "USAGE");
+}
+
 bool is_set(const std::string& type, const std::string& usage) {
   return usage == "raid" ||
          std::find(kSetsOfOtherUsage.begin(), kSetsOfOtherUsage.end(), type) != kSetsOfOtherUsage.end();
@@ -141,6 +175,19 @@ std::optional<std::uint64_t> first_data(int fd, const std::string& path) {
 }
 
 }  // namespace
+
+std::optional<std::string> probe_signature(int fd, const std::string& path,
+                                           const std::vector<Partition>& partitions) {
+  if (const auto found = probe_range(fd, path, {})) return found;
+  if (const auto found = gpt_header(fd)) return found;
+  if (partitions.empty()) return std::nullopt;
+  std::string text;
+  for (const Partition& each : partitions) {
+    const auto inside = probe_range(fd, path, each);
+    text += (text.empty() ? "" : ", ") + each.name + (inside ? " with " + *inside : "");
+  }
+  return "partitions that the kernel knows: " + text;
+}
 
 void read_contents(int fd, const std::string& path, const SystemPaths& paths, DeviceFacts& facts) {
   facts.signature = probe_signature(fd, path, facts.partitions);

@@ -14,6 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t kMostTargets = 64;
+
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> names(1);
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -78,6 +80,14 @@ std::vector<std::string> split_targets(const std::vector<std::string>& texts) {
     }
     if (names.size() > 1) require_a_list(text, names);
   }
+  require(all.size() <= kMostTargets, "--target " + std::to_string(all.size()) + ": give 1 to " +
+                                          std::to_string(kMostTargets) + " targets");
+  return all;
+}
+
+std::vector<std::string> LoadTargets::targets() const {
+  std::vector<std::string> all = {target};
+  all.insert(all.end(), further_targets.begin(), further_targets.end());
   return all;
 }
 

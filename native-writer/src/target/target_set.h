@@ -15,6 +15,19 @@ namespace daqwriter {
 // what stands around them leads to something that exists, so that it may be meant as one name.
 std::vector<std::string> split_targets(const std::vector<std::string>& texts);
 
+// What every load is told of its targets.
+struct LoadTargets {
+  std::string target;
+  std::vector<std::string> further_targets;  // beside it; the load is for each of them
+  bool null_sink = false;
+  bool preallocate = true;
+  double stall_limit_s = kDefaultStallLimitS;
+  Consent consent;
+
+  std::vector<std::string> targets() const;
+  std::size_t target_count() const { return 1 + further_targets.size(); }
+};
+
 // The names as --target takes them; a single one as it is.
 std::string targets_text(const std::vector<std::string>& names);
 

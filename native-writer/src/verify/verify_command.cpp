@@ -13,7 +13,6 @@
 
 #include "base/memory.h"
 #include "base/worker_thread.h"
-#include "format/option_bounds.h"
 #include "report/report_json.h"
 #include "verify/block_walk.h"
 #include "verify/read_back.h"
@@ -358,7 +357,6 @@ std::string record_summary(const RecordOutcome& o, const std::string& target) {
 }  // namespace
 
 ExitCode run_verify(const VerifyOptions& options, const std::atomic<int>& stop_signal) {
-  require_within(bounds::kStallLimit, options.stall_limit_s);
   const auto run = std::make_shared<VerifyRun>(options, stop_signal);
   check_reporting(options, {options.target}, run->limits);
   RecordOutcome outcome;

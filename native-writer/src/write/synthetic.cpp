@@ -343,12 +343,6 @@ void WriteTargetResult::add(const WriteTargetResult& one) {
   latency_ns.add(one.latency_ns);
 }
 
-std::vector<std::string> WriteOptions::targets() const {
-  std::vector<std::string> all = {target};
-  all.insert(all.end(), further_targets.begin(), further_targets.end());
-  return all;
-}
-
 std::uint64_t WritePlan::span_bytes(std::uint64_t block_bytes) const {
   std::uint64_t bytes = 0;
   for (const WriteTargetPlan& each : targets) bytes += each.span_bytes(block_bytes);

@@ -17,14 +17,11 @@
 #include "io/engines.h"
 #include "io/requests.h"
 #include "report/reporting.h"
-#include "target/target.h"
+#include "target/target_set.h"
 
 namespace daqwriter {
 
-struct WriteOptions : Reporting {
-  std::string target;
-  std::vector<std::string> further_targets;  // beside it; what follows is for each of them
-  bool null_sink = false;
+struct WriteOptions : Reporting, LoadTargets {  // of each target
   std::uint64_t block_bytes = 8ull << 20;
   std::uint32_t threads = 1;
   unsigned io_depth = 4;    // of each thread
@@ -34,18 +31,13 @@ struct WriteOptions : Reporting {
   bool random = false;
   bool reads = false;      // the span is written once, and then read
   bool overwrite = false;  // the same, and then written again
-  bool preallocate = true;
   bool zeros = false;
   bool keep = false;
   std::vector<int> cpus;  // of the threads in turn; empty: the drive's NUMA node
   std::uint64_t seed = 1;
   Engine engine = Engine::libaio;  // not of a null sink
-  double stall_limit_s = kDefaultStallLimitS;
-  Consent consent;
 
   Engine used_engine() const { return null_sink ? Engine::null : engine; }
-  std::vector<std::string> targets() const;
-  std::size_t target_count() const { return 1 + further_targets.size(); }
   bool prefilled() const { return (reads || overwrite) && !null_sink; }
   const char* command() const { return reads ? "read" : "write"; }
 };

@@ -4,10 +4,8 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "format/option_bounds.h"
 #include "format/record_format.h"
 #include "report/report_json.h"
-#include "target/target_set.h"
 #include "write/synthetic.h"
 
 namespace daqwriter {
@@ -18,16 +16,8 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kBlockLatencyDefinition = "per block: submission until its last part was reaped";
 
 void check_write_ranges(const WriteOptions& o) {
-  require_within(bounds::kThreads, o.threads);
-  require_within(bounds::kLoadDepth, o.io_depth);
-  require_within(bounds::kBlockSize, o.block_bytes);
-  require_within(bounds::kStallLimit, o.stall_limit_s);
-  if (o.duration_s != 0) require_within(bounds::kLoadDuration, o.duration_s);
-  if (o.bytes > 0) require_within(bounds::kBytes, o.bytes);
-  if (o.span_bytes > 0) require_within(bounds::kSpan, o.span_bytes);
   require(o.bytes > 0 || o.duration_s > 0, "give --bytes or --duration, or both");
   require(o.null_sink || !o.target.empty(), "--target: name a new file or a block device");
-  require_within(bounds::kTargets, static_cast<std::uint32_t>(o.target_count()));
 }
 
 // Returns the bytes that the threads share: the span asked for; else the bytes to write, else the whole
