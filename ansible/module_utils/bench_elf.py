@@ -33,11 +33,6 @@ GLIBC = (
 )
 
 
-def is_glibc(name: str) -> bool:
-    """Say whether a library belongs to the C library itself."""
-    return name.startswith(GLIBC)
-
-
 class Elf:
     """A 64-bit little-endian ELF file. ValueError for any other file."""
 
@@ -124,7 +119,7 @@ def _needs_of(path: str) -> dict[str, Any]:
     versions, waiting = [program.glibc_min], list(program.needed)
     while waiting:
         name = waiting.pop()
-        if is_glibc(name) or name in libraries or name in carried:
+        if name.startswith(GLIBC) or name in libraries or name in carried:
             continue
         beside = [os.path.join(folder, name) for folder in folders if os.path.isfile(os.path.join(folder, name))]
         if not beside:

@@ -10,10 +10,8 @@ import os
 import re
 from typing import Any
 
+from ansible.module_utils.bench_sysfs import ADDRESS, text_of
 from ansible.module_utils.bench_sysfs import link_of as told_link
-from ansible.module_utils.bench_sysfs import text_of
-
-ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 def text_in(directory: str, name: str) -> str:

@@ -32,12 +32,12 @@ from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.composed import read_requirements, read_scenario
 from daq_bench.bench_model.statistics import hdr
 from daq_bench.candidate_kit import cpu_model, nand_pages
+from daq_bench.candidate_kit.tools import Answer
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.on_candidate.reading import cpu_topology, drive_wear, firmware
 from daq_bench.rig.workloads.endurance.step import parse_step
 from daq_bench.rig.workloads.shared import fio, write_point
 from daq_bench.telemetry_agent.base import line_parser
-from daq_bench.telemetry_agent.base.tools import Answer
 from daq_bench.telemetry_agent.collectors import (
     cpu_frequency,
     interrupts,

@@ -42,7 +42,7 @@ def tools(folder: Path, monkeypatch: pytest.MonkeyPatch, **scripts: str) -> None
     for name in ("smartctl", "ethtool", "ipmitool"):
         (folder / name).write_text("#!/bin/sh\n" + scripts.get(name, "exit 1\n"))
         (folder / name).chmod(0o755)
-    monkeypatch.setattr(firmware, "SEARCH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.setattr(firmware, "BMC_PAUSE_S", 0.0)
 
 

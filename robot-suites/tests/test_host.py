@@ -308,7 +308,7 @@ def test_the_target_folder_must_lie_on_the_declared_drive(tmp_path: Path) -> Non
 def test_a_survey_that_cannot_read_lsblk_says_so_in_words(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An lsblk that is too old, or another program by that name, prints such things."""
     words = r"lsblk's list of drives cannot be read .* util-linux 2\.34 or newer"
-    monkeypatch.setattr(probe, "_said", lambda argv: said)
+    monkeypatch.setattr(probe, "said", lambda *words: said)
     with pytest.raises(SystemExit, match=words):
         probe.block_devices()
     with pytest.raises(StorageError, match=words):

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 _PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
-_NAMESPACE = re.compile(r"nvme\d+(c\d+)?n\d+")
+NAMESPACE = re.compile(r"nvme\d+(c\d+)?n\d+")
 HEAD_COUNTS = 2  # [P] where both count, requests that are under way or were sent again differ by far less
 
 
@@ -30,7 +30,7 @@ def head_tells(head: int, paths: int) -> bool:
 
 def drives_of_controller(controller: Path) -> list[str]:
     """The drives (namespaces) that a controller's folder in sysfs lists, itself or as paths to them."""
-    names = {path.name for path in controller.glob("nvme*n*") if _NAMESPACE.fullmatch(path.name)}
+    names = {path.name for path in controller.glob("nvme*n*") if NAMESPACE.fullmatch(path.name)}
     return sorted({drive_of_path(name) or name for name in names})
 
 

@@ -10,6 +10,7 @@ import os
 import re
 from pathlib import Path
 
+ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")  # of a PCI function
 SPEED = re.compile(r"([0-9]{1,3}(?:\.[0-9])?) GT/s(?: PCIe)?")  # "16.0 GT/s PCIe", older kernels "8 GT/s"
 UNKNOWN_LANES = ("0", "63", "255")  # 63: all ones are read of a device that was unplugged
 

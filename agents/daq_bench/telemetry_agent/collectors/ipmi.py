@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from daq_bench.candidate_kit.tools import Answer, find_tool, run_tool, shown
 from daq_bench.telemetry_agent.base.point import FieldValue, Point, PointError, check_tag
-from daq_bench.telemetry_agent.base.tools import Answer, find_tool, run_tool, shown
 from daq_bench.telemetry_agent.devices.ipmi_text import (
     NO_DCMI,
     SEVERITIES,

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.candidate_kit.smartctl import VOLUME
+from daq_bench.candidate_kit.tools import find_tool
 from daq_bench.telemetry_agent.base.point import FieldValue, Point, PointError, check_tag
-from daq_bench.telemetry_agent.base.tools import find_tool
 from daq_bench.telemetry_agent.collectors.block_device import is_whole_disk
 from daq_bench.telemetry_agent.devices import nvme_pages, smartctl_json
 from daq_bench.telemetry_agent.devices.drive_poll import PATIENCE_S, DrivePoll, DriveState

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from daq_bench.candidate_kit import nand_pages, smartctl
-from daq_bench.telemetry_agent.base.tools import SHOWN_CHARACTERS, Answer, find_tool, run_tool, shown
+from daq_bench.candidate_kit.tools import SHOWN_CHARACTERS, Answer, find_tool, run_tool, shown
 from daq_bench.telemetry_agent.devices import nvme_events, nvme_pages, smartctl_json, vendor_pages
 from daq_bench.telemetry_agent.devices.drive_events import EventLog
 from daq_bench.telemetry_agent.reading.collector import Unsupported

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from daq_bench.candidate_kit import plausible
 from daq_bench.candidate_kit.inlet_names import is_margin
+from daq_bench.candidate_kit.tools import shown
 from daq_bench.telemetry_agent.base.point import PointError, check_tag
-from daq_bench.telemetry_agent.base.tools import shown
 
 # ipmitool's unit -> (kind, field)
 UNITS = {

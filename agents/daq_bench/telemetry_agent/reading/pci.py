@@ -11,11 +11,10 @@ import os
 import re
 from pathlib import Path
 
-from daq_bench.candidate_kit.nvme_paths import drive_of_path
+from daq_bench.candidate_kit.nvme_paths import NAMESPACE, drive_of_path
+from daq_bench.candidate_kit.sysfs import ADDRESS
 from daq_bench.telemetry_agent.reading.attributes import readable_name
 
-ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-NAMESPACE = re.compile(r"nvme\d+(c\d+)?n\d+")
 _PORT, _MPT = re.compile(r"ata\d+|\d+:\d+:\d+:\d+"), re.compile(r"mpt[23]sas")
 _NO_DISKS = re.compile(r"sr\d|fd\d|loop\d|ram\d|zram\d|dm-|md")
 

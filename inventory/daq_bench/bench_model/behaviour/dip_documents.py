@@ -150,7 +150,13 @@ def dips_document(scenery: Scenery) -> dict[str, Any]:
 
 def _window(scenery: Scenery, window: Window, found: Analysis) -> dict[str, Any]:
     return {
-        **window_head(window),
+        "workload": window.workload,
+        "name": window.name,
+        "start_utc_s": window.start_s,
+        "duration_s": window.length_s,
+        "source": window.source,
+        "step_s": window.step_s,
+        "mean_bytes_per_s": float(np.mean(window.rates)),
         "reason": found.reason,
         "noise": None if found.noise is None else {
             "sigma_fraction": float(found.noise.sigma), "memory": float(found.noise.memory),
@@ -159,19 +165,6 @@ def _window(scenery: Scenery, window: Window, found: Analysis) -> dict[str, Any]
         "patterns": [pattern.as_document() for pattern in found.patterns],
         "level_changes": [as_document(change) for change in found.level_changes],
     }  # fmt: skip
-
-
-def window_head(window: Window) -> dict[str, Any]:
-    """Says which stretch of the run, and what it wrote."""
-    return {
-        "workload": window.workload,
-        "name": window.name,
-        "start_utc_s": window.start_s,
-        "duration_s": window.length_s,
-        "source": window.source,
-        "step_s": window.step_s,
-        "mean_bytes_per_s": float(np.mean(window.rates)),
-    }
 
 
 def dip_head(window: Window, dip: Dip) -> dict[str, Any]:

@@ -37,8 +37,8 @@ def record_figures(bundle: Bundle) -> list[Figure]:
         if repetition.minidaq.series.t_s
     ]
     if not drawn:
-        live = bundle.live_series
-        return [_figure(bundle, "record-live", live, None, _live_title())] if live and live.t_s else []
+        live, title = bundle.live_series, "Record as far as it came, from the writer's live records"
+        return [_figure(bundle, "record-live", live, None, title)] if live and live.t_s else []
     number, minidaq, series = max(drawn, key=lambda item: (item[1].backlog.high_water_bytes, -item[0]))
     title = _title(number, len(bundle.repetitions), len(drawn) > 1, bundle.repetitions[number - 1].condition)
     return [_figure(bundle, f"record-{number}", series, minidaq, title)]
@@ -50,10 +50,6 @@ def _title(number: int, total: int, selected: bool, condition: str | None) -> st
         return f"Record{on}: offered and stored rate, and backlog"
     note = ", that with the highest backlog" if selected else ""
     return f"Record{on}, repetition {number} of {total}{note}: offered and stored rate, and backlog"
-
-
-def _live_title() -> str:
-    return "Record as far as it came, from the writer's live records"
 
 
 def _figure(bundle: Bundle, name: str, series: Series, minidaq: Minidaq | None, title: str) -> Figure:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.candidate_kit.lsblk import COMMAND, devices_of
+from daq_bench.candidate_kit.tools import said
 
-TOOL_S_MAX = 240  # ends a hang; the caller's limit is longer
 BLKDISCARD, BLKRRPART, BLKGETSIZE64 = 0x1277, 0x125F, 0x80081272  # linux/fs.h
 DISCARD_STEP_BYTES = 2**36
 END_BYTES = 2**20  # bytes at a drive's start and end: every signature that libblkid knows lies in there
@@ -28,12 +28,6 @@ MARK = b"daq-bench purge " * (SAMPLE_BYTES // 16)
 
 class RefusalError(Exception):
     """The drive is not written to, or cannot be treated as asked; the text says why."""
-
-
-def said(*argv: str) -> str:
-    return subprocess.run(argv, check=True, stdout=subprocess.PIPE, timeout=TOOL_S_MAX).stdout.decode(
-        "utf-8", "replace"
-    )
 
 
 def signatures(path: str) -> list[str]:

@@ -7,9 +7,6 @@ Solidigm's log page CAh, whose unit is proven by its count of host writes; or fr
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -36,6 +33,7 @@ from daq_bench.candidate_kit.smartctl import (
     whole_number,
     written,
 )
+from daq_bench.candidate_kit.tools import ask
 from daq_bench.rig.on_candidate.reading import disk_counters
 
 TRIES = 2
@@ -52,28 +50,11 @@ HEALTH = (
 )
 
 
-def tool(name: str) -> str | None:
-    return shutil.which(name, path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
-
-
 def smart_document(name: str) -> dict[str, Any]:
     """smartctl's JSON for one drive; empty where there is no tool or no answer in time."""
-    program = tool("smartctl")
-    if program is None:
-        return {}
-    try:
-        # its exit status is a bit mask, which is not 0 for a good answer about an ailing drive
-        done = subprocess.run(
-            [program, *ARGUMENTS, f"/dev/{name}"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=TOOL_S_MAX,
-            check=False,
-            env={**os.environ, "LC_ALL": "C"},
-        )
-        return document_of(done.stdout.decode("utf-8", "replace")) or {}
-    except subprocess.TimeoutExpired:
-        return {}
+    # its exit status is a bit mask, which is not 0 for a good answer about an ailing drive
+    answer = ask("smartctl", *ARGUMENTS, f"/dev/{name}", timeout_s=TOOL_S_MAX)
+    return (document_of(answer.text) if answer else None) or {}
 
 
 def told_document(name: str) -> dict[str, Any]:
@@ -141,15 +122,11 @@ def other_logs(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def log_page(name: str, number: int) -> bytes:
-    program = tool("nvme")
-    if program is None or not name.startswith("nvme"):
+    if not name.startswith("nvme"):
         return b""
-    argv = [program, "get-log", f"/dev/{name}", f"--log-id={number:#x}", f"--log-len={PAGE_BYTES}", "--raw-binary"]
-    try:
-        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=TOOL_S_MAX, check=False)
-    except subprocess.TimeoutExpired:
-        return b""
-    return done.stdout if done.returncode == 0 else b""
+    words = ("get-log", f"/dev/{name}", f"--log-id={number:#x}", f"--log-len={PAGE_BYTES}", "--raw-binary")
+    answer = ask("nvme", *words, timeout_s=TOOL_S_MAX)
+    return answer.output if answer and answer.status == 0 else b""
 
 
 def nand_writes(name: str, document: dict[str, Any], host_bytes: int | None) -> dict[str, Any]:

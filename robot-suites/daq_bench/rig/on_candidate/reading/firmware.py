@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -18,8 +16,8 @@ from typing import Any
 from daq_bench.candidate_kit.nvme_paths import drive_of_path
 from daq_bench.candidate_kit.smartctl import document_of
 from daq_bench.candidate_kit.sysfs import text_of
+from daq_bench.candidate_kit.tools import ask
 
-SEARCH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 TOOL_S_MAX = 60
 BMC_TRIES, BMC_PAUSE_S = 3, 10.0  # a BMC that is busy answers a little later
 IPMI_DEVICES = ("dev/ipmi0", "dev/ipmi/0", "dev/ipmidev/0")
@@ -27,19 +25,9 @@ NO_DRIVES = re.compile(r"loop|ram|zram|dm-|md|sr|fd|nbd")
 UNTOLD = ("", "N/A", "n/a")
 
 
-def said(*words: str) -> str | None:
-    """A tool's output; None where it is not installed or does not answer."""
-    program = shutil.which(words[0], path=SEARCH)
-    if program is None:
-        return None
-    try:
-        done = subprocess.run(
-            [program, *words[1:]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            timeout=TOOL_S_MAX, check=False, env={**os.environ, "LC_ALL": "C"},
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return None
-    return done.stdout.decode("utf-8", "replace")
+def said(*words: str) -> str:
+    answer = ask(*words, timeout_s=TOOL_S_MAX)
+    return answer.text if answer else ""
 
 
 def drives(root: Path) -> list[dict[str, Any]]:
@@ -87,7 +75,7 @@ def cards(root: Path) -> list[dict[str, Any]]:
         device = folder / name / "device"
         if not device.exists():
             continue
-        lines = (said("ethtool", "-i", name) or "").splitlines()
+        lines = said("ethtool", "-i", name).splitlines()
         version = next((line.partition(":")[2].strip() for line in lines if line.startswith("firmware-version:")), "")
         where = f"{device.resolve().name} port {text_of(folder / name / 'phys_port_name') or text_of(folder / name / 'dev_port') or 0}"
         found.append(part("nic", where, None if version in UNTOLD else version, "ethtool"))
@@ -98,7 +86,7 @@ def bmc(root: Path) -> list[dict[str, Any]]:
     if not any((root / device).exists() for device in IPMI_DEVICES):
         return []
     for left in reversed(range(BMC_TRIES)):
-        version = bmc_version(said("ipmitool", "-I", "open", "mc", "info") or "")
+        version = bmc_version(said("ipmitool", "-I", "open", "mc", "info"))
         if version or not left:
             break
         time.sleep(BMC_PAUSE_S)

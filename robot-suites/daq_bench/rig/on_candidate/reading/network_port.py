@@ -5,17 +5,14 @@ Reads /sys and ethtool; changes nothing."""
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
 import sys
 from typing import Any
 
 from daq_bench.candidate_kit.sysfs import text_of
+from daq_bench.candidate_kit.tools import ask
 from daq_bench.rig.on_candidate.network.rdma import NET, devices_of
 
-SEARCH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 OFFLOADS = (
     "tcp-segmentation-offload",
     "generic-segmentation-offload",
@@ -26,20 +23,8 @@ PAUSE_COUNTER = re.compile(r"[rt]x\S*(pause|xoff)\S*")
 
 
 def ethtool(letter: str, interface: str) -> str:
-    program = shutil.which("ethtool", path=SEARCH)
-    if program is None:
-        return ""
-    argv = [program, *([letter] if letter else []), interface]
-    done = subprocess.run(
-        argv,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=120,
-        check=False,
-        env={**os.environ, "LC_ALL": "C"},
-    )
-    return done.stdout if done.returncode == 0 else ""
+    answer = ask("ethtool", *([letter] if letter else []), interface, timeout_s=120)
+    return answer.text if answer and answer.status == 0 else ""
 
 
 def pairs(text: str) -> dict[str, str]:

@@ -11,21 +11,19 @@ import re
 import shutil
 import socket
 import stat
-import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from daq_bench.candidate_kit.cpu_model import cpu_model
 from daq_bench.candidate_kit.lsblk import COMMAND, Device, devices_of, everything
 from daq_bench.candidate_kit.sysfs import place_of, text_of
+from daq_bench.candidate_kit.tools import said
 from daq_bench.rig.on_candidate.reading.backing import memory_beneath
 
 SYS_BLOCK = Path("/sys/block")
 LAYERS = ("part", "crypt", "lvm", "mpath")  # lsblk's types of what may lie on one device
-TOOL_S_MAX = 240  # ends a hang; the caller's limit is longer
 
 
 def host_facts() -> dict[str, Any]:
@@ -50,13 +48,9 @@ def os_name(os_release: str) -> str:
 def block_devices() -> dict[str, Device]:
     """Every block device that lsblk lists, by MAJOR:MINOR."""
     try:
-        return everything(devices_of(_said(COMMAND)))
+        return everything(devices_of(said(*COMMAND)))
     except ValueError as error:
         raise SystemExit(str(error)) from None
-
-
-def _said(argv: Sequence[str]) -> str:
-    return subprocess.run(argv, check=True, stdout=subprocess.PIPE, timeout=TOOL_S_MAX).stdout.decode("utf-8")
 
 
 def device_of(path: Path, known: dict[str, Device], sys_block: Path = SYS_BLOCK) -> Device | None:
@@ -106,11 +100,11 @@ def listed(node: Device, sys_block: Path = SYS_BLOCK) -> dict[str, Any]:
 def filesystem_of(path: Path) -> str:
     """Type of the file system that holds `path`, such as `ext4`."""
     # df looks at the very mount that a write would reach; findmnt lists every mount that is stacked there.
-    name = _said(["df", "--output=fstype", str(path)]).splitlines()[-1].strip()
+    name = said("df", "--output=fstype", str(path)).splitlines()[-1].strip()
     if name != "-":
         return name
     # In a chroot whose root is no mount point df finds none; stat asks the file system itself.
-    return _said(["stat", "--file-system", "--format=%T", str(path)]).strip()
+    return said("stat", "--file-system", "--format=%T", str(path)).strip()
 
 
 def target_facts(path: Path, known: dict[str, Device]) -> dict[str, Any] | None:

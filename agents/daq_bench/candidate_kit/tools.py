@@ -1,4 +1,4 @@
-"""Runs the programs that some collectors ask (smartctl, nvme, ipmitool).
+"""Runs the programs that collectors and candidate programs ask (smartctl, nvme, ipmitool, ethtool).
 
 Promise: a call always returns within its limit and about a second. A program that the kernel holds fast (a drive
 or BMC that does not answer makes it unkillable) is left behind, never waited for.
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 KILLED_S_MAX = 1.0
+SAID_S_MAX = 240  # ends a hang; the caller's limit is longer
 SHOWN_CHARACTERS = 200  # of an answer that is not understood
 
 
@@ -39,7 +40,9 @@ class Answer(NamedTuple):
 
 def find_tool(name: str) -> str | None:
     """Its path, also where only root's PATH has it."""
-    return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    return shutil.which(
+        name, path=os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    )
 
 
 def shown(text: str) -> str:
@@ -64,6 +67,22 @@ def run_tool(argv: Sequence[str], timeout_s: float, called: str | None = None) -
         stuck = "" if _ended(process) else ", and cannot be ended"
         raise TimeoutError(f"{called or Path(argv[0]).name}: no answer within {timeout_s:g} s{stuck}") from None
     return Answer(process.returncode, output, errors)
+
+
+def ask(*words: str, timeout_s: float) -> Answer | None:
+    """The answer of a tool; None where it is not installed, or gives none in time."""
+    program = find_tool(words[0])
+    try:
+        return run_tool([program, *words[1:]], timeout_s) if program else None
+    except TimeoutError:
+        return None
+
+
+def said(*words: str) -> str:
+    """A tool's output. Raises OSError where it is not there, and subprocess.SubprocessError where it fails or hangs."""
+    return subprocess.run(words, check=True, stdout=subprocess.PIPE, timeout=SAID_S_MAX).stdout.decode(
+        "utf-8", "replace"
+    )
 
 
 def _ended(process: subprocess.Popen[bytes]) -> bool:
