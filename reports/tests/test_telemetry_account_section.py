@@ -140,7 +140,7 @@ def test_the_account_is_in_the_report(bundle_with: Maker) -> None:
     root = written(bundle_with(), document())
     text = printed_words(to_html(load(root)))
     assert "Telemetry account" in text
-    assert "InfluxDB holds 11997 of the bundle" in text
+    assert "InfluxDB holds 11 997 of the bundle" in text
 
 
 def test_what_nobody_looked_at_is_said_once_and_never_lost(bundle_with: Maker) -> None:
@@ -159,6 +159,6 @@ def test_what_nobody_looked_at_is_said_once_and_never_lost(bundle_with: Maker) -
     }  # fmt: skip
     (root / "results" / "hardware_events.json").write_text(json.dumps(hardware), encoding="utf-8")
     *_, told = map(str, hardware_parts(load(root)))
-    assert told.startswith("Not looked at, so that nothing is known: cpu (why: ")
+    assert told.startswith("Not monitored: cpu (why: ")
     assert "no counters" not in told, "the table of samples not taken has it"
     assert all(reason in told for reason in reasons[1:]), "another reason, or one that the table cuts short, stays"

@@ -244,12 +244,14 @@ def _decide(run: Run, verdict: Verdict, rows: list[Judgement]) -> NextStep:
     for row in rows:
         for key, value in parameters(run, row):
             found[key] = max(value, found.get(key, 0.0))
-    after = " It stays a rehearsal: it decides nothing about buying." if limited(run, verdict) else ""
+    rehearsal = limited(run, verdict)
     if found:
         code = tuple(f"{key}: {value:.10g}" for key, value in found.items())
+        stays = ", which stays a rehearsal and decides nothing about buying" if rehearsal else ""
         return NextStep(
-            f"To decide {_listed(rows)}, set in the scenario {run.scenario.id}, and repeat the run.{after}", code
+            f"To decide {_listed(rows)}, set this in the scenario {run.scenario.id} and repeat the run{stays}:", code
         )
+    after = " It stays a rehearsal: it decides nothing about buying." if rehearsal else ""
     why = rows[0].reason.rpartition("; ")[2].rstrip(".")
     return NextStep(f"To decide {_listed(rows)}: {why}.{after}")
 

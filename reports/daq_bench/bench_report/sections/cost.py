@@ -34,9 +34,7 @@ def _totals(cost: Cost) -> Table:
 
     written, nand, energy = cost.written_bytes, cost.nand_written_bytes, cost.energy_kwh
     rows = [("Time, whole run", duration(cost.hours * 3600), "from start to clean-up")]
-    by_host = (
-        "by the counters of the drives under the target, whoever wrote" if written is not None else why("cost.written")
-    )
+    by_host = "by all programs, as the drives under the target count it" if written is not None else why("cost.written")
     rows.append(("Written by the host", NONE if written is None else decimal_size(written), by_host))
     on_nand = "by the drives' own logs" if nand is not None else why("cost.nand_written")
     rows.append(("Written onto the NAND", NONE if nand is None else decimal_size(nand), on_nand))

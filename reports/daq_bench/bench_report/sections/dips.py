@@ -45,7 +45,7 @@ def _words(dips: Dips, throttling: Throttling | None) -> str:
     count, unexplained, lost = summary.dips, summary.unexplained, summary.lost_bytes
     if count is None:
         return "Whether the rate dipped cannot be said."
-    text = "The rate never dipped by 10 % or more under sustained load, and no loss recurred, crept in or added up."
+    text = "The rate never dipped by 10 % or more under sustained load, and no loss of rate recurred, crept in or added up."
     if count:
         plural = "s" if count != 1 else ""
         text = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daq_bench.bench_model.documents.telemetry import TelemetryAccount
-from daq_bench.bench_report.base.units import NONE, count, known
+from daq_bench.bench_report.base.units import NONE, count, grouped_in, known
 from daq_bench.bench_report.document.section import Lacking, Part, Section
 from daq_bench.bench_report.document.table import Table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
@@ -17,7 +17,9 @@ def telemetry_account_section(bundle: Bundle) -> Section | None:
     account = bundle.result("telemetry_account", TelemetryAccount)
     if account is None:
         return None
-    parts: list[Part] = [f"{account.sentence}. The bundle is the record; InfluxDB is the live view and the history."]
+    parts: list[Part] = [
+        f"{grouped_in(account.sentence)}. The bundle is the record; InfluxDB is the live view and the history."
+    ]
     parts += [Lacking(text) for text in account.invalid]
     parts += _measurements(account)
     parts += filter(None, (_differences(account), _missed(account), _outages(account)))

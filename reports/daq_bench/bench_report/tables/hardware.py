@@ -38,7 +38,7 @@ def hardware_parts(bundle: Bundle) -> Iterator[Part]:
     else:
         yield "No fault of the hardware was seen while it was watched."
     if found.reasons:
-        yield f"Not looked at, so that nothing is known: {_unseen(found, bundle)}."
+        yield f"Not monitored: {_unseen(found, bundle)}."
 
 
 def _unseen(found: HardwareEvents, bundle: Bundle) -> str:
