@@ -24,8 +24,8 @@ from daq_bench.telemetry_agent.collectors.numa import Numa
 from daq_bench.telemetry_agent.collectors.pcie_errors import PcieErrors
 from daq_bench.telemetry_agent.collectors.pcie_link import PcieLink
 from daq_bench.telemetry_agent.collectors.rapl import Rapl
-from daq_bench.telemetry_agent.collectors.temperature import Temperature
-from daq_bench.telemetry_agent.reading.collector import Every, Unsupported
+from daq_bench.telemetry_agent.collectors.temperature import LOOK_EVERY_S, Temperature
+from daq_bench.telemetry_agent.reading.collector import Every, Reading, Unsupported
 
 
 def second_points(root: Path, clock: Clock, *trees: str) -> list[Point]:
@@ -280,6 +280,46 @@ def test_a_sensor_that_answers_nonsense_fails_with_its_text(tmp_path: Path) -> N
         assert [point.fields["temperature_degc"] for point in points] == [41.0]
         assert reading.faults == (f"thermal_zone0: temperature: millidegrees are expected, not {text + chr(10)!r}",)
         (tmp_path / "sys/class/hwmon/hwmon0/temp1_input").unlink()
+
+
+def test_a_chip_whose_name_passes_to_another_drive_is_that_drives(tmp_path: Path, clock: Clock) -> None:
+    """nvme0n1 is pulled, and nvme4n1, put in, gets its hwmon0: neither reading is the other drive's, also where it is parsed late."""
+
+    def put_in(drive: str, limit: int) -> None:
+        (tmp_path / f"sys/class/hwmon/hwmon0/device/{drive}").mkdir(parents=True)
+        (tmp_path / f"sys/block/{drive}/device").mkdir(parents=True)
+        write(tmp_path / "sys/class/hwmon/hwmon0/temp1_input", "41000\n")
+        write(tmp_path / "sys/class/hwmon/hwmon0/temp1_max", f"{limit}\n")
+
+    def told(reading: Reading) -> list[tuple[str, Any]]:
+        found = collector.parse(reading, None)
+        return [
+            (dict(point.tags)["device"], point.fields["warning_degc"])
+            for point in found
+            if "device" in dict(point.tags)
+        ]
+
+    write(tmp_path / "sys/class/thermal/thermal_zone0/temp", "30000\n")
+    put_in("nvme0n1", 70000)
+    collector = Temperature(1.0, tmp_path)
+    first = collector.read()
+    (tmp_path / "sys/class/hwmon/hwmon0").rename(tmp_path / "pulled")
+    (tmp_path / "pulled/temp1_input").unlink()
+    collector._sensors["hwmon0/temp1"].file.close()  # sysfs: the next read of what is held open fails
+    gone = collector.read()
+    assert gone.faults == ("hwmon0/temp1: No such file or directory",)
+    put_in("nvme4n1", 85000)
+    assert told(collector.read()) == [("nvme4n1", 85.0)]
+    assert (told(first), told(gone)) == ([("nvme0n1", 70.0)], [])
+
+
+def test_a_drive_that_is_put_in_later_is_read(tmp_path: Path, clock: Clock) -> None:
+    write(tmp_path / "sys/class/hwmon/hwmon0/temp1_input", "41000\n")
+    collector = Temperature(1.0, tmp_path)
+    assert len(sample(collector)[1]) == 1
+    write(tmp_path / "sys/class/hwmon/hwmon1/temp1_input", "45000\n")
+    clock.advance(LOOK_EVERY_S)
+    assert [point.fields["temperature_degc"] for point in sample(collector)[1]] == [41.0, 45.0]
 
 
 def test_a_drive_under_native_multipath_keeps_its_name(tmp_path: Path) -> None:

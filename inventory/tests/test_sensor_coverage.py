@@ -69,6 +69,20 @@ def test_a_sensor_that_fell_silent_invalidates_the_run(telemetry: Telemetry, sil
     assert (verdict.outcome, verdict.reasons) == ("INADMISSIBLE", document["invalid"])
 
 
+@pytest.mark.parametrize(("since", "late"), [(0, 40.0), (35, None)], ids=["from the begin", "from shortly before"])
+def test_a_sensor_that_begins_long_after_its_drive_was_there_invalidates_the_run(
+    telemetry: Telemetry, since: int, late: float | None
+) -> None:
+    """A drive that is put in, or made, during the run has no temperature before."""
+    bundle = telemetry({"nvme0n1": WHOLE, "nvme1n1": WHOLE[40:]})
+    file = bundle / "telemetry" / "points.lp"
+    there = "".join(f"block_device,device=nvme1n1 written_bytes=1i {second * 10**9}\n" for second in range(since, 101))
+    file.write_text(file.read_text(encoding="utf-8") + there, encoding="utf-8")
+    document = as_document(sensor_coverage.of_bundle(bundle, RUN))
+    said = [f"The temperature of drive nvme1n1 was not read for {late:.0f} s (limit 10 s)"] if late else []
+    assert (document["invalid"], document["longest_silence_s"]["nvme1n1"]) == (said, late or 1.0)
+
+
 def test_a_drive_without_a_sensor_beside_one_that_has_one_forbids_a_pass(telemetry: Telemetry) -> None:
     document = as_document(sensor_coverage.of_bundle(telemetry({"nvme0n1": WHOLE}), RUN))
     assert document["invalid"] == []

@@ -4,15 +4,16 @@ limits.
 Promise: degrees Celsius as the kernel reports them; limits (`temp*_max`, `temp*_crit`; for NVMe the
 controller's WCTEMP and CCTEMP) are the device's, never ours. A drive's sensor carries the block device's
 name, so that it joins with `block_device`. A reading that the chip itself marks as faulty (`temp*_fault`) does not count.
-Sensors are found once, at the first reading; one that fails later is a fault of every sample. Once a second at most, in a
-thread of its own: an NVMe drive's sensor is a command to the drive that waits behind its queue, a thermal zone may be a
-program of the firmware.
+Sensors are found anew where a chip came or went, since its name may pass to another drive's; one that only fails is a fault of
+every sample. Once a second at most, in a thread of its own: an NVMe drive's sensor is a command to the drive that waits behind
+its queue, a thermal zone may be a program of the firmware.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,9 +21,19 @@ from daq_bench.candidate_kit import plausible
 from daq_bench.candidate_kit.nvme_paths import drives_of_controller
 from daq_bench.telemetry_agent.base.point import FieldValue, Point, Tags
 from daq_bench.telemetry_agent.reading.attributes import excerpt
-from daq_bench.telemetry_agent.reading.collector import HeldFile, Reading, Unsupported, read_optional, reading_now
+from daq_bench.telemetry_agent.reading.collector import (
+    Every,
+    HeldFile,
+    Reading,
+    Unsupported,
+    read_optional,
+    reading_now,
+)
 
 PERIOD_S_MIN = 1.0
+LOOK_EVERY_S = 10.0
+FOUND_KEPT = 100  # times that sensors were found: for readings that are not parsed yet
+CHIPS = ("sys/class/hwmon/hwmon*", "sys/class/thermal/thermal_zone*")
 MILLIDEGREES = re.compile(r"-?[0-9]{1,9}")
 
 
@@ -33,6 +44,12 @@ class Sensor(NamedTuple):
     limits: dict[str, float]
     file: HeldFile
     fault: HeldFile | None = None
+
+    def close(self) -> None:
+        """Close its files."""
+        self.file.close()
+        if self.fault:
+            self.fault.close()
 
 
 def find_sensors(root: Path) -> dict[str, Sensor]:
@@ -101,14 +118,20 @@ class Temperature:
         self.period_s = max(PERIOD_S_MIN, period_s)
         self._root = root
         self._sensors: dict[str, Sensor] = {}
+        self._chips: dict[Path, int] = {}  # inodes: sysfs gives a chip that comes anew another one
+        self._times_found = 0
+        self._found: dict[int, dict[str, Sensor]] = {}
+        self._failed = False
+        self._look = Every(LOOK_EVERY_S)
 
     def read(self) -> Reading:
         """Read every sensor; one that fails is reported as a fault and the others still count."""
-        if not self._sensors:
-            self._sensors = find_sensors(self._root)
+        if self._look.due(time.monotonic()) or self._failed or not self._sensors:
+            self._look_for_sensors()
         if not self._sensors:
             raise Unsupported(f"no sensor in {self._root / 'sys/class/hwmon'} or {self._root / 'sys/class/thermal'}")
         texts, faults = {}, []
+        self._failed = False
         for key, sensor in self._sensors.items():
             try:
                 text = sensor.file.text()
@@ -116,20 +139,36 @@ class Temperature:
                 if sensor.fault and sensor.fault.text().strip() != "0":
                     raise ValueError(f"temperature: the chip marks it as faulty, it reads {excerpt(text.strip())}")
             except OSError as error:
+                self._failed = True
                 faults.append(f"{key}: {error.strerror}")
             except ValueError as error:
                 faults.append(f"{key}: {error}")
             else:
-                texts[key] = text
+                texts[f"{self._times_found} {key}"] = text
         if not texts:
             raise OSError("no temperature sensor can be read: " + "; ".join(faults))
         return reading_now(texts, tuple(faults))
+
+    def _look_for_sensors(self) -> None:
+        chips: dict[Path, int] = {}
+        for path in (path for pattern in CHIPS for path in self._root.glob(pattern)):
+            with contextlib.suppress(OSError):  # it went meanwhile
+                chips[path] = path.stat().st_ino
+        if chips == self._chips and self._sensors:
+            return
+        for sensor in self._sensors.values():
+            sensor.close()
+        self._chips, self._sensors = chips, find_sensors(self._root)
+        self._times_found += 1
+        self._found[self._times_found] = self._sensors
+        self._found.pop(self._times_found - FOUND_KEPT, None)
 
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
         """One point per sensor."""
         points = []
         for key, text in reading.texts.items():
-            sensor = self._sensors[key]
+            found, _, name = key.partition(" ")  # a reading may be parsed after the next one was taken
+            sensor = self._found[int(found)][name]
             fields: dict[str, FieldValue] = {"temperature_degc": degrees_celsius(text), **sensor.limits}
             points.append(Point("temperature", sensor.tags, fields, reading.time_ns))
         return points

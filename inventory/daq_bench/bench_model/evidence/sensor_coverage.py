@@ -26,14 +26,17 @@ SILENCE_S_MIN = 10.0  # [P] a sensor may miss a reading or two while its drive i
 def of_bundle(bundle: Path, run: Run) -> SensorCoverage:
     """results/sensor_coverage.json: the longest silence of each target drive's temperature sensor.
 
-    `invalid` names a sensor that fell silent, `limits` a drive without one beside drives that have one, `unmoved` one whose reading
-    never changed although the drive's temperature must have."""
+    `invalid` names a sensor that fell silent, or that began long after its drive was there, `limits` a drive without one beside drives that
+    have one, `unmoved` one whose reading never changed although the drive's temperature must have."""
     drives = run.target.names
     watched: list[float] = []
+    there: dict[str, float] = {}  # since when the drive itself was
     read: dict[str, dict[str, list[float]]] = {name: {source: [] for source in THERMOMETERS} for name in drives}
     for point in points_of_bundle(bundle, {*THERMOMETERS, "block_device"}, fields=(DEGREES,)):
         at_s = point.time_ns / 1e9
         watched.append(at_s)
+        if point.measurement == "block_device" and (device := point.tags.get("device")) in read:
+            there[device] = min(at_s, there.get(device, at_s))
         # A point without its number, a sensor's limits alone, is no reading.
         if DEGREES in point.fields and point.tags.get("device") in read and _is_of_whole_drive(point):
             read[point.tags["device"]][point.measurement].append(at_s)
@@ -47,6 +50,10 @@ def of_bundle(bundle: Path, run: Run) -> SensorCoverage:
         name: _longest_silence_s(found[sources[name]], watched) if found[sources[name]] else None
         for name, found in read.items()
     }
+    for name, silence in silences.items():
+        late = min(read[name][sources[name]]) - there[name] if silence is not None and name in there else 0.0
+        if silence is not None and late > limits_s[sources[name]]:
+            silences[name] = max(silence, round(late, 3))
     known = any(silence is not None for silence in silences.values())
     return SensorCoverage(
         schema_version=1,
@@ -67,7 +74,7 @@ def of_bundle(bundle: Path, run: Run) -> SensorCoverage:
 
 
 def _longest_silence_s(times: list[float], watched: list[float]) -> float:
-    """Between readings, and from the last to the end of the telemetry; before the first the drive may not have been there."""
+    """Between readings, and from the last to the end of the telemetry."""
     moments = [*sorted(times), max(watched)]
     return round(max(later - earlier for earlier, later in pairwise(moments)), 3)
 
