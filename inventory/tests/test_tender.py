@@ -108,7 +108,7 @@ def test_a_price_that_is_none_decides_nothing(price: float | None) -> None:
     odd = contender("slow", 9.9, 10.0, 10.1, price=price)
     found = decided(FAST, odd, weights=Weights({"R-1": 1.0, COST: 1.0}))
     assert found["kind"] == "no award"
-    assert "slow has no such value above zero" in found["why"][0]["text"]
+    assert "slow lacks a value above zero for it" in found["why"][0]["text"]
 
 
 def test_one_that_is_left_is_said_to_be_left_and_none_is_chosen_of_none() -> None:

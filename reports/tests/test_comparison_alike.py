@@ -341,6 +341,15 @@ def test_a_wrong_price_is_refused_with_its_line(runs_of: Roots, tmp_path: Path, 
         compared(runs_of(FAST[0], SLOW[0]), prices=file)
 
 
+def test_a_price_list_of_no_day_is_refused(runs_of: Roots, tmp_path: Path) -> None:
+    file = tmp_path / "prices.yml"
+    file.write_text(
+        'currency: EUR\ndate: "2026-13-41"\nprices:\n  - {contender: fast, amount: 1, source: x}\n', encoding="utf-8"
+    )
+    with pytest.raises(ProfileError, match=r"prices.yml:2: date: '2026-13-41' is no day .*Write it as 2026-11-30"):
+        compared(runs_of(FAST[0], SLOW[0]), prices=file)
+
+
 def test_a_tie_is_a_tie(runs_of: Roots, weights: Path) -> None:
     roots = runs_of(*several("a", (11.9, 12.0, 12.1), price=900.0), *several("b", (12.1, 12.0, 11.9), price=900.0))
     found = compared(roots, weights=weights)

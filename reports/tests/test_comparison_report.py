@@ -183,7 +183,7 @@ def test_without_a_price_that_has_weight_there_is_no_award(runs_of: Roots, tmp_p
     assert found["pareto"]["x"] == "power_per_rate"
     text = plain(html_of(roots, weights=weights))
     assert "NO AWARD" in text
-    assert "weight was given to price, and slow has no such value above zero" in text
+    assert "weight was given to price, and slow lacks a value above zero for it" in text
     assert "no price" in text
     prices = tmp_path / "prices.yml"
     prices.write_text(

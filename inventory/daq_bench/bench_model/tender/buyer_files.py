@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,10 @@ def load_prices(file: Path, contenders: Sequence[str]) -> Prices:
     """Raises ProfileError for a broken file, or a contender that is not compared."""
     source = _checked(file, "tender-prices")
     data = plain(source.data)
+    try:
+        date.fromisoformat(data["date"])
+    except ValueError as error:
+        raise source.error(("date",), f"{data['date']!r} is no day ({error})", "Write it as 2026-11-30") from None
     named: set[tuple[str, str]] = set()
     for index, entry in enumerate(data["prices"]):
         key = "contender" if "contender" in entry else "drive_model"
@@ -85,7 +90,7 @@ def load_prices(file: Path, contenders: Sequence[str]) -> Prices:
                 f"Compared: {', '.join(contenders)}",
             )
     energy = Energy(**data["energy"]) if "energy" in data else None
-    return Prices(data["currency"], str(data["date"]), tuple(Price(**entry) for entry in data["prices"]), energy)
+    return Prices(data["currency"], data["date"], tuple(Price(**entry) for entry in data["prices"]), energy)
 
 
 def load_weights(file: Path, questions: Sequence[Question]) -> Weights:

@@ -198,7 +198,7 @@ def _criteria(
         lacking = [one.name for one in eligible if _values(one, key) is None]
         apart = [one.what for one in unlike if one.bars(speed or "" if key == DENSITY else key)]
         if lacking:
-            reason = f"{', '.join(lacking)} has no such value above zero"
+            reason = f"{', '.join(lacking)} lack{'s' if len(lacking) == 1 else ''} a value above zero for it"
             remedy = "Give or measure it, or take the weight away"
         elif key == COST and len({one.currency for one in eligible}) > 1:
             reason, remedy = "the prices are in different currencies", "Name all prices in one currency (--prices)"
