@@ -217,7 +217,8 @@ def test_the_version_names_release_and_commit(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["qualify", "--scale", "ten"], "argument --scale: 'ten' is not a number"),
+        (["qualify", "--scale", "ten"], "argument --scale: 'ten' is not a number. Write one such as 0.5"),
+        (["plan", "--scale", "10%"], "argument --scale: '10%' is not a number. Write one such as 0.5"),
         (["qualify", "--scale", "3"], "argument --scale: 3 is above 1.2; 1 is the whole load"),
         (["qualify", "--candidates", ","], "argument --candidates: ',' has an empty name. Write A,B"),
         (["qualify", "--candidates", "a,b,a"], "argument --candidates: 'a,b,a' names 'a' twice"),

@@ -50,7 +50,7 @@ def positive(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number. Write one such as 0.5") from None
     if not math.isfinite(value):
         raise argparse.ArgumentTypeError(f"{text!r} is no finite number")
     if value <= 0:
