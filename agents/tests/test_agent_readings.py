@@ -221,6 +221,24 @@ def test_a_domain_without_its_range_costs_no_other(tmp_path: Path) -> None:
     assert len(reading.faults) == 1 and reading.faults[0].startswith("psys: max_energy_range_uj")
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "power_w"),
+    [(262_143_000_000, 100_000_000, 100.3), (190_000_000_000, 50_000_000, None)],
+    ids=["goes round", "is set back"],
+)
+def test_an_energy_counter_that_is_set_back_is_no_power(
+    tmp_path: Path, before: int, after: int, power_w: float | None
+) -> None:
+    """262144 J is a package's range by its 32 bits of 61 uJ (Intel SDM 3B, 16.10)."""
+    zone, whole = "sys/class/powercap/intel-rapl:0", 262_143_328_850
+    collector, readings = Rapl(1.0, tmp_path), []
+    for nth, energy in enumerate((before, after)):
+        put(tmp_path, {f"{zone}/name": "package-0", f"{zone}/energy_uj": energy, f"{zone}/max_energy_range_uj": whole})
+        readings.append(collector.read()._replace(monotonic_s=float(nth)))
+    (point,) = collector.parse(readings[1], readings[0])
+    assert point.fields.get("power_w") == (pytest.approx(power_w, abs=0.1) if power_w else None)
+
+
 SAMSUNG_H, SAMSUNG_LBAS = 10106, 652_566_252  # MZ7L3240HCHQ in smartctl_exporter's test data: 334 GB, 32 GB a day
 
 

@@ -14,6 +14,8 @@ from daq_bench.telemetry_agent.reading.attributes import read_present, reading_o
 from daq_bench.telemetry_agent.reading.collector import Reading, Unsupported, rate_interval_s, read_optional
 
 PERIOD_S_MIN = 1.0
+# [P] Processors end at 1 kW; `psys`, a whole server, at a few. More says that the counter was set back, not that it went round.
+POWER_W_MAX = 20_000.0
 
 
 class Rapl:
@@ -60,7 +62,7 @@ class Rapl:
                 spent_uj = energy_uj - _counter(previous.texts[domain], domain)[0]
                 if spent_uj < 0:
                     spent_uj += range_uj
-                if spent_uj >= 0:
+                if 0 <= spent_uj <= POWER_W_MAX * 1e6 * interval_s:
                     fields["power_w"] = spent_uj / 1e6 / interval_s
             points.append(Point("rapl", (("domain", domain),), fields, reading.time_ns))
         return points
