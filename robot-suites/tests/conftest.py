@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -93,3 +95,23 @@ def own_lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests keep no key of the user's."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state"))
+
+
+@pytest.fixture
+def mute_port() -> Iterator[int]:
+    """A port whose connections are taken and never answered."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        kept: list[socket.socket] = []
+
+        def take() -> None:
+            while True:
+                try:
+                    kept.append(server.accept()[0])
+                except OSError:
+                    return
+
+        threading.Thread(target=take, daemon=True).start()
+        yield int(server.getsockname()[1])
+        server.shutdown(socket.SHUT_RDWR)
+        for one in kept:
+            one.close()

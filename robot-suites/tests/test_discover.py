@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -207,26 +207,6 @@ def test_names_keys_and_files_are_checked_before_a_server_is_asked(tmp_path: Pat
     assert main(["discover", "--host=local", f"--out={mine}"]) == 2
     assert mine.read_text(encoding="utf-8") == "mine"
     assert main(["discover", "--host=snb", "--bmc=admin:secret@10.0.0.1"]) == 2
-
-
-@pytest.fixture
-def mute_port() -> Iterator[int]:
-    """A port whose connections are taken and never answered."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        kept: list[socket.socket] = []
-
-        def take() -> None:
-            while True:
-                try:
-                    kept.append(server.accept()[0])
-                except OSError:
-                    return
-
-        threading.Thread(target=take, daemon=True).start()
-        yield int(server.getsockname()[1])
-        server.shutdown(socket.SHUT_RDWR)
-        for one in kept:
-            one.close()
 
 
 def test_a_hung_and_an_absent_sshd_end_in_one_message(

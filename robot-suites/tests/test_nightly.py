@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -307,6 +308,40 @@ def test_a_run_that_takes_too_long_costs_its_own_slot_alone(
         ("ERROR", "no run began (exit status 0): now it runs"),
     ]
     assert found["state"] == "finished"
+
+
+def test_a_hung_and_a_dead_server_cost_their_own_slots_and_a_sound_one_its_turn(
+    where: Where, tmp_path: Path, mute_port: int
+) -> None:
+    """Real runs: one server's sshd takes the connection and never speaks, the next has none, and the third answers, and is not the one
+    that was ordered."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        dead_port = server.getsockname()[1]
+    target = {"kind": "scratch-file", "directory": str(tmp_path / "scratch")}
+    ordered = {
+        "description": "as ordered",
+        "identity": {"cpus_min": 1000},
+        "target": target,
+        "transient_buffer": "1GiB",
+        "tuning": {},
+    }
+    local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    ways = {
+        name: {"ansible_host": "127.0.0.1", "ansible_port": port}
+        for name, port in (("hung", mute_port), ("dead", dead_port))
+    }
+    hosts = {name: {**way, "bench_candidate": ordered} for name, way in {**ways, "sound": local}.items()}
+    inventory = tmp_path / "lab.yml"
+    YAML(typ="safe").dump({"all": {"children": {"candidates": {"hosts": hosts}}}}, inventory)
+    plan, folder = Plan(tuple(Job(name) for name in hosts), run_limit_s=600.0), tmp_path / "nightly" / "a"
+    assert Nightly(plan, replace(where, inventory=inventory), folder, Console(quiet=True)).execute() == 2
+    found = {run.job.candidate: run for run in read_document(folder).runs}
+    for name, words in (
+        ("hung", "timed out during banner exchange"),
+        ("dead", "Connection refused"),
+        ("sound", "CPU"),
+    ):
+        assert found[name].outcome == "ERROR" and words in found[name].reason, found[name].reason
 
 
 @pytest.mark.parametrize(
