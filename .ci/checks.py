@@ -31,9 +31,9 @@ PYTHON_PARTS = ["inventory", "robot-suites", "reports", "agents", "ansible", "na
 
 
 LAST_LINES = 30  # of a failed step
-# More than there are CPUs: most tests wait, and one step computes at low priority. The virtual candidate and what runs beside it need
+# More than there are CPUs: most tests wait, and what computes has a low priority. The virtual candidate and what runs beside it need
 # 3 GiB each.
-WORKERS = 3
+WORKERS = 4
 # Builds take the CPUs that tests leave: those wait most of their time, for an emulated CPU, SSH, signals and silence.
 GIVING_WAY = ["nice", "-n", "10"]
 FUZZ_VARIABLE, FUZZ_SECONDS = "FUZZ_SECONDS", "30"  # of each fuzzer, when SANITIZERS asks and the variable does not
@@ -52,6 +52,7 @@ LINTS = ("docs", "python", "types", "imports", "robot", "ansible", "shell", "nat
 FULL_LINTS = ("collection",)
 # A step that takes so long hangs, however busy the machine is; a test has a limit of its own before (conftest.py).
 LIMIT_S, CAMPAIGNS_LIMIT_S, CLEANING_UP_S_MAX = 3600.0, 4 * 3600.0, 60.0
+CTEST_JOBS = 4  # more than there are CPUs: of ten seconds nine wait for drives that hang
 END_VARIABLE = "TESTS_END_S"  # of `.ci/run`, seconds since 1970: CI ends us soon after, and would name no test
 PROGRESS_VARIABLE = "TEST_PROGRESS"  # of conftest.py: the file that says which test runs
 IN_PARALLEL = [
@@ -91,9 +92,9 @@ class Count:
 
 
 def steps() -> list[Step]:
-    """All checks. The native tests, whose pace other tests would spoil, have beside them only what has a low priority: the next
-    build and, once the first of them have ended, what computes. The others begin when the last of them has ended. Whichever is
-    the first in the list that can begin does so."""
+    """All checks. The native tests, whose pace other tests would spoil, have beside them only a build at low priority. With a sanitizer
+    they are slow anyway: they run at low priority beside the others, as what computes does. Whichever is the first in the list that
+    can begin does so."""
     influx2 = pytest(
         "InfluxDB 2",
         [*(part for part in PYTHON_PARTS if part != "inventory"), "-m", "influx2 and not grafana and not campaign"],
@@ -116,13 +117,13 @@ def steps() -> list[Step]:
         *(pytest(part, [part, "-m", PLAIN]) for part in PYTHON_PARTS if part not in (unit, roles, *COMPUTING)),
     ]
     virtual = "" if full else "not virtual and "
-    done = tuple(one.name for one in built)
+    done = tuple(one.name for one in built[:2])
     return [
         *built,
         *([influxd2] if influx2 in waiting else []),
-        *computing(full, done[:2]),
+        *computing(full, done),
         *(replace(step, after=(*done, influxd2.name) if step is influx2 else done) for step in waiting),
-        pytest("main job, end to end", [unit, "-m", f"integration and {virtual}{short}"], alone=True),
+        pytest("main job, end to end", [*IN_PARALLEL, unit, "-m", f"integration and {virtual}{short}"], alone=True),
         *campaigns(unit),
     ]
 
@@ -193,7 +194,7 @@ def compile_(build: str, *targets: str) -> list[str]:
 
 
 def ctest(build: str, junit: Path) -> list[str]:
-    return ["ctest", "--test-dir", build, "--output-on-failure", "--output-junit", str(junit), "-j2"]
+    return ["ctest", "--test-dir", build, "--output-on-failure", "--output-junit", str(junit), f"-j{CTEST_JOBS}"]
 
 
 def sanitized(name: str, sanitizer: str) -> tuple[Step, Step]:
@@ -203,10 +204,10 @@ def sanitized(name: str, sanitizer: str) -> tuple[Step, Step]:
     # Optimised for debugging only: that builds in half the time and keeps the reports readable.
     chosen = [f"-DDAQWRITER_SANITIZE={sanitizer}", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-Og -g1"]
     configure = ["cmake", "-S", str(ROOT / "native-writer"), "-B", build, "-G", "Ninja", "--log-level=WARNING", *chosen]
-    made = compile_(build, "--target", "all_tests")
+    made = compile_(build, "--target", "all_tests")[len(GIVING_WAY) :]
     return (
-        Step(f"{name}: build", ["sh", "-c", f"{shlex.join(configure)} && {shlex.join(made)}"]),
-        Step(f"{name}: ctest", ctest(build, junit), junit),
+        Step(f"{name}: build", [*GIVING_WAY, "sh", "-c", f"{shlex.join(configure)} && {shlex.join(made)}"]),
+        Step(f"{name}: ctest", [*GIVING_WAY, *ctest(build, junit)], junit),
     )
 
 

@@ -70,7 +70,10 @@ def test_a_point_without_samples_is_masked_and_asks_for_more_time() -> None:
     output = fio_output(io_bytes=8 * 2**25, runtime=680, bw_bytes=394_758_000)
     point = parse_point(output, 2**25, 0.5, "", None)
     assert (point.admissible, point.throughput_bytes_per_s_samples) == (False, [])
-    assert point.reason == "has 0 of 3 samples in 0.68 s: give it more seconds (seconds_per_point)"
+    assert (
+        point.reason
+        == "has 0 of 3 samples in 0.68 s: give it more seconds (seconds_per_point, of a repetition seconds_per_repetition)"
+    )
     assert parse_point(output, 2**25, 0.5, "250, 385506, 1, 0, 0\n", None).admissible
 
 

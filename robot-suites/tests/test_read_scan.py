@@ -119,7 +119,7 @@ def test_a_point_that_a_pause_left_without_samples_does_not_count(found: int) ->
     point = point_of(
         ("sequential", 2**25, 8, 1), 0.5, 2**28, 0.68, [3.9e8] * found, Latency(1.0, 1.0, 1.0, 1.0, 1.0), None
     )
-    lacking = f"has {found} of 3 samples in 0.68 s: give it more seconds (seconds_per_point)"
+    lacking = f"has {found} of 3 samples in 0.68 s: give it more seconds (seconds_per_point, of a repetition seconds_per_repetition)"
     assert point.reason == (None if found == 2 else lacking)
 
 

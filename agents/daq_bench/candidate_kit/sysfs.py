@@ -1,6 +1,6 @@
-"""What sysfs tells of a device: a file's text, its PCIe link and its place in the machine.
+"""Reads what sysfs tells of a device: a file's text, its PCIe link and its place in the machine.
 
-Promise: one rule for the agent, Ansible's modules and the survey of a machine. Ansible's modules import this file as
+Promise: one rule serves the agent, Ansible's modules and the survey of a machine. Ansible's modules import this file as
 `ansible.module_utils.bench_sysfs`, so that it imports no other of the kit.
 """
 

@@ -1,4 +1,4 @@
-"""What uses the machine's block devices, which lsblk lists. Pure: parses text, touches nothing.
+"""Finds what uses the machine's block devices, from the list of lsblk. It parses text and touches nothing.
 
 Runs on the candidate: Python 3.9, standard library only.
 """

@@ -50,8 +50,8 @@ struct Program {
   std::string exit_codes;  // stands below its help and its commands'
   std::function<std::vector<ParsedCommand>(CLI::App& app)> add_commands;
 };
-// All of its main(): parses the command line, runs the command and returns the exit code. Before that, an
-// open descriptor takes the place of each standard one that is closed, and fails when it is used: what is
+// Does all of a main(): it parses the command line, runs the command and returns the exit code. Before that,
+// an open descriptor takes the place of each standard one that is closed, and fails when it is used: what is
 // meant for standard output must not go to the next file that is opened.
 int run_program(const Program& program, int argc, char** argv);
 

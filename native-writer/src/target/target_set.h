@@ -15,7 +15,7 @@ namespace daqwriter {
 // what stands around them leads to something that exists, so that it may be meant as one name.
 std::vector<std::string> split_targets(const std::vector<std::string>& texts);
 
-// What every load is told of its targets.
+// Each load is told this of its targets.
 struct LoadTargets {
   std::string target;
   std::vector<std::string> further_targets;  // beside it; the load is for each of them

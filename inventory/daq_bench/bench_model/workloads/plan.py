@@ -191,7 +191,8 @@ def too_few_samples(samples: Sequence[float], runtime_s: float, sample_s: float)
     planned = runtime_s / sample_s
     if len(samples) >= SAMPLES_SHARE_MIN * planned - 1:
         return None
-    return f"has {len(samples)} of {planned:.0f} samples in {runtime_s:.2f} s: give it more seconds (seconds_per_point)"
+    longer = "give it more seconds (seconds_per_point, of a repetition seconds_per_repetition)"
+    return f"has {len(samples)} of {planned:.0f} samples in {runtime_s:.2f} s: {longer}"
 
 
 def confirmed(what: str, entries: Iterable[tuple[str, Document]]) -> Iterator[Problem]:
