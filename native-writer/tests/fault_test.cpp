@@ -1,9 +1,7 @@
 // Records that go wrong, by the real binary on the real kernel: full file systems, drives that fail, vanish
 // or are pulled, a killed writer. Each time the command ends, its JSON says exactly what is on the disk, and
 // `verify` finds just that.
-#include <linux/loop.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -143,8 +141,7 @@ TEST_P(FaultTest, AFileWhoseDriveIsPulled) {
   make_small_ext4(128 << 20);
   const ProcessResult result = record("2.5", {"--io-depth", "1"}, [&](pid_t) {
     wait_for_bytes(directory.path("small"), 12 << 20);
-    ASSERT_EQ(truncate(directory.path("small").c_str(), 1 << 20), 0);
-    ASSERT_EQ(ioctl(small->fd(), LOOP_SET_CAPACITY, 0), 0) << errno_text(errno);
+    small->shorten(directory.path("small"), 1 << 20);
   });
   ASSERT_EQ(result.exit_code, 1) << result.error_text;
   const auto document = testing::read_json(json);
@@ -180,16 +177,14 @@ TEST_P(FaultTest, ADriveThatVanishesInTheMiddle) {
   make_drive(directory.path("backing"), 64 << 20);
   const ProcessResult result = record("3.5", {"--io-depth", "1"}, [&](pid_t) {
     wait_for_bytes(directory.path("backing"), 8 << 20);
-    ASSERT_EQ(truncate(directory.path("backing").c_str(), 1 << 20), 0);
-    ASSERT_EQ(ioctl(drive->fd(), LOOP_SET_CAPACITY, 0), 0) << errno_text(errno);
+    drive->shorten(directory.path("backing"), 1 << 20);
   });
   ASSERT_EQ(result.exit_code, 1) << result.error_text;
   const auto document = testing::read_json(json);
   EXPECT_EQ(document["status"], "failed");
   EXPECT_TRUE(document["errno"] == "EIO" || document["errno"] == "ENOSPC")
       << document["error"];  // it has no size left
-  // The acknowledged data is gone, except below the new end and for writes that came between the two steps of
-  // taking it away; verify neither trusts more nor fails on less.
+  // The acknowledged data is gone, except below the new end; verify neither trusts more nor fails on less.
   const auto verified = read_back(3);
   EXPECT_EQ(verified["complete_trailer"], false);
   EXPECT_GE(verified["superchunks"]["present"], ((1 << 20) - 4096) / 5568);

@@ -72,6 +72,15 @@ DeviceNumber LoopDevice::number() const {
   return {major(status.st_rdev), minor(status.st_rdev)};
 }
 
+void LoopDevice::shorten(const std::string& backing, std::uint64_t bytes) const {
+  std::uint64_t capacity = 0;
+  do {
+    if (truncate(backing.c_str(), static_cast<off_t>(bytes)) != 0 || ioctl(fd_, LOOP_SET_CAPACITY, 0) != 0 ||
+        ioctl(fd_, BLKGETSIZE64, &capacity) != 0)
+      throw std::runtime_error("cannot shorten " + path_ + ": " + errno_text(errno));
+  } while (capacity != bytes);
+}
+
 void make_mounts_private() {
   if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
     throw std::runtime_error("cannot have mounts of its own: " + errno_text(errno));

@@ -47,6 +47,10 @@ class LoopDevice {
   std::string name() const { return path_.substr(5); }
   DeviceNumber number() const;
   int fd() const { return fd_; }
+  // Takes the drive away behind its first `bytes`, of which the backing file keeps no more. A write that is
+  // on its way makes the file longer again, and the capacity follows the file: so it is asked for until it
+  // fits.
+  void shorten(const std::string& backing, std::uint64_t bytes) const;
 
  private:
   std::string path_;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from pathlib import Path
 
 MIB = 2**20
 SIZE_BYTES = 1536 * MIB
+SECTOR_BYTES = 512  # the kernel's unit, whatever the drive's
+LOOP_SET_CAPACITY = 0x4C07  # linux/loop.h
 
 
 def run(*argv: str | Path) -> str:
@@ -26,12 +29,18 @@ class LoopDrive:
     device: str
 
     def written_bytes(self) -> int:
-        return int(Path(f"/sys/block/{self.device}/stat").read_text(encoding="ascii").split()[6]) * 512
+        return int(Path(f"/sys/block/{self.device}/stat").read_text(encoding="ascii").split()[6]) * SECTOR_BYTES
 
     def pull(self) -> None:
-        """The file system stays, and behind its first MiB the drive is gone."""
-        os.truncate(self.image, MIB)
-        run("losetup", "--set-capacity", f"/dev/{self.device}")
+        """The file system stays, and behind its first MiB the drive is gone. A request that is on its way makes the image longer again, and
+        the capacity follows the image: so it is asked for until it is that MiB."""
+        with Path(f"/dev/{self.device}").open("rb") as drive:
+            while self._capacity_bytes() != MIB:
+                os.truncate(self.image, MIB)
+                fcntl.ioctl(drive, LOOP_SET_CAPACITY)
+
+    def _capacity_bytes(self) -> int:
+        return int(Path(f"/sys/block/{self.device}/size").read_text(encoding="ascii")) * SECTOR_BYTES
 
 
 @contextmanager
