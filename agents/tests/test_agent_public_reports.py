@@ -454,3 +454,18 @@ def test_a_card_s_pauses_are_frames_each_counted_once(counters: dict[str, int], 
     assert parse_statistics(nic(counters), "eth0") == fields
     paused = sum(value for name, value in fields.items() if "pause" in name)
     assert sum(counters[name] for name in pauses_of(counters)) == paused
+
+
+def test_a_gb200_takes_its_air_in_at_the_front_s_board() -> None:
+    """NVIDIA/libredfish (MIT), mockups/nvidia_gb200: no sensor is marked or named an intake; the inlets of its modules are warmed air."""
+    readings = [
+        {"DeviceName": "Chassis_0_Front_IO_Temp_0", "Reading": 27.312},
+        {"DeviceName": "HGX_ProcessorModule_1_Inlet_Temp_0", "PhysicalContext": "GPUSubsystem", "Reading": 37.56},
+        {"DeviceName": "BMC_0_DCSCM_Temp_0", "Reading": 33.875},
+    ]
+    assert redfish_inlet.of_metrics({"TemperatureReadingsCelsius": readings}) == (
+        [("Chassis_0_Front_IO_Temp_0", 27.312)],
+        [],
+    )
+    sensor = {"Name": "Chassis 0 Front IO Temp 0", "Reading": 27.375, "ReadingUnits": "Cel"}
+    assert redfish_inlet.of_sensor(sensor) == ([("Chassis 0 Front IO Temp 0", 27.375)], [])
