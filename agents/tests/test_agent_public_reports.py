@@ -12,7 +12,7 @@ from daq_bench.candidate_kit import smartctl, sysfs
 from daq_bench.candidate_kit.nic_statistics import pauses_of
 from daq_bench.telemetry_agent.collectors.block_device import DISK_KEY, BlockDevice
 from daq_bench.telemetry_agent.collectors.cpu_throttle import CpuThrottle
-from daq_bench.telemetry_agent.collectors.network_link import parse_statistics
+from daq_bench.telemetry_agent.collectors.network_link import NetworkLink, parse_statistics
 from daq_bench.telemetry_agent.collectors.pcie_link import PcieLink
 from daq_bench.telemetry_agent.collectors.rapl import Rapl
 from daq_bench.telemetry_agent.collectors.smart import drive_points
@@ -469,3 +469,13 @@ def test_a_gb200_takes_its_air_in_at_the_front_s_board() -> None:
     )
     sensor = {"Name": "Chassis 0 Front IO Temp 0", "Reading": 27.375, "ReadingUnits": "Cel"}
     assert redfish_inlet.of_sensor(sensor) == ([("Chassis 0 Front IO Temp 0", 27.375)], [])
+
+
+@pytest.mark.parametrize(
+    ("speed", "stored"), [("25000", 3_125_000_000), ("-1", None), ("0", None), ("65535", None), ("4294967295", None)]
+)
+def test_a_link_of_unknown_speed_has_none(tmp_path: Path, speed: str, stored: int | None) -> None:
+    """prometheus/node_exporter#1967, safchain/ethtool#21: a port of a bond at 65535, which would be 65.5 Gbit/s."""
+    reading = Reading(0, 0.0, {"ens1|carrier": "1\n", "ens1|speed": f"{speed}\n"})
+    (point,) = NetworkLink(2.0, tmp_path).parse(reading, None)
+    assert point.fields.get("speed_bytes_per_s") == stored

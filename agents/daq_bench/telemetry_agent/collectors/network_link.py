@@ -23,7 +23,8 @@ PERIOD_S_MIN = 2.0
 ETHTOOL_TIMEOUT_S = 5.0
 FILES = ("carrier", "carrier_changes", "speed")
 STATISTICS = "ethtool"
-SPEED_UNKNOWN = "-1"
+# What drivers state for want of a speed, as ethtool has it (netlink/settings.c; safchain/ethtool#21): 0, and -1 in 16 or 32 bits.
+SPEED_UNKNOWN = ("-1", "0", "65535", "4294967295")
 BYTES_PER_S_OF_MBIT = 125_000
 
 
@@ -85,7 +86,7 @@ class NetworkLink:
                 fields["carrier"] = whole_number(value, f"{interface}/carrier") != 0
             elif name == "carrier_changes":
                 fields[name] = whole_number(value, f"{interface}/{name}")
-            elif value != SPEED_UNKNOWN:
+            elif value not in SPEED_UNKNOWN:
                 fields["speed_bytes_per_s"] = whole_number(value, f"{interface}/speed") * BYTES_PER_S_OF_MBIT
         return [
             Point("network_link", (("interface", interface),), fields, reading.time_ns)

@@ -13,6 +13,7 @@ from daq_bench.candidate_kit.sysfs import text_of
 from daq_bench.candidate_kit.tools import ask
 from daq_bench.rig.on_candidate.network.rdma import NET, devices_of
 
+UNKNOWN = "Unknown!"  # ethtool's word for the speed of a link that is down
 OFFLOADS = (
     "tcp-segmentation-offload",
     "generic-segmentation-offload",
@@ -54,7 +55,7 @@ def describe(interface: str) -> dict[str, Any]:
     return {
         "interface": interface,
         "operstate": text_of(folder / "operstate"),
-        "speed": link.get("Speed"),
+        "speed": None if link.get("Speed") == UNKNOWN else link.get("Speed"),
         "mtu_bytes": int(text_of(folder / "mtu") or 0) or None,
         "txqueuelen": int(text_of(folder / "tx_queue_len") or 0) or None,
         "driver": driver.get("driver"),
