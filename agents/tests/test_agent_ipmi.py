@@ -165,6 +165,12 @@ def test_dcmi_power_is_read_with_the_time_that_the_bmc_states() -> None:
     assert recorded == PowerReading(420.0, "11/21/26 16:03:35 UTC")
     assert parse_power(DCMI.replace("    Sampling", "\n    Sampling")) == recorded
     assert parse_power(DCMI.replace("11/21/26 16:03:35 UTC", "Unspecified")) == PowerReading(420.0, "")
+    for unset in (
+        "Thu Jan  1 00:00:00 1970",
+        "01/01/1970 00:00:00 UTC",
+        "01/01/70 00:00:00 UTC",
+    ):  # openbmc/openbmc#3257
+        assert parse_power(DCMI.replace("11/21/26 16:03:35 UTC", unset)) == PowerReading(420.0, "")
 
 
 def test_dcmi_without_measurement_gives_no_point() -> None:

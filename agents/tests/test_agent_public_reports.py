@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from daq_bench.candidate_kit import smartctl, sysfs
+from daq_bench.candidate_kit.nic_statistics import pauses_of
 from daq_bench.telemetry_agent.collectors.block_device import DISK_KEY, BlockDevice
 from daq_bench.telemetry_agent.collectors.cpu_throttle import CpuThrottle
+from daq_bench.telemetry_agent.collectors.network_link import NetworkLink, parse_statistics
 from daq_bench.telemetry_agent.collectors.pcie_link import PcieLink
 from daq_bench.telemetry_agent.collectors.rapl import Rapl
 from daq_bench.telemetry_agent.collectors.smart import drive_points
@@ -413,3 +415,67 @@ def test_a_link_that_is_not_understood_costs_no_other_its_point(
     assert [dict(point.tags)["device"] for point in collector.parse(reading, None)] == ["nvme0n1"]
     (fault,) = reading.faults
     assert "nvme1n1, current: PCIe link: " in fault and said in fault
+
+
+def nic(counters: dict[str, int]) -> str:
+    return "NIC statistics:\n" + "".join(f"     {name}: {value}\n" for name, value in counters.items())
+
+
+@pytest.mark.parametrize(
+    ("counters", "fields"),
+    [
+        # Linux, mlx5/counters.rst: the duration is in microseconds, and the global pauses are the port's once more
+        (
+            {
+                "rx_pause_ctrl_phy": 0, "tx_pause_ctrl_phy": 1266552, "rx_global_pause": 0, "rx_global_pause_duration": 0,
+                "tx_global_pause": 1266552, "tx_global_pause_duration": 555665182, "rx_global_pause_transition": 0,
+                "tx_pause_storm_warning_events": 0, "rx_prio3_pause": 5, "rx_prio3_pause_duration": 900, "rx_prio4_pause": 2,
+            },
+            {"pause_received_frames": 0, "pause_transmitted_frames": 1266552, "priority_pause_received_frames": 7},
+        ),
+        # isc-projects/ethq#19: sfc
+        (
+            {"rx_noskb_drops": 0, "port_tx_pause": 3, "port_rx_pause": 4, "port_rx_overflow": 5, "port_rx_nodesc_drops": 6},
+            {"pause_received_frames": 4, "pause_transmitted_frames": 3, "missed_frames": 5, "no_buffer_frames": 6},
+        ),
+        # isc-projects/ethq#7: be2net
+        (
+            {"rx_pause_frames": 1, "tx_pauseframes": 2, "rx_priority_pause_frames": 0, "rx_drops_no_pbuf": 9},
+            {"pause_received_frames": 1, "pause_transmitted_frames": 2, "no_buffer_frames": 9},
+        ),
+        # i40e
+        ({"port.link_xon_rx": 8, "port.link_xoff_rx": 7, "port.link_xoff_tx": 6},
+         {"pause_received_frames": 7, "pause_transmitted_frames": 6}),
+        # isc-projects/ethq#6: bnx2x has them by queue, and sums
+        ({"[0]: rx_discards": 4, "rx_discards": 4, "rx_pause_frames": 0}, {"pause_received_frames": 0, "discarded_frames": 4}),
+    ],
+)  # fmt: skip
+def test_a_card_s_pauses_are_frames_each_counted_once(counters: dict[str, int], fields: dict[str, int]) -> None:
+    assert parse_statistics(nic(counters), "eth0") == fields
+    paused = sum(value for name, value in fields.items() if "pause" in name)
+    assert sum(counters[name] for name in pauses_of(counters)) == paused
+
+
+def test_a_gb200_takes_its_air_in_at_the_front_s_board() -> None:
+    """NVIDIA/libredfish (MIT), mockups/nvidia_gb200: no sensor is marked or named an intake; the inlets of its modules are warmed air."""
+    readings = [
+        {"DeviceName": "Chassis_0_Front_IO_Temp_0", "Reading": 27.312},
+        {"DeviceName": "HGX_ProcessorModule_1_Inlet_Temp_0", "PhysicalContext": "GPUSubsystem", "Reading": 37.56},
+        {"DeviceName": "BMC_0_DCSCM_Temp_0", "Reading": 33.875},
+    ]
+    assert redfish_inlet.of_metrics({"TemperatureReadingsCelsius": readings}) == (
+        [("Chassis_0_Front_IO_Temp_0", 27.312)],
+        [],
+    )
+    sensor = {"Name": "Chassis 0 Front IO Temp 0", "Reading": 27.375, "ReadingUnits": "Cel"}
+    assert redfish_inlet.of_sensor(sensor) == ([("Chassis 0 Front IO Temp 0", 27.375)], [])
+
+
+@pytest.mark.parametrize(
+    ("speed", "stored"), [("25000", 3_125_000_000), ("-1", None), ("0", None), ("65535", None), ("4294967295", None)]
+)
+def test_a_link_of_unknown_speed_has_none(tmp_path: Path, speed: str, stored: int | None) -> None:
+    """prometheus/node_exporter#1967, safchain/ethtool#21: a port of a bond at 65535, which would be 65.5 Gbit/s."""
+    reading = Reading(0, 0.0, {"ens1|carrier": "1\n", "ens1|speed": f"{speed}\n"})
+    (point,) = NetworkLink(2.0, tmp_path).parse(reading, None)
+    assert point.fields.get("speed_bytes_per_s") == stored

@@ -642,7 +642,7 @@ def test_what_the_bmc_refuses_is_recorded_with_its_words(server: Server, monkeyp
     read_only = {"attribute": "BMCFirmwareRevision", "values": {"on": ["1.0"], "off": ["2.0"]}}
     monkeypatch.setitem(VENDORS["supermicro"]["settings"], "turbo", [read_only])
     control = server.control()
-    monkeypatch.setattr("ansible.module_utils.bench_bmc.redfish.registry_of", lambda bios: ({}, frozenset()))
+    monkeypatch.setattr("ansible.module_utils.bench_bmc.redfish.registry_of", lambda bios: redfish.Registry())
     run = control.apply({**KEEP, "turbo": "off", "cstates": "off"}, NEVER)
     record = by_id(run)["bios-turbo"]
     assert record["status"] == "refused"

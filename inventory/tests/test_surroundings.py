@@ -35,7 +35,16 @@ def test_the_air_is_told_from_its_least_to_its_most() -> None:
     assert document["inlet_sensors"] == {"Inlet Temp": 3} and document["reasons"] == {}
 
 
-@pytest.mark.parametrize(("sensor", "entity"), [("01-Inlet Ambient", "64.1"), ("Ambient", "7.1"), ("System", "55.2")])
+@pytest.mark.parametrize(
+    ("sensor", "entity"),
+    [
+        ("01-Inlet Ambient", "64.1"),
+        ("Ambient", "7.1"),
+        ("System", "55.2"),
+        ("Front Panel Temp", "12.1"),
+        ("Fnt Pnl Temp", "12.1"),
+    ],
+)
 def test_an_inlet_is_known_by_its_name_or_its_entity(sensor: str, entity: str) -> None:
     assert made(air(20.0, sensor, entity))["inlet_sensors"] == {sensor: 1}
 
@@ -110,6 +119,7 @@ def test_the_inlet_of_a_part_is_not_the_servers(sensor: str, entity: str) -> Non
 OF_PARTS = """
 Riser1 Inlet Temp 16.1|RISER_INLET 7.1|BMC Ambient 6.1|VR_Ambient 7.2|HBA Ambient 7.1|RAID Ambient 7.1|BP_Inlet 15.2|Backplane Ambient 15.1
 PCH Ambient 7.1|Memory Ambient 7.1|Mem Ambient 7.1|Mezz Ambient 7.1|M.2 Ambient 7.1|Drive Inlet 7.1|HD Inlet 7.1|Exhaust Ambient 7.1
+C1_DCSCM_Inlet 7.1|Front Panel PHY Temp 7.1|Front Panel 12 Temp 12.1
 GPU Inlet 55.2|PSU1_Inlet 64.1|P/S 1 Inlet 55.1|Water Inlet 7.1|Coolant Inlet Temp 7.1|CDU Inlet 7.1|PDB Ambient 7.1|LOM Ambient 7.1
 Battery Ambient 7.1|FPGA Inlet 7.1|Fan Inlet 29.1|TEMP_GB1_INLET1 7.1|P1_INLET 7.1|GPUInlet 7.1|NVMeAmbient 7.1|Sys Inlet Margin 55.1
 """

@@ -66,6 +66,16 @@ def test_every_part_tells_its_firmware(tmp_path: Path, monkeypatch: pytest.Monke
     assert ("bmc", "system") not in told(tmp_path / "root", with_bmc=False)
 
 
+@pytest.mark.parametrize(
+    "key", ["scsi_revision", "revision"]
+)  # smartctl 7.4 (AnalogJ/scrutiny#717), 7.1 (smartmontools/smartmontools#96)
+def test_a_sas_drive_tells_its_revision_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    """The kernel keeps the one from before an update; the serial keeps the drive apart where its name changes."""
+    smart = json.dumps({"device": {"protocol": "SCSI"}, "serial_number": "ZVTA1", key: "E005"})
+    tools(tmp_path / "bin", monkeypatch, smartctl=f"case $3 in /dev/sda) echo '{smart}';; *) exit 2;; esac\n")
+    assert told(machine(tmp_path / "root"))["drive", "ZVTA1"] == ("E005", "smartctl")
+
+
 def test_a_drive_of_two_paths_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tools(tmp_path / "bin", monkeypatch, smartctl="exit 2\n")
     found = told(unpack_multipath(tmp_path / "root"), with_bmc=False)

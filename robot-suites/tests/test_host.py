@@ -24,7 +24,7 @@ from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.host import Node, Survey, Target, check_identity, survey
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.on_candidate.reading import probe
-from daq_bench.rig.on_candidate.reading.probe import describe, device_of, listed, os_name
+from daq_bench.rig.on_candidate.reading.probe import describe, device_of, listed, os_name, revision_of
 
 LAYOUT = Layout()
 CANDIDATE = load_candidate(LAYOUT.inventory / "lab.yml", "this-machine")
@@ -89,6 +89,25 @@ def test_a_multipath_drives_place_is_its_controllers(tmp_path: Path) -> None:
     block = unpack_multipath(tmp_path) / "sys/block"
     device = drive_of(replace(NVME, name="nvme10n1", serial="S10"), block)
     assert (device.numa_node, device.pcie_link, device.firmware) == (1, "8.0 GT/s PCIe x2", "GPNA5B3Q")
+
+
+@pytest.mark.parametrize(
+    ("shown", "kept", "whole"),
+    [
+        ("1A01", "01.01A01", "01.01A01"),  # the three of 007revad/Synology_HDD_db#407
+        ("82.0", "82.00A82", "82.00A82"),
+        ("SC60", "SC60", "SC60"),
+        ("01.01A01", "01.01A01", "01.01A01"),  # util-linux 2.39
+        ("E005", "", "E005"),  # no udev, or nothing of this drive
+        ("E006", "E005", "E006"),  # updated since
+        ("", "1.0", ""),
+    ],
+)
+def test_a_sata_drive_s_firmware_is_whole(tmp_path: Path, shown: str, kept: str, whole: str) -> None:
+    if kept:
+        (tmp_path / "b8:0").write_text(f"S:disk/by-id/x\nE:ID_MODEL=X\nE:ID_REVISION={kept}\n")
+    drive = replace(NVME, name="sda", number="8:0", transport="sata", firmware=shown)
+    assert revision_of(drive, tmp_path) == whole
 
 
 @pytest.mark.parametrize(("speed", "width"), [("Unknown", "63"), ("16.0 GT/s PCIe", "0"), ("fast", "4")])
@@ -282,6 +301,23 @@ def test_only_what_is_declared_is_checked() -> None:
 )
 def test_each_difference_is_found(declared: dict[str, Any], subject: str) -> None:
     assert identity(declared, [NVME])[subject] is False
+
+
+@pytest.mark.parametrize(
+    ("declared", "transport", "same"),
+    [
+        ("01.01A01", "sas", True),
+        ("1A01", "sata", True),
+        ("1A02", "sata", False),
+        ("A01", "sata", False),
+        ("1A01", "nvme", False),
+    ],
+)
+def test_a_firmware_may_be_declared_as_an_older_lsblk_shows_it(declared: str, transport: str, same: bool) -> None:
+    """util-linux before 2.39 has the last four characters of a SATA drive's, and discovery wrote them into inventories."""
+    drive = replace(NVME, transport=transport, firmware="01.01A01")
+    found = identity({"drives": [{"serial": "2109ABCD", "firmware": declared}]}, [drive])
+    assert found["firmware of 2109ABCD"] is same
 
 
 def test_the_target_folder_must_lie_on_the_declared_drive(tmp_path: Path) -> None:

@@ -8,7 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-OF_THE_INLET = re.compile(r"inlet|ambient|intake|(?<![a-z])amb(?![a-z])", re.IGNORECASE)
+# Intel's boards and NEC's servers have their intake's sensor on the front panel (NEC, Express5800/R120d-1E Maintenance Guide, 3.2.2),
+# NVIDIA's GB200 on the front's board, whose limits are an intake's: 40 and 45 degrees C.
+OF_THE_INLET = re.compile(
+    r"inlet|ambient|intake|(?<![a-z])amb(?![a-z])|(?<![a-z])(?:front|fnt)[ _](?:panel|pnl|io)[ _]temp(?:[ _]\d+)?$",
+    re.IGNORECASE,
+)
 OF_A_PART = re.compile(
     r"(?<![a-z])(?:"
     r"cpus?|p(?=\d)|dts|vrm?s?|mos|dimms?|ram|mem|memory|pch|processor|processormodule|"
@@ -16,7 +21,7 @@ OF_A_PART = re.compile(
     r"psus?|ps|p/s|pwr|power supply|pdb|battery|bbu|hsc|"
     r"pcie?|nic|lom|ocp|mezz|mezzanine|riser|raid|hba|qsfp|"
     r"nvmes?|ssds?|hdds?|hds?|disks?|drives?|u\.?2|m\.?2|bp|back ?plane|"
-    r"bmc|fans?|exhaust|outlet|water|coolant|liquid|cdu|mb(?!\d*[\W_]*inlet)"
+    r"bmc|(?:dc)?scm|fans?|exhaust|outlet|water|coolant|liquid|cdu|mb(?!\d*[\W_]*inlet)"
     r")\d*(?![a-z])",
     re.IGNORECASE,
 )

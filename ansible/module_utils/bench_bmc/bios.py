@@ -7,7 +7,7 @@ name that was looked for; values are text, as BIOS attribute registries have the
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +32,16 @@ class Firmware:
     pending: Mapping[str, Any]
     offered: Mapping[str, list[str]] = field(default_factory=dict)  # by the attribute registry; empty: it does not say
     fixed: frozenset[str] = frozenset()  # read-only by the attribute registry
+    unkept: frozenset[str] = frozenset()  # commands and secrets by the attribute registry: nothing to put back
     settable: bool = True  # the service has a resource for pending settings
+    told: Mapping[str, str] = field(
+        default_factory=dict
+    )  # what the BIOS said at its last start of values that it did not take
+
+    def verdict(self, names: Iterable[str]) -> str:
+        """Return the BIOS's words on attributes that it did not take, for the end of a sentence; empty where it has none."""
+        words = " ".join(self.told[name] for name in names if name in self.told)
+        return f"; the BIOS says: {words}" if words else ""
 
     def after_reboot(self, name: str) -> str:
         """Return the value that the attribute will have."""
@@ -255,4 +264,5 @@ def _judge(
         return "unsupported", (
             f"{bound[0].attribute} can be set only with {bound[0].bound_to}; it follows {name}={now.after_reboot(name)}"
         )
-    return "mismatch", f"asked {each.asked}, reads {joined(now.current, [wish.attribute for wish in missing])}"
+    names = [wish.attribute for wish in missing]
+    return "mismatch", f"asked {each.asked}, reads {joined(now.current, names)}{now.verdict(names)}"

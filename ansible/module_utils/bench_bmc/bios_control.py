@@ -232,11 +232,15 @@ class Control:
         refusals: dict[str, str],
         terms: Terms,
     ) -> Firmware:
-        """Put back as long as something differs and a restart may bring it into force; `refusals` is brought up to date."""
+        """Put back as long as something differs and a restart may bring it into force; `refusals` is brought up to date.
+
+        Some BIOSes take what others hold, restart, and drop it without a word (Lenovo's): the same once more gains nothing."""
+        tried: dict[str, str] = {}
         for number in range(ROUNDS_MAX):
             differing = self._differing(first, firmware)
-            if number and not differing and not run.waiting:
+            if number and not run.waiting and differing in ({}, tried):
                 break
+            tried = differing
             if differing and terms.pretend:
                 run.changed = True
             elif differing:
@@ -318,7 +322,7 @@ class Control:
         """Keep the first value of every attribute: a profile moves many, and no table lists them all."""
         attributes = self.state.values.setdefault("attributes", {})
         for name, value in firmware.current.items():
-            if not VOLATILE.fullmatch(name) and value is not None:
+            if not VOLATILE.fullmatch(name) and name not in firmware.unkept and value is not None:
                 attributes.setdefault(name, text_of(value))
         self.state.values.setdefault("vendor", self.key)
         self.state.save()
@@ -331,7 +335,8 @@ class Control:
         # An attribute may be free only while an earlier one has the value of now: the last one goes back first.
         refusals = self.system.set_attributes({name: free[name] for name in reversed(free)}) if free else {}
         if refusals and len(refusals) < len(free):
-            refusals = self.system.set_attributes({name: free[name] for name in free if name in refusals})
+            again = self.system.set_attributes({name: free[name] for name in free if name in refusals})
+            refusals = {name: refusals[name] for name in again}
         taken = len(free) - len(refusals)
         for name in sorted(set(differing) & held):  # read back afterwards, whatever it says
             taken += not self.system.set_attributes({name: differing[name]})
@@ -445,7 +450,8 @@ class Control:
             else:
                 status, detail = (
                     "mismatch",
-                    f"was {value}, reads {current}" + (f", {later} is pending" if later != current else ""),
+                    f"was {value}, reads {current}"
+                    + (f", {later} is pending" if later != current else now.verdict([name])),
                 )
             run.records.append(
                 dict.fromkeys(FIELDS, "")

@@ -13,8 +13,8 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import requests
@@ -34,6 +34,9 @@ TASK_RUNS, TASK_REFUSED = (
     ("Exception", "Killed", "Cancelled", "Interrupted"),
 )
 TASK_S_MAX = 60.0
+OK, BAD_REQUEST = 200, 400
+# Messages that say no more than that all is well, or that a restart is still to come.
+NO_REFUSAL = ("Success", "SystemResetRequired", "ResetRequired")
 TAG_REFUSED = (412, 428)  # an entity tag that does not match, and one that is missing
 APPLY_TIME_TYPE = "#Settings.v1_1_0.PreferredApplyTime"
 JOB_WAITS = ("Scheduled", "New", "Pending", "ReadyForExecution", "Scheduling", "Waiting")
@@ -90,6 +93,32 @@ class Settings:
         """Return the entity tags to try, in this order: as the service gave it, its strong form, any, none."""
         strong = self.tag.removeprefix("W/")
         return list(dict.fromkeys([*filter(None, (self.tag, strong)), *([] if self.tag else [""]), "*", ""]))
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A service's refusal of attributes: its words, those by attribute where it names some, and whether it took the others."""
+
+    said: str = ""
+    named: Mapping[str, str] = field(default_factory=dict)
+    took_others: bool = False
+
+
+class NotTakenError(Exception):
+    """The service names properties that it did not take."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        """Keep what it said."""
+        super().__init__(refusal.said)
+        self.refusal = refusal
+
+
+class Registry(NamedTuple):
+    """The word of the attribute registry: the values that are offered, what is read-only, and what is a command or a secret."""
+
+    offered: dict[str, list[str]] = {}  # noqa: RUF012 (never written to)
+    fixed: frozenset[str] = frozenset()
+    unkept: frozenset[str] = frozenset()
 
 
 def fault_of(service: Service, error: Exception) -> BmcError:
@@ -169,26 +198,33 @@ class PinnedAdapter(requests.adapters.HTTPAdapter):
         super().init_poolmanager(*words, **{**options, "assert_fingerprint": self._pin})
 
 
-def connect(service: Service) -> System:
-    """Log in and find the one computer system. Raises BmcError."""
+def client(service: Service, url: str) -> connector.Connector:
+    """Return the client, which has not logged in yet."""
     pin = service.fingerprint.replace(":", "").lower()
-    if service.ca_file and not service.insecure and not pin and not os.path.isfile(service.ca_file):
-        raise BmcError(
-            f"bmc.redfish_ca_file: {service.ca_file} does not exist; correct the path (relative to the repository)"
-        )
     verify: bool | str = not (service.insecure or pin) and (service.ca_file or True)
     link = connector.Connector(
-        service.url,
+        url,
         verify=verify,
         server_side_retries=TRIES,
         server_side_retries_delay=TRY_PAUSE_S,
         default_request_timeout=READ_S_MAX,
         connect_timeout=CONNECT_S_MAX,
+        response_callback=named_refusal,
     )
     # Neither a proxy nor ~/.netrc of whoever runs the bench may come between.
     link._session.trust_env = False
     if pin:
         link._session.mount("https://", PinnedAdapter(pin))
+    return link
+
+
+def connect(service: Service) -> System:
+    """Log in and find the one computer system. Raises BmcError."""
+    if service.ca_file and not service.insecure and not service.fingerprint and not os.path.isfile(service.ca_file):
+        raise BmcError(
+            f"bmc.redfish_ca_file: {service.ca_file} does not exist; correct the path (relative to the repository)"
+        )
+    link = client(service, service.url)
     with speaking_to(service):
         root = sushy.Sushy(
             service.url, auth=auth.BasicAuth(service.user, service.password), connector=link, server_side_retries=TRIES
@@ -219,7 +255,7 @@ class System:
     def __init__(self, service: Service, root: Any, system: Any) -> None:
         """Keep the client's objects."""
         self.service, self.root, self.system = service, root, system
-        self._registry: tuple[dict[str, list[str]], frozenset[str]] | None = None  # large; changes with a restart alone
+        self._registry: Registry | None = None  # large; changes with a restart alone
         self._beside: Sequence[str] = ()
         self._at_once: dict[str, str] = {}  # attribute -> path of the resource that holds it
 
@@ -251,11 +287,12 @@ class System:
                 return Firmware(beside, {}, {}) if beside else None
             if self._registry is None:
                 self._registry = registry_of(bios)
-            offered, fixed = self._registry
             own = bios.attributes or {}
             settings = self._settings(bios)
             pending = {} if settings is None else settings.attributes
-            return Firmware({**beside, **own}, pending, offered, fixed, settings is not None)
+            stated = (bios.json or {}).get("@Redfish.Settings")
+            told = named_in(stated.get("Messages"), own) if isinstance(stated, dict) else {}
+            return Firmware({**beside, **own}, pending, *self._registry, settings is not None, told)
 
     def _attributes_beside(self) -> dict[str, Any]:
         for path in self._beside:
@@ -298,27 +335,31 @@ class System:
         return None
 
     def set_attributes(self, attributes: dict[str, str]) -> dict[str, str]:
-        """Make attributes pending; return the BMC's refusals by attribute. All at once, else one by one to find out."""
+        """Make attributes pending; return the BMC's refusals by attribute. All at once, else those that it names apart from the others,
+        else one by one to find out. Those that it names go first: what is taken may make a job (iDRAC), after which nothing more is."""
         beside = {name: value for name, value in attributes.items() if name in self._at_once}
         own = {name: value for name, value in attributes.items() if name not in beside}
         if beside and own:
             return {**self.set_attributes(beside), **self.set_attributes(own)}
         refusal = self._try_to_set_beside(beside) if beside else self._try_to_set(attributes)
-        if not refusal:
-            return {}
+        named = {name: value for name, value in attributes.items() if name in refusal.named}
+        refusals = {name: _refused({name: value}, refusal.named[name]) for name, value in named.items()}
+        if refusal.took_others or not refusal.said:
+            return refusals
         if len(attributes) == 1:
-            return dict.fromkeys(attributes, refusal)
-        refusals: dict[str, str] = {}
-        for name, value in attributes.items():
-            refusals.update(self.set_attributes({name: value}))
+            return refusals or dict.fromkeys(attributes, _refused(attributes, refusal.said))
+        others = {name: value for name, value in attributes.items() if name not in named}
+        for group in [named, others] if named and others else [{name: value} for name, value in attributes.items()]:
+            refused = self.set_attributes(group)
+            refusals = {**{name: said for name, said in refusals.items() if name not in group}, **refused}
         return refusals
 
-    def _try_to_set(self, attributes: dict[str, str]) -> str:
+    def _try_to_set(self, attributes: dict[str, str]) -> Refusal:
         with speaking_to(self.service):
             bios = self.system.bios
             settings = self._settings(bios)
             if settings is None:
-                return NO_SETTINGS
+                return Refusal(NO_SETTINGS, dict.fromkeys(attributes, NO_SETTINGS))
             body: dict[str, Any] = {"Attributes": self._typed(bios, attributes)}
             # Where the service offers the choice (iDRAC makes its job of it), it must be told; else a reset is the rule.
             if sushy.ApplyTime.ON_RESET in (bios.supported_apply_times or []):
@@ -363,7 +404,10 @@ class System:
     def _outcome(self, answer: Any) -> str:
         """Wait for what the service took to do later (202, with the place of its task); return the task's refusal.
 
-        A task that itself waits for the restart (iDRAC's job) is taken; so is one that is not over in time: what reads back will tell."""
+        A task that itself waits for the restart (iDRAC's job) is taken; so is one that is not over in time: what reads back will tell.
+        Raises NotTakenError where it took some of the properties (DSP0266: then it says so at each of the others)."""
+        if getattr(answer, "status_code", 0) == OK and (named := by_property(_json_of(answer))):
+            raise NotTakenError(Refusal(" ".join(named.values()), named, took_others=True))
         place = (
             urlsplit(str(answer.headers.get("Location", ""))) if getattr(answer, "status_code", 0) == ACCEPTED else None
         )
@@ -429,7 +473,7 @@ class System:
             if each.get("JobState") in JOB_WAITS and str(each.get("JobType", "BIOS")).upper().startswith("BIOS")
         ]
 
-    def _try_to_set_beside(self, attributes: dict[str, str]) -> str:
+    def _try_to_set_beside(self, attributes: dict[str, str]) -> Refusal:
         """Set attributes that need no reset, and wait until they read back."""
         path = self._at_once[next(iter(attributes))]
         with speaking_to(self.service):
@@ -437,7 +481,7 @@ class System:
                 attributes, lambda: self._outcome(self.root._conn.patch(path, data={"Attributes": attributes}))
             )
             deadline = time.monotonic() + AT_ONCE_S_MAX
-            while not refusal and time.monotonic() < deadline:
+            while not refusal.said and time.monotonic() < deadline:
                 now = self._attributes_beside()
                 if all(text_of(now.get(name)) == value for name, value in attributes.items()):
                     break
@@ -445,15 +489,17 @@ class System:
         return refusal
 
     @staticmethod
-    def _refusal(attributes: dict[str, str], send: Callable[[], str]) -> str:
+    def _refusal(attributes: Mapping[str, str], send: Callable[[], str]) -> Refusal:
         """Send; return the BMC's refusal of the values."""
         try:
-            said = send()
-        except exceptions.AccessError:
-            raise
+            return Refusal(send())
+        except NotTakenError as error:
+            found = error.refusal
         except exceptions.HTTPError as error:
-            said = said_by(error)
-        return f"the BMC refused {', '.join(f'{n}={v}' for n, v in attributes.items())}: {said}" if said else ""
+            found = Refusal(said_by(error), named_in(error.extended_info, attributes))
+            if isinstance(error, exceptions.AccessError) and not found.named:
+                raise
+        return Refusal(found.said, {n: said for n, said in found.named.items() if n in attributes}, found.took_others)
 
     def forget_registry(self) -> None:
         """Read the attribute registry anew: what is read-only in it follows from values that a restart brought into force."""
@@ -525,22 +571,23 @@ class System:
             )
 
 
-def registry_of(bios: Any) -> tuple[dict[str, list[str]], frozenset[str]]:
-    """Return the values that the attribute registry lists, and the attributes that it calls read-only; nothing where the BMC has no usable
-    registry: it is only an aid."""
+def registry_of(bios: Any) -> Registry:
+    """Return the word of the attribute registry; nothing where the BMC has no usable one: it is only an aid."""
     try:
         registry = bios.get_attribute_registry()
         if registry is None:
-            return {}, frozenset()
+            return Registry()
         entries = registry.registry_entries.attributes
         current = bios.attributes or {}
         offered = {
             each.name: values_of(each.allowable_values or [], text_of(current.get(each.name))) for each in entries
         }
         fixed = {each.name for each in entries if each.read_only is True or each.immutable is True}
-        return offered, frozenset(fixed)
+        rows = registry.json["RegistryEntries"]["Attributes"]
+        unkept = {each["AttributeName"] for each in rows if each.get("WriteOnly") is True or each["Type"] == "Password"}
+        return Registry(offered, frozenset(fixed), frozenset(unkept))
     except (exceptions.SushyError, *NO_REDFISH):
-        return {}, frozenset()
+        return Registry()
 
 
 def values_of(allowed: Sequence[Mapping[str, Any]], now: str) -> list[str]:
@@ -556,10 +603,68 @@ def said_by(error: Any) -> str:
     return words_of(error.extended_info) or str(error.detail or error.code)
 
 
+def _refused(attributes: Mapping[str, str], said: str) -> str:
+    return f"the BMC refused {', '.join(f'{n}={v}' for n, v in attributes.items())}: {said}"
+
+
+def _json_of(answer: Any) -> dict[str, Any]:
+    try:
+        document = answer.json()
+    except NO_REDFISH:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def named_refusal(answer: Any) -> None:
+    """Raises NotTakenError for an answer that says it at each property and has no `error`, so that the client finds no words (OpenBMC's
+    bmcweb, which answers 403, newer ones 405, for a property that is read-only)."""
+    if answer.status_code >= BAD_REQUEST:
+        document = _json_of(answer)
+        named = {} if "error" in document else by_property(document)
+        if named:
+            raise NotTakenError(Refusal(" ".join(named.values()), named))
+
+
+def by_property(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return a service's words at each property that it did not take (`NAME@Message.ExtendedInfo`, also `Attributes/NAME@...`)."""
+    inner = document.get("Attributes")
+    found = {}
+    for key, rows in [*document.items(), *(inner.items() if isinstance(inner, dict) else ())]:
+        path, _, term = key.partition("@")
+        said = words_of([row for row in _rows(rows) if _refuses(row)])
+        if path and term == "Message.ExtendedInfo" and said:
+            found[path.rpartition("/")[2]] = said
+    return found
+
+
+def named_in(messages: Any, attributes: Mapping[str, Any]) -> dict[str, str]:
+    """Return a service's words on attributes that its messages name: as what they relate to, else as their first argument that is one."""
+    found: dict[str, str] = {}
+    for row in filter(_refuses, _rows(messages)):
+        related, arguments = (_texts(row.get(key)) for key in ("RelatedProperties", "MessageArgs"))
+        names = [name for name in (path.rpartition("/")[2] for path in related) if name in attributes]
+        for name in names or [name for name in arguments if name in attributes][:1]:
+            found[name] = " ".join(filter(None, (found.get(name), _words(row))))
+    return found
+
+
+def _refuses(row: Mapping[str, Any]) -> bool:
+    name = str(row.get("MessageId") or row.get("MessageID") or "").rpartition(".")[2]
+    return name not in NO_REFUSAL and "OK" not in (row.get("Severity"), row.get("MessageSeverity"))
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(one) for one in value] if isinstance(value, list) else []
+
+
+def _rows(messages: Any) -> list[dict[str, Any]]:
+    rows = [messages] if isinstance(messages, dict) else messages if isinstance(messages, list) else []
+    return [row for row in rows if isinstance(row, dict)]
+
+
 def words_of(messages: Any) -> str:
     """Return a service's messages as text: of one that has no words, its identifier and arguments (HPE's iLO sends no others)."""
-    rows = [messages] if isinstance(messages, dict) else messages if isinstance(messages, list) else []
-    return " ".join(filter(None, (_words(row) for row in rows if isinstance(row, dict))))
+    return " ".join(filter(None, map(_words, _rows(messages))))
 
 
 def _words(row: Mapping[str, Any]) -> str:

@@ -8,12 +8,12 @@ else of its hundreds. Without ethtool the links are reported alone, which is sai
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import time
 from pathlib import Path
 
+from daq_bench.candidate_kit.nic_statistics import names_of
 from daq_bench.telemetry_agent.base.point import FieldValue, Point
 from daq_bench.telemetry_agent.collectors.network import interfaces
 from daq_bench.telemetry_agent.reading.attributes import excerpt, read_present, reading_of, whole_number
@@ -23,30 +23,9 @@ PERIOD_S_MIN = 2.0
 ETHTOOL_TIMEOUT_S = 5.0
 FILES = ("carrier", "carrier_changes", "speed")
 STATISTICS = "ethtool"
-SPEED_UNKNOWN = "-1"
+# What drivers state for want of a speed, as ethtool has it (netlink/settings.c; safchain/ethtool#21): 0, and -1 in 16 or 32 bits.
+SPEED_UNKNOWN = ("-1", "0", "65535", "4294967295")
 BYTES_PER_S_OF_MBIT = 125_000
-# Field -> the drivers' names for it: mlx5, bnxt and bnx2x, ixgbe and igb, i40e and ice, others.
-KNOWN = {
-    "pause_received_frames": (
-        "rx_pause_ctrl_phy", "rx_pause_frames", "rx_flow_control_xoff", "rx_flow_control_xoff.nic", "port.link_xoff_rx",
-        "link_xoff_rx.nic", "rx_pause", "rx_global_pause",
-    ),
-    "pause_transmitted_frames": (
-        "tx_pause_ctrl_phy", "tx_pause_frames", "tx_flow_control_xoff", "tx_flow_control_xoff.nic", "port.link_xoff_tx",
-        "link_xoff_tx.nic", "tx_pause", "tx_global_pause",
-    ),
-    "missed_frames": ("rx_missed_errors", "rx_missed"),
-    "no_buffer_frames": ("rx_out_of_buffer", "out_of_buffer", "rx_no_buffer_count", "rx_no_buffer", "rx_no_dma_resources"),
-    "discarded_frames": (
-        "rx_discards_phy", "rx_total_discard_pkts", "rx_discard_pkts", "rx_discards", "port.rx_dropped", "rx_dropped.nic",
-    ),
-}  # fmt: skip
-PRIORITY_PAUSES = {
-    "priority_pause_received_frames": re.compile(r"rx_prio[0-7]_pause|port\.rx_priority_[0-7]_xoff|rx_priority_[0-7]_xoff\.nic"),
-    "priority_pause_transmitted_frames": re.compile(
-        r"tx_prio[0-7]_pause|port\.tx_priority_[0-7]_xoff|tx_priority_[0-7]_xoff\.nic"
-    ),
-}  # fmt: skip
 
 
 def parse_statistics(text: str, interface: str) -> dict[str, FieldValue]:
@@ -61,16 +40,10 @@ def parse_statistics(text: str, interface: str) -> dict[str, FieldValue]:
         if not colon:
             raise ValueError(f"{where}: not understood: {excerpt(line)}")
         counters[name.strip()] = value
-    fields: dict[str, FieldValue] = {}
-    for field, names in KNOWN.items():
-        present = [name for name in names if name in counters]
-        if present:
-            fields[field] = whole_number(counters[present[0]], f"{where}: {present[0]}")
-    for field, pattern in PRIORITY_PAUSES.items():
-        found = [whole_number(value, f"{where}: {name}") for name, value in counters.items() if pattern.fullmatch(name)]
-        if found:
-            fields[field] = sum(found)
-    return fields
+    return {
+        field: sum(whole_number(counters[name], f"{where}: {name}") for name in names)
+        for field, names in names_of(counters).items()
+    }
 
 
 class NetworkLink:
@@ -113,7 +86,7 @@ class NetworkLink:
                 fields["carrier"] = whole_number(value, f"{interface}/carrier") != 0
             elif name == "carrier_changes":
                 fields[name] = whole_number(value, f"{interface}/{name}")
-            elif value != SPEED_UNKNOWN:
+            elif value not in SPEED_UNKNOWN:
                 fields["speed_bytes_per_s"] = whole_number(value, f"{interface}/speed") * BYTES_PER_S_OF_MBIT
         return [
             Point("network_link", (("interface", interface),), fields, reading.time_ns)

@@ -47,7 +47,8 @@ STATE_LINE = re.compile(r"Power reading state is:\s+(activated|deactivated)")
 # Debian's 1.8.19 prints no line break after the time.
 TIME_LINE = re.compile(r"IPMI timestamp:\s+(\S.*?)\s*(?:Sampling period:|$)", re.MULTILINE)
 ALL_ONES_W = 0xFFFF  # DCMI's field has 16 bits; a BMC that cannot read the sensor sets all of them
-TIME_UNKNOWN = "Unspecified"
+# Also as BMCs print it whose clock stands at its beginning, and with it each of their times (openbmc/openbmc#3257).
+TIME_UNKNOWN = re.compile(r"Unspecified|.*\b1970\b.*|01/01/70 .*")
 NO_ENTRIES = "SEL has no entries"
 ENTRIES_LINE = re.compile(r"^Entries\s*:\s*(\d+)\s*$", re.MULTILINE)
 ADDED_LINE = re.compile(r"^Last Add Time\s*:\s*(\S.*?)\s*\n", re.MULTILINE)
@@ -149,7 +150,7 @@ def parse_power(text: str) -> PowerReading | None:
         raise ValueError(
             f"ipmitool dcmi power reading: {watts[1][:9]} W, which is the field's highest value and no reading"
         )
-    return PowerReading(float(watts[1]), time[1] if time and time[1] != TIME_UNKNOWN else "")
+    return PowerReading(float(watts[1]), time[1] if time and not TIME_UNKNOWN.fullmatch(time[1]) else "")
 
 
 class LogState(NamedTuple):

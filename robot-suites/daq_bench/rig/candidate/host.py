@@ -14,6 +14,7 @@ from daq_bench.bench_model.documents.struct import Closed, Struct, read
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.rig.candidate.machine import Machine
 
+SHOWN_OF_SATA = 4  # characters of a firmware revision (SCSI INQUIRY)
 CAPACITY_TOLERANCE = 0.02  # [P] 7.68 TB on the label are 7.6815 TB
 
 
@@ -162,12 +163,18 @@ def _check_drive(declared: dict[str, str], there: Sequence[Node]) -> list[Identi
         checks.append(IdentityCheck(f"model of {serial}", declared["model"], model, declared["model"] in model))
     if "firmware" in declared:
         firmware = told(drive and drive.firmware)
-        same = firmware == declared["firmware"]
+        same = firmware == declared["firmware"] or _is_its_part(declared["firmware"], drive)
         checks.append(IdentityCheck(f"firmware of {serial}", declared["firmware"], firmware, same))
     if "capacity" in declared:
         said = told(drive and drive.size_bytes and decimal_label(drive.size_bytes))
         checks.append(IdentityCheck(f"capacity of {serial}", decimal_label(wanted), said, _is_near(drive, wanted)))
     return checks
+
+
+def _is_its_part(declared: str, drive: Drive | None) -> bool:
+    """Is it what an older lsblk shows of a SATA drive's firmware, and the inventory has from there? (probe: revision_of)"""
+    there = (drive and drive.transport != "nvme" and drive.firmware) or ""
+    return len(declared) == SHOWN_OF_SATA and declared in there
 
 
 def _is_near(drive: Drive | None, wanted: int) -> bool:

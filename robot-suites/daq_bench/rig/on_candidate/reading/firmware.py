@@ -23,6 +23,7 @@ BMC_TRIES, BMC_PAUSE_S = 3, 10.0  # a BMC that is busy answers a little later
 IPMI_DEVICES = ("dev/ipmi0", "dev/ipmi/0", "dev/ipmidev/0")
 NO_DRIVES = re.compile(r"loop|ram|zram|dm-|md|sr|fd|nbd")
 UNTOLD = ("", "N/A", "n/a")
+SAS_REVISION = ("scsi_revision", "revision")  # of smartctl 7.3 and newer, and of older ones
 
 
 def said(*words: str) -> str:
@@ -54,9 +55,12 @@ def asked(name: str) -> tuple[str | None, str | None, str]:
 def told(text: str) -> tuple[str | None, str | None]:
     """(serial, firmware) of smartctl's JSON."""
     document = document_of(text) or {}
-    values = [document.get(key) for key in ("serial_number", "firmware_version")]
-    serial, version = (value.strip() or None if isinstance(value, str) else None for value in values)
-    return serial, version
+
+    def first(*keys: str) -> str | None:
+        texts = (document.get(key) for key in keys)
+        return next((one.strip() for one in texts if isinstance(one, str) and one.strip()), None)
+
+    return first("serial_number"), first("firmware_version", *SAS_REVISION)
 
 
 def bios(root: Path) -> list[dict[str, Any]]:

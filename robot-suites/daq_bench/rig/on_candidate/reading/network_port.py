@@ -5,21 +5,21 @@ Reads /sys and ethtool; changes nothing."""
 from __future__ import annotations
 
 import json
-import re
 import sys
 from typing import Any
 
+from daq_bench.candidate_kit.nic_statistics import pauses_of
 from daq_bench.candidate_kit.sysfs import text_of
 from daq_bench.candidate_kit.tools import ask
 from daq_bench.rig.on_candidate.network.rdma import NET, devices_of
 
+UNKNOWN = "Unknown!"  # ethtool's word for the speed of a link that is down
 OFFLOADS = (
     "tcp-segmentation-offload",
     "generic-segmentation-offload",
     "generic-receive-offload",
     "large-receive-offload",
 )
-PAUSE_COUNTER = re.compile(r"[rt]x\S*(pause|xoff)\S*")
 
 
 def ethtool(letter: str, interface: str) -> str:
@@ -55,7 +55,7 @@ def describe(interface: str) -> dict[str, Any]:
     return {
         "interface": interface,
         "operstate": text_of(folder / "operstate"),
-        "speed": link.get("Speed"),
+        "speed": None if link.get("Speed") == UNKNOWN else link.get("Speed"),
         "mtu_bytes": int(text_of(folder / "mtu") or 0) or None,
         "txqueuelen": int(text_of(folder / "tx_queue_len") or 0) or None,
         "driver": driver.get("driver"),
@@ -63,7 +63,7 @@ def describe(interface: str) -> dict[str, Any]:
         "pcie": {"speed": text_of(device / "current_link_speed"), "width": text_of(device / "current_link_width")},
         "numa_node": text_of(device / "numa_node"),
         "pause": {key: value for key, value in pairs(ethtool("-a", interface)).items() if key in ("Autonegotiate", "RX", "TX")},
-        "pause_frames": {key: int(value) for key, value in counters.items() if PAUSE_COUNTER.fullmatch(key) and value.isdigit()},
+        "pause_frames": {key: int(counters[key]) for key in pauses_of(counters) if counters[key].isdigit()},
         "rings": rings(ethtool("-g", interface)),
         "coalescing": {key: coalescing[key] for key in ("Adaptive RX", "rx-usecs", "tx-usecs") if key in coalescing},
         "offloads": {key: features[key] for key in OFFLOADS if key in features},

@@ -22,7 +22,7 @@ from daq_bench.candidate_kit.sysfs import place_of, text_of
 from daq_bench.candidate_kit.tools import said
 from daq_bench.rig.on_candidate.reading.backing import memory_beneath
 
-SYS_BLOCK = Path("/sys/block")
+SYS_BLOCK, UDEV = Path("/sys/block"), Path("/run/udev/data")
 LAYERS = ("part", "crypt", "lvm", "mpath")  # lsblk's types of what may lie on one device
 
 
@@ -72,6 +72,14 @@ def members_of(node: Device, sys_block: Path) -> list[str]:
     return sorted(member.name for member in slaves.iterdir()) if slaves.is_dir() else []
 
 
+def revision_of(node: Device, udev: Path = UDEV) -> str:
+    """A drive's whole firmware revision: of a SATA drive's eight characters the kernel keeps four, which is all that lsblk shows before
+    util-linux 2.39 (util-linux/util-linux#1972)."""
+    lines = (text_of(udev / f"b{node.number}") or "").splitlines()
+    whole = next((line.partition("=")[2].strip() for line in lines if line.startswith("E:ID_REVISION=")), "")
+    return whole if node.firmware and node.firmware in whole else node.firmware
+
+
 def describe(node: Device, sys_block: Path = SYS_BLOCK) -> dict[str, Any]:
     """`node` of lsblk together with what sysfs tells of its place in the machine; null where it says nothing."""
     folder = sys_block / node.name
@@ -80,7 +88,7 @@ def describe(node: Device, sys_block: Path = SYS_BLOCK) -> dict[str, Any]:
         "name": node.name,
         "model": node.model or None,
         "serial": node.serial or None,
-        "firmware": node.firmware or text_of(folder / "device" / "firmware_rev"),
+        "firmware": revision_of(node) or text_of(folder / "device" / "firmware_rev"),
         "wwn": node.wwn or None,
         "size_bytes": node.size_bytes,
         "numa_node": numa_node,
