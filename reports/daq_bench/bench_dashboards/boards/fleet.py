@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from daq_bench.bench_dashboards.common import (
     ADVICE_COLUMNS,
+    BAR_LASTS,
+    BAR_LASTS_S,
     FLEET,
+    ITS_TIME,
     JUDGED_COLUMNS,
+    LATELY,
     LIVE,
     LONG_TEXTS,
+    NO_VERDICT,
     OUTCOME_COLUMN,
     OWN_AGENT,
     REPORT,
@@ -31,22 +36,31 @@ from daq_bench.bench_dashboards.influxql import (
     last,
     lowest,
     reads,
+    since,
+    since_begin,
     value,
     whole,
 )
 from daq_bench.bench_dashboards.layout import Row, Section
-from daq_bench.bench_dashboards.looks import OUTCOMES, Colour, DataLink, Override, Thresholds, Unit
+from daq_bench.bench_dashboards.looks import (
+    NONE_ALLOWED,
+    OUTCOMES,
+    Colour,
+    DataLink,
+    Override,
+    Thresholds,
+    Unit,
+    without_green,
+)
 from daq_bench.bench_dashboards.panels import WORST, Stat, StateTimeline, Table, Target, TimeSeries
 
 WHO: tuple[Condition, ...] = (chosen("host"), chosen("scenario"))
 WHAT: tuple[Condition, ...] = (*WHO, chosen("model"), chosen("requirement"), differs("requirement", "overall"))
 OVERALL: tuple[Condition, ...] = (*WHO, equals("requirement", "overall"))
 MARGIN = Thresholds(Colour.BAD, ((0, Colour.WATCH), (10, Colour.GOOD)))
-BAR_LASTS_S = 36 * 3600  # a night that was missed ends the bar of the one before
 WATCH_IT = DataLink(
     "Replay it on Run live",
-    f"/d/{LIVE}?var-host=${{__data.fields.host}}&var-run=${{__data.fields.run}}"
-    "&from=${__data.fields.started_ms.numeric}&to=${__data.fields.ended_ms.numeric}",
+    f"/d/{LIVE}?var-host=${{__data.fields.host}}&var-run=${{__data.fields.run}}{ITS_TIME}",
 )
 
 FOLLOW_IT = DataLink(
@@ -78,19 +92,21 @@ def _header() -> Row:
     counted = (*WHAT, reads("outcome", "PASS", "FAIL"))
     margins = _verdicts(last("margin_percent").named("margin"), "requirement", "host", where=counted)
     answered = last("staleness_s").named("age")
-    running = Query("telemetry_agent", (answered,), (chosen("host"), OWN_AGENT), ("host", "run"))
+    running = Query(
+        "telemetry_agent", (answered,), (chosen("host"), OWN_AGENT, since(120)), ("host", "run"), in_range=False
+    )
     return Row(
         5,
         Table(
             "Runs now",
-            "The runs whose agents answered within the last two minutes, whatever the range. Empty: nothing runs.",
+            "The runs whose agents answered within the last two minutes, whatever the range. Empty: nothing runs. An answer of the future: "
+            "the candidate's clock is ahead, and other boards show it once that time has come.",
             (Target(running, table=True),),
             Unit.COUNT,
             overrides=(Override("Answered", unit=Unit.AGE), Override("run", links=(FOLLOW_IT,))),
             columns=(("host", "host"), ("run", "run"), ("Time", "Answered")),
             sort="host",
             ascending=True,
-            time_from="2m",
         ),
         Stat(
             "Runs in this range",
@@ -102,15 +118,16 @@ def _header() -> Row:
         ),
         Stat(
             "Smallest newest margin",
-            "The newest value of each candidate and requirement that lies nearest to, or furthest beyond, its bound. Evidence that "
-            "does not count (INADMISSIBLE, ERROR) is left out.",
+            f"The newest value of each candidate and requirement, of the last {BAR_LASTS}, that lies nearest to, or furthest beyond, its "
+            "bound. Evidence that does not count (INADMISSIBLE, ERROR) is left out.",
             (Target(Query(margins, (lowest("margin").named(WORST),), tags=("host", "requirement")), table=True),),
             Unit.PERCENT,
             MARGIN,
             needs=("bench_verdict.margin_percent",),
             whose=True,
             decimals=1,
-            no_value="-",
+            time_from=LATELY,
+            no_value=NO_VERDICT,
         ),
         widths=(12, 4, 8),
     )
@@ -125,21 +142,35 @@ def _outcomes() -> tuple[Row, ...]:
         words=OUTCOMES,
         lasts_s=BAR_LASTS_S,
     )
+    # InfluxQL colours nothing by its age, so it is asked twice: for the newest run that is not old, and for the newest run at all. Rows of
+    # one time and candidate become one.
+    fresh = Query("bench_run", (last("word").named("result"),), (*WHO, since(BAR_LASTS_S)), ("host",), policy=HISTORY)
+    at_all = newest_run((*WHO, since_begin()), "host", result="last_result", in_range=False)
+    last_outcome = "Last outcome, however old"
     newest = Table(
         "Newest run of each candidate",
-        "Longest ago first: a candidate that is not run any more says nothing, whatever its last outcome was. Why it probably ended so and "
-        "what to do next are its report's words; a click opens a text that is cut off.",
-        (Target(newest_run(WHO, "host"), table=True),),
+        f"Longest ago first. Outcome: of the last {BAR_LASTS} alone. A candidate that is not run any more has none, whatever its last "
+        "outcome was. Why it probably ended so and what to do next are its report's words; a click opens a text that is cut off. A run of "
+        "the future: the candidate's clock is ahead.",
+        (Target(fresh, table=True), Target(at_all, table=True)),
         Unit.COUNT,
         overrides=(
             Override("host", width=170),
-            OUTCOME_COLUMN,
+            Override("Outcome", words=OUTCOMES, width=170, no_value=NO_VERDICT),
             Override("Judged", unit=Unit.AGE, width=130),
+            Override(last_outcome, width=190),
             *LONG_TEXTS,
         ),
-        columns=(("host", "host"), ("result", "Outcome"), ("Time", "Judged"), *ADVICE_COLUMNS),
+        columns=(
+            ("host", "host"),
+            ("result", "Outcome"),
+            ("Time", "Judged"),
+            ("last_result", last_outcome),
+            *ADVICE_COLUMNS,
+        ),
         sort="Judged",
         ascending=True,
+        merged=True,
     )
     facts = (
         whole(value("started_ns") / 1e6).named("started_ms"),
@@ -199,7 +230,7 @@ def _margins() -> Section:
         Unit.COUNT,
         overrides=(
             *JUDGED_COLUMNS[:2],
-            Override("Margin", unit=Unit.PERCENT, thresholds=MARGIN),
+            Override("Margin", unit=Unit.PERCENT, thresholds=without_green(MARGIN)),
             Override("Judged", unit=Unit.AGE, width=130),
         ),
         columns=(
@@ -231,7 +262,6 @@ def _accounting() -> Section:
         (chosen("host"),),
         ("host", "run", "instance"),
     )
-    bad = Thresholds(Colour.GOOD, ((1, Colour.BAD),))
     table = Table(
         "The agents' accounts",
         "Points of each run as its agent counted them last. Collected = spooled + unspooled; spooled = delivered + rejected + "
@@ -240,7 +270,7 @@ def _accounting() -> Section:
         (Target(query, table=True),),
         Unit.COUNT,
         overrides=(
-            Override("Rejected", thresholds=bad),
+            Override("Rejected", thresholds=without_green(NONE_ALLOWED)),
             Override("run", links=(REPORT,)),
         ),
         columns=(("host", "Candidate"), ("run", "run"), ("instance", "Agent"), *fields),

@@ -177,10 +177,10 @@ def cooling() -> Section:
     )
     worst = BarGauge(
         "Sensors that the BMC complains of",
-        "Rank of each sensor's worst state: 0 ok, 1 non-critical, 2 critical, 3 non-recoverable.",
+        "Rank of each sensor's worst state in the range shown: 0 ok, 1 non-critical, 2 critical, 3 non-recoverable.",
         (Target(Query("ipmi_sensor", (highest("severity"),), HERE, ("sensor", "entity")), "$tag_sensor"),),
         Unit.COUNT,
-        Thresholds(Colour.GOOD, ((1, Colour.WATCH), (2, Colour.BAD))),
+        Thresholds(Colour.CALM, ((1, Colour.WATCH), (2, Colour.BAD))),
         needs=("ipmi_sensor.severity",),
         least=0,
         most=3,
