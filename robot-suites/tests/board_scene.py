@@ -26,7 +26,7 @@ BARE_IN_LINES = BARE.replace(" ", "\\ ")
 def raw_lines(now_ns: int) -> str:
     """Five candidates: one whose run is in trouble after one of yesterday that lost data, one that is well, one that fell silent ten
     minutes ago, one without sensors, and one that has not run since yesterday. The drives of two more were read an hour later and an hour
-    earlier than 36 h ago, and the clock of one more is an hour ahead."""
+    earlier than 36 h ago, the clock of one more is an hour ahead, and one more has two runs at one time."""
     found = []
 
     def put(age_s: float, series: str, *fields: str) -> None:
@@ -83,6 +83,8 @@ def raw_lines(now_ns: int) -> str:
     put(0, f"telemetry_agent,{bare},collector=cpu", "staleness_s=20")
     for hours in (35, 37):
         drive(f"host=h{hours},run=h{hours}1", 0, 40, 80, health.format("true", 0, 0, 100, 0, 0), age_s=hours * HOUR_S)
+    for run, total, elapsed, backlog, age_s in ((1, 100, 10, 9000, 1), (2, 50, 20, 0, 0)):
+        writer(age_s, f"host=two,run=t{run}", backlog, 0, f"total_s={total}", f"elapsed_s={elapsed}")
     put(-HOUR_S, "telemetry_agent,host=fast,run=q1,collector=cpu", "staleness_s=0.5")
     return "\n".join(found) + "\n"
 
@@ -192,6 +194,7 @@ def _tiles() -> tuple[Expected, ...]:
     live("Lost superchunks", busy=([[0]], tile("0", "blue")), calm=([[0]], tile("0", "blue")), silent=([[5]], tile("5", "red")),
          gone=(none, NOTHING), **{BARE: (none, NOTHING)})  # fmt: skip
     live("Buffer in use", busy=([[0.5]], tile("50%", "yellow")), calm=([[0]], tile("0%", "green")), silent=(none, NOTHING),
+         two=([[0.9]], tile("90%", "red")),
          gone=(none, NOTHING), **{BARE: (none, NOTHING)})  # fmt: skip
     live("Fullest buffer", busy=([[0.9991]], tile("100%", "red")), calm=([[0]], tile("0%", "blue")), silent=([[1]], tile("100%", "red")),
          gone=(none, NOTHING), **{BARE: (none, NOTHING)})  # fmt: skip
@@ -246,6 +249,18 @@ def _tiles() -> tuple[Expected, ...]:
 
     found += [
         Expected(FLEET, "Runs in this range", "", [[7]], [tile("7", "blue")]),
+        Expected(
+            FLEET,
+            "Candidates by newest outcome",
+            "",
+            [[2]],
+            [
+                tile("2", "green", "PASS"),
+                tile("1", "red", "FAIL"),
+                tile("1", "yellow", "REHEARSAL"),
+                tile("2", GREY, UNJUDGED),
+            ],
+        ),
         Expected(FLEET, "Smallest newest margin", "", [["a", "SNB-01", -3.5]], [tile("-3.5%", "red", "a SNB-01")]),
         Expected(COMPARE, "Outcomes", "", [["FAIL"]], [tile("FAIL", "red", "A"), tile("PASS", GREY, "B")]),
         Expected(
@@ -311,7 +326,7 @@ SHOWS_GB = ("9.50", "9.24", "GB/s")
 TABLES = (
     ExpectedTable(FLEET, "Runs now", "", ("host", "run", "Answered"), (
         ("busy", "r2", NOW), ("calm", "c1", NOW), ("fast", "q1", "in an hour"), (BARE, "b1", NOW))),
-    ExpectedTable(FLEET, "Newest run of each candidate", "", ("host", "Outcome", "Judged", "Last outcome, however old", *ADVICE), (
+    ExpectedTable(FLEET, "Newest run of each candidate", "", ("host", "Outcome", "Judged", "Last, however old", *ADVICE), (
         ("c", OLD, "20 days ago", ("PASS", GREY), "-", "-"), ("h37", OLD, "2 days ago", ("PASS", GREY), "-", "-"),
         ("h35", PASS, "a day ago", ("PASS", GREY), "-", "-"), ("a", FAIL, "a day ago", ("FAIL", GREY), CAUSE, STEP),
         ("b", REHEARSAL, "20 hours ago", ("REHEARSAL", GREY), "-", STEP), ("calm", PASS, "6 minutes ago", ("PASS", GREY), "-", PASSED),

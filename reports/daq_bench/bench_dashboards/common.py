@@ -65,9 +65,10 @@ DEVICE = TagValues(
     all_of_them=True,
 )
 
+# A limit that is above every temperature would stand before them in a legend that begins with the highest.
 LIMITS = (
-    Override("/ warning$/", colour=Colour.WATCH, dashed=True),
-    Override("/ critical$/", colour=Colour.BAD, dashed=True),
+    Override("/ warning$/", colour=Colour.WATCH, dashed=True, unlisted=True),
+    Override("/ critical$/", colour=Colour.BAD, dashed=True, unlisted=True),
 )
 # A table of past runs: what was good then has no colour.
 OUTCOME_COLUMN = Override("Outcome", words=recorded(OUTCOMES), width=140)

@@ -142,6 +142,8 @@ class Override:
     colour: Colour | None = None
     dashed: bool = False
     hidden: bool = False
+    unlisted: bool = False  # drawn, and not in the legend
+    muted: bool = False  # a column whose texts are grey
     right_axis: bool = False
     width: int | None = None
     thresholds: Thresholds | None = None
@@ -172,6 +174,11 @@ class Override:
             put("custom.width", self.width)
         if self.hidden:
             put("custom.hidden", True)
+        if self.unlisted:
+            put("custom.hideFrom", {"viz": False, "legend": True, "tooltip": False})
+        if self.muted:
+            put("color", {"mode": "fixed", "fixedColor": Colour.MUTED})
+            put("custom.cellOptions", {"type": "color-text"})
         if self.thresholds:
             put("thresholds", self.thresholds.json())
             put("mappings", [EMPTY])

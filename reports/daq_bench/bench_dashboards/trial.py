@@ -114,7 +114,7 @@ def tried(server: Server, dashboard: Dashboard, choices: Mapping[str, Choice], s
             text = OWN_RANGE.sub(since_begin().text, target.query.render())
             text = interpolated(text, choices, shown)
             place = f"{dashboard.title} / {panel.title}"
-            yield Tried(place, text, _known(server, text), (*panel.needs, *target.needs))
+            yield Tried(place, text, _known(server, text) or int(target.counts), (*panel.needs, *target.needs))
     for annotation in dashboard.annotations:
         text = interpolated(annotation.query.render(), choices, shown)
         place = f"{dashboard.title} / annotation {annotation.name}"

@@ -137,6 +137,13 @@ TABLE_FIELDS = (
 )
 
 
+# A 14th of a screen of 1440 pixels would cut some headings off; other columns need less.
+WIDTHS = (
+    ("Drive", 80), ("Serial", 140), ("Critical warning", 130), ("Worn", 60), ("Spare", 65), ("Media errors", 105), ("Error log", 80),
+    ("Reallocated", 95), ("Temperature", 105), ("Written", 75), ("Powered on", 95), ("Unsafe shutdowns", 140),
+)  # fmt: skip
+
+
 def newest(source: Source) -> Row:
     columns = tuple(source.last(field).named(field) for field, _ in TABLE_FIELDS)
     query = Query("smart", columns, source.drive, by=("device", "serial", "model"), policy=source.policy)
@@ -147,10 +154,11 @@ def newest(source: Source) -> Row:
         (Target(query, table=True),),
         Unit.COUNT,
         overrides=(
+            *(Override(heading, width=pixels) for heading, pixels in WIDTHS),
             Override(
                 "Self-test",
                 words=(Word("true", "passed", Colour.CLEAR), Word("false", "FAILED", Colour.BAD)),
-                width=100,
+                width=80,
             ),
             Override("Critical warning", thresholds=without_green(NONE_ALLOWED)),
             Override("Worn", unit=Unit.PERCENT, thresholds=without_green(WORN)),

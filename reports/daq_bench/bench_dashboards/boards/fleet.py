@@ -29,15 +29,18 @@ from daq_bench.bench_dashboards.influxql import (
     Condition,
     Expression,
     Query,
+    above,
     chosen,
     count,
     differs,
     equals,
     last,
     lowest,
+    present_as,
     reads,
     since,
     since_begin,
+    total,
     value,
     whole,
 )
@@ -108,6 +111,7 @@ def _header() -> Row:
             sort="host",
             ascending=True,
         ),
+        _by_outcome(),
         Stat(
             "Runs in this range",
             "How many were judged. Fewer than nights: something kept a run from finishing.",
@@ -129,7 +133,35 @@ def _header() -> Row:
             time_from=LATELY,
             no_value=NO_VERDICT,
         ),
-        widths=(12, 4, 8),
+        widths=(8, 8, 3, 5),
+    )
+
+
+def _by_outcome() -> Stat:
+    """How many candidates there are of each outcome: in a table of a hundred, a FAIL of this night is far below the first row."""
+
+    def of(word: str) -> Target:
+        newest = Query(
+            "bench_run", (last("word").named("result"),), (*WHO, since(BAR_LASTS_S)), ("host",), policy=HISTORY
+        )
+        return Target(Query(newest, (count("result"),), (reads("result", word),)), word, counts=True)
+
+    judged = tuple(
+        Query("bench_run", (present_as(worth, "word").named("worth"),), (*WHO, *lately), ("host",), policy=HISTORY)
+        for worth, lately in ((1, ()), (-1, (since(BAR_LASTS_S),)))
+    )
+    found = Query(judged, (total("worth").named("silent"),), by=("host",))
+    silent = Query(found, (count("silent"),), (above("silent", 0),))
+    return Stat(
+        "Candidates by newest outcome",
+        f"How many candidates have which outcome, of the last {BAR_LASTS}; grey: those of this range that have had none for so long. Sort "
+        "the table below by its outcome to see which.",
+        (*(of(one.value) for one in OUTCOMES), Target(silent, NO_VERDICT, counts=True)),
+        Unit.COUNT,
+        Thresholds(Colour.MUTED),
+        overrides=tuple(Override(one.value, colour=one.colour) for one in OUTCOMES),
+        per_series=True,
+        no_value="-",
     )
 
 
@@ -146,7 +178,7 @@ def _outcomes() -> tuple[Row, ...]:
     # one time and candidate become one.
     fresh = Query("bench_run", (last("word").named("result"),), (*WHO, since(BAR_LASTS_S)), ("host",), policy=HISTORY)
     at_all = newest_run((*WHO, since_begin()), "host", result="last_result", in_range=False)
-    last_outcome = "Last outcome, however old"
+    last_outcome = "Last, however old"
     newest = Table(
         "Newest run of each candidate",
         f"Longest ago first. Outcome: of the last {BAR_LASTS} alone. A candidate that is not run any more has none, whatever its last "
@@ -158,7 +190,7 @@ def _outcomes() -> tuple[Row, ...]:
             Override("host", width=170),
             Override("Outcome", words=OUTCOMES, width=170, no_value=NO_VERDICT),
             Override("Judged", unit=Unit.AGE, width=130),
-            Override(last_outcome, width=190),
+            Override(last_outcome, width=150, muted=True),
             *LONG_TEXTS,
         ),
         columns=(

@@ -60,8 +60,9 @@ def _header() -> tuple[Row, ...]:
     # An agent runs only while a run is open: what answered within the last minute runs now, and nothing else does.
     running = Query("telemetry_agent", (last("staleness_s").named("age"),), (*HERE, OWN_AGENT), by=("run",))
     phase = Query("bench_event", (last("text"),), (*HERE, equals("kind", "phase")))
-    left = Query("daqwriter", ((last("total_s") - last("elapsed_s")).named("left"),), HERE)
-    used = Query("daqwriter", ((last("backlog_bytes") / last("buffer_bytes")).named("used"),), HERE)
+    # By run, so that two at one time are not mixed; the tile shows the worse one.
+    left = Query("daqwriter", ((last("total_s") - last("elapsed_s")).named("left"),), HERE, ("run",))
+    used = Query("daqwriter", ((last("backlog_bytes") / last("buffer_bytes")).named("used"),), HERE, ("run",))
     # Only the range that is shown, so that the last run's losses are not taken for this one's.
     lost = Query("daqwriter", (highest("lost_superchunks").named("lost"),), HERE, ("run",))
     filled = Query("daqwriter", ((value("backlog_bytes") / value("buffer_bytes")).named("used"),), HERE, ("run",))
@@ -97,7 +98,7 @@ def _header() -> tuple[Row, ...]:
         Stat(
             "Left of this load",
             "Planned time less elapsed time of the running load.",
-            (Target(left, "left"),),
+            (Target(Query(left, (highest("left"),)), "left"),),
             Unit.DURATION,
             Thresholds(Colour.CALM),
             time_from=NOW,
@@ -114,7 +115,7 @@ def _header() -> tuple[Row, ...]:
         Stat(
             "Buffer in use",
             "Backlog as a share of the transient buffer, within the last minute. At 100 % the next superchunk is lost.",
-            (Target(used, "used"),),
+            (Target(Query(used, (highest("used"),)), "used"),),
             Unit.FRACTION,
             BUFFER,
             decimals=0,
