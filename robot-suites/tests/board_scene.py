@@ -258,7 +258,7 @@ def _tiles() -> tuple[Expected, ...]:
                 tile("2", "green", "PASS"),
                 tile("1", "red", "FAIL"),
                 tile("1", "yellow", "REHEARSAL"),
-                tile("2", GREY, UNJUDGED),
+                tile("2", GREY, "none"),
             ],
         ),
         Expected(FLEET, "Smallest newest margin", "", [["a", "SNB-01", -3.5]], [tile("-3.5%", "red", "a SNB-01")]),

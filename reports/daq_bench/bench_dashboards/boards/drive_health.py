@@ -139,8 +139,8 @@ TABLE_FIELDS = (
 
 # A 14th of a screen of 1440 pixels would cut some headings off; other columns need less.
 WIDTHS = (
-    ("Drive", 80), ("Serial", 140), ("Critical warning", 130), ("Worn", 60), ("Spare", 65), ("Media errors", 105), ("Error log", 80),
-    ("Reallocated", 95), ("Temperature", 105), ("Written", 75), ("Powered on", 95), ("Unsafe shutdowns", 140),
+    ("Drive", 80), ("Serial", 130), ("Critical warning", 130), ("Worn", 60), ("Spare", 65), ("Media errors", 105), ("Error log", 80),
+    ("Reallocated", 102), ("Temperature", 105), ("Written", 75), ("Powered on", 102), ("Unsafe shutdowns", 145),
 )  # fmt: skip
 
 

@@ -154,9 +154,9 @@ def _by_outcome() -> Stat:
     silent = Query(found, (count("silent"),), (above("silent", 0),))
     return Stat(
         "Candidates by newest outcome",
-        f"How many candidates have which outcome, of the last {BAR_LASTS}; grey: those of this range that have had none for so long. Sort "
-        "the table below by its outcome to see which.",
-        (*(of(one.value) for one in OUTCOMES), Target(silent, NO_VERDICT, counts=True)),
+        f"How many candidates have which outcome, of the last {BAR_LASTS}; none: those of this range that have had no verdict for so "
+        "long. Sort the table below by its outcome to see which.",
+        (*(of(one.value) for one in OUTCOMES), Target(silent, "none", counts=True)),
         Unit.COUNT,
         Thresholds(Colour.MUTED),
         overrides=tuple(Override(one.value, colour=one.colour) for one in OUTCOMES),
