@@ -307,7 +307,29 @@ def test_a_tile_that_names_the_worst_shows_one_row() -> None:
         assert panel["options"]["textMode"] == "value_and_name"
         (target,) = panel["targets"]
         assert target["resultFormat"] == "table"
-        assert ' AS "worst" FROM (' in target["query"]
+        assert ' AS "worst" FROM ' in target["query"]
+
+
+def test_green_is_nowhere_what_may_be_old() -> None:
+    """A tile asks for the last minute or the last 36 h; the one column of words that is green asks for them by itself."""
+    green = [
+        (panel["title"], panel.get("timeFrom"))
+        for document in FILES.values()
+        for panel in panels_of(document)
+        if panel["type"] in ("stat", "bargauge", "table") and '"green"' in json.dumps(panel["fieldConfig"])
+    ]
+    own_range = ("Newest run of each candidate", "Candidates by newest outcome")
+    assert green and {lasts for title, lasts in green if title not in own_range} == {"1m", "36h"}
+    fields = panel_of("daq-bench-fleet", own_range[0])["fieldConfig"]
+    (column,) = (one for one in fields["overrides"] if '"green"' in json.dumps(one))
+    assert column["matcher"]["options"] == "Outcome" and '"green"' not in json.dumps(fields["defaults"])
+    for title in own_range:
+        fresh = [
+            one["query"] for one in panel_of("daq-bench-fleet", title)["targets"] if ' AS "result"' in one["query"]
+        ]
+        assert fresh and all("time >= now() - 129600s" in one and "$timeFilter" in one for one in fresh), (
+            "nor is what is still to come"
+        )
 
 
 def test_annotations_have_an_end_where_they_say_so() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,32 @@ def test_a_clock_that_was_ahead_and_a_broken_bundle_are_left_out_and_counted(lab
     assert value(found, "runs_left_out") == 2
 
 
+def test_a_run_that_goes_on_is_no_damage_and_keeps_the_last_outcome(
+    lab: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An alert about bundles that are left out would come each night."""
+    (write_night(lab / "runs", NightPlan(3, lost=1.0)) / "verdict.json").unlink()
+    (lab / "runs" / "20260101T000000Z-server-a-torn").mkdir()
+    found = exported(lab)
+    assert (value(found, "runs_unfinished"), value(found, "runs_left_out")) == (1, 1)
+    assert value(found, "run_outcome", **A, outcome="PASS") == 1
+    assert value(found, "run_started_timestamp_seconds", **A) == NightPlan(2).start.timestamp()
+    assert "verdict.json is missing: no finished run" in capsys.readouterr().err
+
+
+def test_the_first_run_of_all_that_goes_on_is_no_error(tmp_path: Path) -> None:
+    (write_night(tmp_path / "runs", NightPlan(1)) / "verdict.json").unlink()
+    assert value(exported(tmp_path), "runs_unfinished") == 1
+
+
+def test_a_run_that_ends_ahead_of_the_clock_has_no_end(lab: Path) -> None:
+    night = read_night(next((lab / "runs").glob("*server-b*")))
+    ahead = replace(night, finished=datetime.now(UTC) + timedelta(days=3))
+    registry, _ = registry_of([ahead], [], datetime.now(UTC))
+    assert registry.get_sample_value("daq_bench_run_finished_timestamp_seconds", B) is None
+    assert registry.get_sample_value("daq_bench_run_started_timestamp_seconds", B) is not None
+
+
 def test_names_of_any_kind_are_data(tmp_path: Path) -> None:
     name = 'se"rver\\ \N{SNOWMAN}'
     write_night(tmp_path / "runs", NightPlan(1, candidate=name))
@@ -197,6 +224,7 @@ def test_the_page_and_the_rules_name_metrics_that_are_exported(lab: Path) -> Non
         ("cpu busy=1 1772503200000000000\ncpu busy=1 17725032", 1772503200.0),  # a line that a kill cut off
         (f"{'x' * 70000} 9\ncpu busy=1 1772503200000000000\n", 1772503200.0),
         (f"cpu busy=1 1772503200000000000\ncpu busy=1 {'9' * 5000}\n", 1772503200.0),  # no stamp that a clock gives
+        ("cpu busy=1 1772503200000000000\ncpu busy=1 9223372036854775807\n", 1772503200.0),  # a clock that was ahead
         ("", None),
         ("no line of telemetry\n", None),
     ],

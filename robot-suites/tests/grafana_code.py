@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,14 @@ class Grafana:
         """What the panel, by its JSON, shows of them."""
         return self._asked(self.asked(on, panel, choices, shown))
 
+    def heat(self, panel: Json, answers: list[list[Json]], shown: Range) -> dict[int, int]:
+        """How many values a heat map draws in which row."""
+        request = {"panel": panel, "answers": answers, "range_ms": [shown.begin_ms, shown.end_ms]}
+        rows: Counter[int] = Counter()
+        for cell in self._asked(request)["cells"]:
+            rows[cell["y"]] += cell["count"]
+        return dict(rows)
+
 
 DRAWING = Layout().build / "grafana-pictures" / "draw.js"  # by `make grafana-pictures`
 PICTURES = Layout().build / "grafana-pictures"
@@ -72,14 +81,16 @@ BEGIN = (
 )
 
 
-def draw(panels: list[Json], name: str, height: int) -> str:
-    """Draws the panels in Chromium into build/grafana-pictures/NAME.png; returns the page's DOM. Raises RuntimeError for an error of it."""
+def draw(panels: list[Json], name: str, height: int, events: Sequence[Json] = ()) -> str:
+    """Draws the panels, and the events over them, in Chromium into build/grafana-pictures/NAME.png; returns the page's DOM. Raises
+    RuntimeError for an error of it."""
     chromium = shutil.which("chromium")
     if chromium is None or not DRAWING.is_file():
         raise RuntimeError(f"chromium: {chromium}, {DRAWING}: `make grafana-pictures` builds it")
     settings = "<script>window.grafanaBootData={settings:{featureToggles:{}}};window.BOARD="
     data = json.dumps(panels).replace("</", "<\\/")
     page = PICTURES / f"{name}.html"
+    data += ";window.EVENTS=" + json.dumps(list(events))
     page.write_text(f"{BEGIN}{settings}{data}</script><script src=draw.js></script>", encoding="utf-8")
     argv = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files", "--virtual-time-budget=10000",
             f"--window-size=1440,{height}", f"--screenshot={page.with_suffix('.png')}", "--dump-dom", "--enable-logging=stderr",

@@ -202,7 +202,7 @@ GRAPHS = (
     Graph(RUN_LIVE, "Power", (_two("server", 400, 700, "700 W", "700 W"), _two("package-0", 120, 210, "210 W", "210 W"))),
     Graph(RUN_LIVE, "Age of each collector's last sample", (Drawn("smart", ((EARLY_S, 3), (180, 8))),)),
     Graph(RUN_LIVE, "Missed samples", (Drawn("smart", ((180, 4),)),)),
-    Graph(RUN_LIVE, "How many cores are how busy", (_two("0", 0.75, 0.375),)),
+    Graph(RUN_LIVE, "How many cores are how busy", (_two("0", 74.9925, 37.49625),)),
     Graph(RUN_LIVE, "CPU frequency", (
         _two("slowest core", 2e9, 1e9, "1 GHz", "2 GHz"), _two("fastest core", 3.5e9, 4e9, "4 GHz", "4 GHz"))),
     Graph(RUN_LIVE, "Memory bandwidth", (
@@ -249,5 +249,7 @@ GRAPHS = (
         Drawn("SNB-01 m f (b)", ((20 * HOUR_S, -90),), ("-90%", "-90%")),
         Drawn("SNB-01 m f (c)", ((20 * DAY_S, 12),), ("12%", "12%")),
         Drawn("SNB-01 m f (calm)", ((360, 30),), ("30%", "30%")),
+        Drawn("SNB-01 m f (h35)", ((35 * HOUR_S, 20),), ("20%", "20%")),
+        Drawn("SNB-01 m f (h37)", ((37 * HOUR_S, -60),), ("-60%", "-60%")),
         Drawn("SNB-02 m f (a)", ((21 * DAY_S, 50),), ("50%", "50%"))), "", False),
 )  # fmt: skip

@@ -157,6 +157,8 @@ def records_and_verdicts(made: Scene) -> None:
         ("error", HOUR, "ERROR", -80.0),
         ("stale", 20 * DAY, "FAIL", -5.0),
         ("retired", 40 * DAY, "PASS", 5.0),
+        ("clock was years ahead", 3 * DAY, "PASS", 5.0),
+        ("clock was years ahead", -900 * DAY, "PASS", 5.0),
         (QUOTED, 6 * HOUR, "FAIL", -1.0),
     ):
         made.verdict(host, age, outcome)
@@ -196,6 +198,8 @@ def drives(made: Scene) -> None:
     health("good", "nvme0n1", 1, 0)
     made.drive("good", "smart", "sda", 1, power_on_hours=7)  # not NVMe
     health("clock ahead", "nvme0n1", -HOUR, 2)
+    health("clock was years ahead", "nvme0n1", 5, 4)
+    health("clock was years ahead", "nvme0n1", -900 * DAY, 0)
 
 
 def of(names: str, *values: tuple[Any, ...]) -> dict[tuple[tuple[str, str], ...], float]:
@@ -239,8 +243,9 @@ EXPECTED = {
         on_drive("warned", "nvme0n1", 4),
         on_drive("warned", "nvme2n1", 1),
         on_drive("clock ahead", "nvme0n1", 2),
+        on_drive("clock was years ahead", "nvme0n1", 4),
     ),
-    "no-verdict": of("host", ("inadmissible", 1), ("error", 1), ("stale", 1)),
+    "no-verdict": of("host", ("inadmissible", 1), ("error", 1), ("stale", 1), ("clock was years ahead", 1)),
 }
 
 
@@ -297,7 +302,7 @@ def test_clocks_an_hour_off_hide_no_silent_candidate_for_longer_than_they_are_of
     assert found == {uid: silent if uid == "silent" else {} for uid in RULES}
 
 
-SINCE = re.compile(r"(?: AND|(?<=WHERE)) time >= now\(\) - \d+s")
+SINCE = re.compile(r"(?: AND|(?<=WHERE)) time >= now\(\) - \d+s AND time <= now\(\) \+ 1d")
 
 
 def mutants(rule: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -242,12 +242,13 @@ def test_evidence_that_does_not_count_has_no_margin_and_ages_are_told(server: Lo
     shown = Range(now_ns // 10**6 - 30 * day_ns // 10**6, now_ns // 10**6)
     panels = {panel.title: panel for panel in FLEET.panels()}
 
-    def rows(title: str) -> list[list[Any]]:
-        query = panels[title].targets[0].query.render()
+    def rows(title: str, nth: int = 0) -> list[list[Any]]:
+        query = panels[title].targets[nth].query.render()
         return Server(url, database).rows(interpolated(query, choices, shown))
 
     assert [row[1:] for row in rows("Smallest newest margin")] == [["a", "SNB-01", -3.5]]
-    newest = rows("Newest run of each candidate")
+    assert [row[1] for row in rows("Newest run of each candidate")] == ["FAIL", "REHEARSAL"], "c is no longer green"
+    newest = rows("Newest run of each candidate", 1)
     assert [row[1] for row in newest] == ["FAIL", "REHEARSAL", "PASS"]
     assert [round((now_ns // 10**6 - row[0]) / 86_400_000) for row in newest] == [1, 1, 20]
     custom = panels["Outcome of each candidate, night by night"].json(1, {})["fieldConfig"]["defaults"]["custom"]
@@ -326,7 +327,8 @@ def test_a_refresh_of_run_live_is_light(server: LocalInflux) -> None:
     choices: dict[str, Choice] = dict.fromkeys(("host", "run", "device"), Every.VALUE)
 
     def weight(panel: dict[str, Any]) -> int:
-        shown = Range(now_ns // 10**6 - (60_000 if panel.get("timeFrom") == "1m" else 900_000), now_ns // 10**6)
+        lasts_ms = {"1m": 60_000, "36h": 36 * 3_600_000, None: 900_000}[panel.get("timeFrom")]
+        shown = Range(now_ns // 10**6 - lasts_ms, now_ns // 10**6)
         found = 0
         for one in panel["targets"]:
             interval = shown.interval(panel.get("maxDataPoints", 1000))

@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from daq_bench.bench_dashboards.boards.fleet import BAR_LASTS_S
-from daq_bench.bench_dashboards.common import OWN_AGENT
+from daq_bench.bench_dashboards.common import BAR_LASTS_S, OWN_AGENT
 from daq_bench.bench_dashboards.declared import Declared
 from daq_bench.bench_dashboards.influxql import (
     HISTORY,

@@ -16,13 +16,18 @@ from daq_bench.bench_dashboards.influxql import (
     over_time,
     value,
 )
-from daq_bench.bench_dashboards.looks import DECISIONS, OUTCOMES, Colour, DataLink, Override, Unit
+from daq_bench.bench_dashboards.looks import DECISIONS, OUTCOMES, Colour, DataLink, Override, Unit, recorded
 from daq_bench.bench_dashboards.panels import Target
 
 LIVE, DRIVES, FLEET, COMPARE = "daq-bench-live", "daq-bench-drives", "daq-bench-fleet", "daq-bench-compare"
 DRIVE_HISTORY = "daq-bench-drive-history"
 REPORT_URL = "${report_base:raw}/${__data.fields.run}/report.html"
 EPOCH_BEGIN, EPOCH_END = "1999-12-31T23:59:50.000Z", "2000-01-01T00:02:00.000Z"
+
+BAR_LASTS_S = 36 * 3600  # a night that was missed ends the bar of the one before, and what is older is green nowhere
+BAR_LASTS = f"{BAR_LASTS_S // 3600} h"
+LATELY = f"{BAR_LASTS_S // 3600}h"  # as a range of Grafana's
+NO_VERDICT = f"no verdict for {BAR_LASTS}"
 
 HERE: tuple[Condition, ...] = (chosen("host"), chosen("run"))
 OWN_AGENT = differs("instance", "bmc")  # the other one, on the control node, goes on when the candidate is dead
@@ -60,21 +65,26 @@ DEVICE = TagValues(
     all_of_them=True,
 )
 
+# A limit that is above every temperature would stand before them in a legend that begins with the highest.
 LIMITS = (
-    Override("/ warning$/", colour=Colour.WATCH, dashed=True),
-    Override("/ critical$/", colour=Colour.BAD, dashed=True),
+    Override("/ warning$/", colour=Colour.WATCH, dashed=True, unlisted=True),
+    Override("/ critical$/", colour=Colour.BAD, dashed=True, unlisted=True),
 )
-OUTCOME_COLUMN = Override("Outcome", words=OUTCOMES, width=140)
+# A table of past runs: what was good then has no colour.
+OUTCOME_COLUMN = Override("Outcome", words=recorded(OUTCOMES), width=140)
 JUDGED_COLUMNS = (
     OUTCOME_COLUMN,
-    Override("Decision", words=DECISIONS, width=120),
+    Override("Decision", words=recorded(DECISIONS), width=120),
     Override("Margin", unit=Unit.PERCENT),
 )
 # The advice of a run's own report: the name in the answer, and the heading.
 ADVICE_COLUMNS = (("likely_cause", "Likely cause"), ("next_step", "Next"))
-LONG_TEXTS = tuple(Override(heading, long=True) for _, heading in ADVICE_COLUMNS)
+LONG_TEXTS = tuple(Override(heading, long=True, no_value="-") for _, heading in ADVICE_COLUMNS)
 REPORT = DataLink("Report", REPORT_URL)
-SAME_RUN = DataLink("This run's drives", f"/d/{DRIVES}?var-host=${{__data.fields.host}}&var-run=${{__data.fields.run}}")
+ITS_TIME = "&from=${__data.fields.started_ms.numeric}&to=${__data.fields.ended_ms.numeric}"
+SAME_RUN = DataLink(
+    "This run's drives", f"/d/{DRIVES}?var-host=${{__data.fields.host}}&var-run=${{__data.fields.run}}{ITS_TIME}"
+)
 TO_COMPARE = DataLink("Compare with another run", f"/d/{COMPARE}?var-run_a=${{__data.fields.run}}")
 
 
@@ -149,11 +159,13 @@ VERDICT_COLUMNS = (
 )
 
 
-def newest_run(where: tuple[Condition, ...], *by: str, tags: tuple[str, ...] = ()) -> Query:
+def newest_run(
+    where: tuple[Condition, ...], *by: str, tags: tuple[str, ...] = (), result: str = "result", in_range: bool = True
+) -> Query:
     """Returns a query of the newest judged run, timed at its end, with its own advice: a run of an older bench has none, and gets no
     earlier run's."""
-    advice = tuple(value(name) for name, _ in ADVICE_COLUMNS)
-    return Query("bench_run", (last("word").named("result"), *advice), where, by, policy=HISTORY, tags=tags)
+    columns = (last("word").named(result), *(value(name) for name, _ in ADVICE_COLUMNS))
+    return Query("bench_run", columns, where, by, policy=HISTORY, tags=tags, in_range=in_range)
 
 
 def verdict_of(*where: Condition, in_range: bool, limit: int = 0) -> Query:

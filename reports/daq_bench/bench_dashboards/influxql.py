@@ -13,7 +13,9 @@ from daq_bench.candidate_kit.influxql import name_in, string_in
 
 INTERVAL = "$__interval"  # Grafana's own choice for the panel's width
 RANGE = "$timeFilter"
+BEGIN = "${__from}"  # of the range shown, ms since 1970 UTC
 HISTORY = "history"  # retention policy (2.x: bucket DATABASE/history) that is kept for ever
+SOON = "time <= now() + 1d"
 MINUTES = "bench_1m"  # retention policy (2.x: bucket) of one value a minute, kept when the points that it was made of are gone
 
 
@@ -187,8 +189,14 @@ def above(name: str, bound: int) -> Condition:
 
 
 def since(duration_s: int) -> Condition:
-    """Points of the last `duration_s`, by the server's clock, and points of the future: those of a candidate whose clock is ahead."""
-    return Condition(f"time >= now() - {duration_s}s")
+    """Points of the last `duration_s`, by the server's clock, and points of the next day: those of a candidate whose clock is ahead. One
+    that lies years ahead would be the newest for years."""
+    return Condition(f"time >= now() - {duration_s}s AND {SOON}")
+
+
+def since_begin() -> Condition:
+    """Points from the begin of the range shown on, and points of the next day."""
+    return Condition(f"time >= {BEGIN}ms AND {SOON}")
 
 
 @dataclass(frozen=True)

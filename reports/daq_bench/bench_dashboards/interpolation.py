@@ -1,7 +1,7 @@
 """Fills in a query as Grafana does before it sends it: variables in the format `regex`, time range and interval.
 
-It knows only the dashboards' forms: `${name:regex}`, `$timeFilter`, `$__interval`; anything else with a dollar sign is refused, since
-nobody could say what a Grafana would send."""
+It knows only the dashboards' forms: `${name:regex}`, `$timeFilter`, `$__interval`, `${__from}`; anything else with a dollar sign is
+refused, since nobody could say what a Grafana would send."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def interpolated(query: str, choices: Mapping[str, Choice], shown: Range) -> str
         return as_regex(choices[found.group(1)])
 
     query = query.replace("$timeFilter", f"time >= {shown.begin_ms}ms and time <= {shown.end_ms}ms")
-    query = query.replace("$__interval", shown.interval())
+    query = query.replace("${__from}", str(shown.begin_ms)).replace("$__interval", shown.interval())
     text = VARIABLE.sub(put, query)
     # A dollar sign that is left may only close a regular expression, or be escaped in it.
     if re.search(r"\$(?!/)", re.sub(r"\\.", "", text)):

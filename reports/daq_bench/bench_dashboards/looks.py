@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -45,6 +45,7 @@ class Colour(StrEnum):
     MUTED = "#808080"
     ODD = "purple"
     PLAIN = "text"
+    CLEAR = "transparent"
 
 
 LOWEST = -1e15  # below every number that is shown
@@ -65,6 +66,12 @@ class Thresholds:
         first = [(None, self.missing), (LOWEST, self.base)] if of_numbers else [(None, self.base)]
         rows: list[Json] = [{"color": colour, "value": start} for start, colour in (*first, *self.steps)]
         return {"mode": "absolute", "steps": rows}
+
+
+def without_green(of: Thresholds, good: Colour = Colour.CLEAR) -> Thresholds:
+    """Returns thresholds for values whose age the place does not bound: nothing old is green, and what is bad keeps its colour."""
+    steps = tuple((start, good if colour is Colour.GOOD else colour) for start, colour in of.steps)
+    return replace(of, base=good if of.base is Colour.GOOD else of.base, steps=steps)
 
 
 # A cell without a value has no colour: a drive of another kind is no warning.
@@ -102,6 +109,11 @@ DECISIONS = (
 )
 
 
+def recorded(words: tuple[Word, ...], good: Colour = Colour.CLEAR) -> tuple[Word, ...]:
+    """Returns words for a record of the past: as `without_green`."""
+    return tuple(replace(one, colour=good) if one.colour is Colour.GOOD else one for one in words)
+
+
 def mappings(words: tuple[Word, ...]) -> list[Json]:
     if not words:
         return []
@@ -130,13 +142,16 @@ class Override:
     colour: Colour | None = None
     dashed: bool = False
     hidden: bool = False
+    unlisted: bool = False  # drawn, and not in the legend
+    muted: bool = False  # a column whose texts are grey
     right_axis: bool = False
     width: int | None = None
     thresholds: Thresholds | None = None
     words: tuple[Word, ...] = ()
     links: tuple[DataLink, ...] = ()
     label: str = ""
-    long: bool = False  # a text that its cell may cut off: the whole opens by a click; "-" where there is none
+    no_value: str = ""
+    long: bool = False  # a text that its cell may cut off: the whole opens by a click
 
     def json(self) -> Json:
         properties: list[Json] = []
@@ -159,6 +174,11 @@ class Override:
             put("custom.width", self.width)
         if self.hidden:
             put("custom.hidden", True)
+        if self.unlisted:
+            put("custom.hideFrom", {"viz": False, "legend": True, "tooltip": False})
+        if self.muted:
+            put("color", {"mode": "fixed", "fixedColor": Colour.MUTED})
+            put("custom.cellOptions", {"type": "color-text"})
         if self.thresholds:
             put("thresholds", self.thresholds.json())
             put("mappings", [EMPTY])
@@ -166,8 +186,9 @@ class Override:
         if self.words:
             put("mappings", mappings(self.words))
             put("custom.cellOptions", {"type": "color-background", "mode": "basic"})
+        if self.no_value:
+            put("noValue", self.no_value)
         if self.long:
-            put("noValue", "-")
             put("custom.inspect", True)
         if self.links:
             put("links", [link.json() for link in self.links])

@@ -35,6 +35,7 @@ class Target:
     alias: str = ""
     table: bool = False
     needs: tuple[str, ...] = ()
+    counts: bool = False  # InfluxDB answers a count of 0 with no row
 
     def json(self, reference: str) -> Json:
         return {
@@ -265,12 +266,12 @@ class Heatmap(Panel):
     """Shows how many series are at which height: readable for two cores and for 256."""
 
     kind = "heatmap"
-    bucket: float = 0.1
+    bucket: int = 10
 
     def options(self) -> Json:
         return {
             "calculate": True,
-            "calculation": {"yBuckets": {"mode": "size", "value": f"{self.bucket:g}"}},
+            "calculation": {"yBuckets": {"mode": "size", "value": str(self.bucket)}},
             "color": {
                 "mode": "scheme",
                 "scheme": "Oranges",
@@ -281,7 +282,7 @@ class Heatmap(Panel):
                 "reverse": False,
             },
             "cellGap": 1,
-            "yAxis": {"unit": self.unit, "axisPlacement": "left", "reverse": False, "min": "0", "max": "1"},
+            "yAxis": {"unit": self.unit, "axisPlacement": "left", "reverse": False, "min": 0, "max": 100},
             "legend": {"show": True},
             "tooltip": {"mode": "single", "yHistogram": True, "showColorScale": False},
             "exemplars": {"color": "rgba(255,0,255,0.7)"},

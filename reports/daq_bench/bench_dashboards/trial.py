@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -15,11 +16,13 @@ from typing import Any
 from daq_bench.bench_dashboards.catalogue import DASHBOARDS
 from daq_bench.bench_dashboards.dashboard import Dashboard
 from daq_bench.bench_dashboards.furniture import AS_ANSWERED, NEWEST_FIRST, TagValues
+from daq_bench.bench_dashboards.influxql import since, since_begin
 from daq_bench.bench_dashboards.interpolation import Choice, Every, Range, interpolated
 from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.candidate_kit.influxql import string_in
 
 TIMEOUT_S = 30.0
+OWN_RANGE = re.compile(re.escape(since(0).text).replace("0s", r"\d+s"))
 LONG_AGO = Range(0, 4_000_000_000_000)
 
 
@@ -105,12 +108,13 @@ def choices_of(server: Server, dashboard: Dashboard, wanted: Mapping[str, Choice
 
 
 def tried(server: Server, dashboard: Dashboard, choices: Mapping[str, Choice], shown: Range) -> Iterator[Tried]:
-    """Tries every query of the dashboard; one with a range of its own (timeFrom) gets the whole range too: the run is over."""
+    """Tries every query of the dashboard; one with a range of its own gets the whole range too: the run is over."""
     for panel in dashboard.panels():
         for target in panel.targets:
-            text = interpolated(target.query.render(), choices, shown)
+            text = OWN_RANGE.sub(since_begin().text, target.query.render())
+            text = interpolated(text, choices, shown)
             place = f"{dashboard.title} / {panel.title}"
-            yield Tried(place, text, _known(server, text), (*panel.needs, *target.needs))
+            yield Tried(place, text, _known(server, text) or int(target.counts), (*panel.needs, *target.needs))
     for annotation in dashboard.annotations:
         text = interpolated(annotation.query.render(), choices, shown)
         place = f"{dashboard.title} / annotation {annotation.name}"

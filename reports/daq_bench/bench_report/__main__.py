@@ -175,12 +175,12 @@ def _history(chosen: argparse.Namespace) -> int:
 
 
 def _told(read: int, left_out: Sequence[LeftOut]) -> int:
-    """Names on stderr what is left out. Status 2 where there are bundles, and not one can be used."""
+    """Names on stderr what is left out. Status 2 where there are bundles, and not one can be used; a run that goes on is no such."""
     for one in left_out[:LEFT_OUT_NAMED]:
         print(f"left out: {one.name}: {one.reason}", file=sys.stderr)
     if len(left_out) > LEFT_OUT_NAMED:
         print(f"left out: {len(left_out) - LEFT_OUT_NAMED} more", file=sys.stderr)
-    if read or not left_out:
+    if read or all(one.unfinished for one in left_out):
         return 0
     word = "the only bundle or folder" if len(left_out) == 1 else f"not one of the {len(left_out)} bundles or folders"
     can = "cannot" if len(left_out) == 1 else "can"

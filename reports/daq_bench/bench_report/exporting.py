@@ -75,7 +75,7 @@ def registry_of(nights: Sequence[Night], left_out: Sequence[LeftOut], now: datet
         for word in OUTCOMES:
             outcome.labels(*who, word).set(word == outcome_of(night))
         started.labels(*who).set(night.started.timestamp())
-        if night.finished:
+        if night.finished and night.finished <= now:
             finished.labels(*who).set(night.finished.timestamp())
         found = conclude(night.verdict).counts
         for state in STATES:
@@ -83,24 +83,27 @@ def registry_of(nights: Sequence[Night], left_out: Sequence[LeftOut], now: datet
         for row in night.rows:
             if row.margin_percent is not None and math.isfinite(row.margin_percent):
                 margin.labels(*who, row.id).set(row.margin_percent / 100)
-        last_s = _last_point_s(night.path / OWN / POINTS_FILE)
+        last_s = _last_point_s(night.path / OWN / POINTS_FILE, now)
         if last_s is not None:
             telemetry.labels(*who).set(last_s)
         for drive in (find_document(night.path, WEAR) or {}).get("drives", []):
             if drive.get("used_percent") is not None:
                 wear.labels(*who, drive["device"]).set(drive["used_percent"] / 100)
     ahead = sum(night.started > now for night in nights)
-    _gauge(registry, "runs_left_out", "Bundles that nobody may rest on.").set(len(left_out) + ahead)
+    unfinished = sum(one.unfinished for one in left_out)
+    _gauge(registry, "runs_left_out", "Bundles that nobody may rest on.").set(len(left_out) - unfinished + ahead)
+    _gauge(registry, "runs_unfinished", "Bundles of runs that go on, or that were ended before they were judged.").set(
+        unfinished
+    )
     _gauge(registry, "exported_timestamp_seconds", "When this file was written.").set(now.timestamp())
     return registry, len(newest)
 
 
-def _last_point_s(spool: Path) -> float | None:
-    """The newest stamp among the file's last lines; a file's own date would be that of a copy."""
+def _last_point_s(spool: Path, now: datetime) -> float | None:
+    """The newest stamp among the file's last lines; a file's own date would be that of a copy. One that lies ahead would hide a silence."""
     stamps = [line.rpartition(" ")[2] for line in last_lines(spool, LAST_BYTES)]
-    return max(
-        (int(stamp) / 1e9 for stamp in stamps if stamp.isdecimal() and len(stamp) <= STAMP_DIGITS_MAX), default=None
-    )
+    found = [int(stamp) / 1e9 for stamp in stamps if stamp.isdecimal() and len(stamp) <= STAMP_DIGITS_MAX]
+    return max((one for one in found if one <= now.timestamp()), default=None)
 
 
 def _gauge(registry: CollectorRegistry, name: str, text: str, *labels: str) -> Gauge:

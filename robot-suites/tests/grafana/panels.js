@@ -19,7 +19,7 @@ const OPTIONS = {
   thresholds: grafana.thresholdsOverrideProcessor,
 };
 const CUSTOM = [
-  'align', 'axisPlacement', 'axisSoftMin', 'cellOptions', 'drawStyle', 'fillOpacity', 'hidden', 'insertNulls', 'inspect', 'lineInterpolation',
+  'align', 'axisPlacement', 'axisSoftMin', 'cellOptions', 'drawStyle', 'fillOpacity', 'hidden', 'hideFrom', 'insertNulls', 'inspect', 'lineInterpolation',
   'lineStyle', 'lineWidth', 'minWidth', 'pointSize', 'showPoints', 'spanNulls', 'stacking', 'thresholdsStyle', 'width',
 ];
 const PLUGIN = { custom: { pointSize: 5 } }; // what Grafana's graph takes where a panel says nothing
@@ -142,6 +142,32 @@ function lanes(data, [from, to]) {
   });
 }
 
+// A heat map's cells, by the documented rules of Grafana's own calculation: by time some twenty columns of a round length, by value rows of
+// the panel's size. What does not lie within the axis is not drawn.
+const ROUND_S = [1, 2, 4, 5, 10, 15, 20, 30, 60, 120, 240, 300, 600, 900, 1200, 1800, 3600];
+function cells(panel, data) {
+  const points = data.flatMap((frame) => {
+    const [time, ...values] = frame.fields;
+    return values.flatMap((of) => of.values.map((y, i) => [time.values[i], y]).filter(([, y]) => y !== null));
+  });
+  const times = points.map(([x]) => x);
+  const about_ms = (Math.max(...times) - Math.min(...times)) / 19;
+  const width = 1000 * (ROUND_S.filter((one) => one * 1000 <= about_ms).pop() ?? 1);
+  const height = Number(panel.options.calculation.yBuckets.value);
+  const { min, max } = panel.options.yAxis;
+  const row = (y) => Math.floor(y / height) * height;
+  const lowest = Math.min(...points.map(([, y]) => row(y)));
+  const found = new Map();
+  for (const [x, y] of points) {
+    const at = [Math.floor(x / width) * width, row(y)];
+    // Grafana counts in an array: where rounding makes no whole number of its place, the count is lost.
+    if (Number.isInteger((at[1] - lowest) / height) && at[1] >= min && at[1] < max) {
+      found.set(`${at}`, { x: at[0], y: at[1], count: (found.get(`${at}`)?.count ?? 0) + 1 });
+    }
+  }
+  return { width, height, min, max, cells: [...found.values()] };
+}
+
 function lines(panel, data) {
   return data.flatMap((frame) =>
     frame.fields.filter((one) => one.type !== 'time').map((of) => {
@@ -150,6 +176,7 @@ function lines(panel, data) {
       return {
         name: grafana.getFieldDisplayName(of, frame, data),
         colour: colour(grafana.getFieldSeriesColor(of, theme).color),
+        listed: !of.config.custom?.hideFrom?.legend,
         dashed: of.config.custom?.lineStyle?.fill === 'dash',
         calcs,
         values: of.values.filter((value) => value !== null).length,
@@ -178,4 +205,4 @@ async function prepared(json, answers) {
   return { panel, data };
 }
 
-module.exports = { lanes, lines, prepared, table, theme, tiles, values };
+module.exports = { cells, lanes, lines, prepared, table, theme, tiles, values };

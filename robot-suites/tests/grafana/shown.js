@@ -7,7 +7,7 @@ globalThis.window = globalThis;
 globalThis.navigator ??= { language: 'en-US', languages: ['en-US'] };
 const grafana = require('@grafana/data');
 const moment = require('moment');
-const { lanes, lines, prepared, table, tiles } = require('./panels.js');
+const { cells, lanes, lines, prepared, table, tiles } = require('./panels.js');
 
 async function shown({ panel: json, answers, range_ms, points }) {
   const [from, to] = range_ms;
@@ -21,6 +21,9 @@ async function shown({ panel: json, answers, range_ms, points }) {
   }
   if (panel.type === 'table') {
     return { table: table(panel, data) };
+  }
+  if (panel.type === 'heatmap') {
+    return { lines: lines(panel, data), cells: cells(panel, data).cells };
   }
   return panel.type === 'state-timeline' ? { lanes: lanes(data, range_ms) } : { lines: lines(panel, data) };
 }

@@ -68,12 +68,21 @@ class Night:
         return next((row for row in self.rows if row.id == requirement), None)
 
 
+MISSING = "{} is missing: no finished run"
+NO_VERDICT = MISSING.format("verdict.json")
+
+
 @dataclass(frozen=True)
 class LeftOut:
     """A folder or run that is in no series, and why."""
 
     name: str
     reason: str
+
+    @property
+    def unfinished(self) -> bool:
+        """The run goes on, or was ended before it was judged: that is no damage."""
+        return self.reason == NO_VERDICT
 
 
 def read_night(bundle: Path, warm: bool = True) -> Night:
@@ -106,7 +115,7 @@ def night_or_reason(bundle: Path, warm: bool = True) -> Night | LeftOut:
     try:
         return read_night(bundle, warm)
     except FileNotFoundError as error:
-        reason = f"{Path(str(error.filename)).name} is missing: no finished run"
+        reason = MISSING.format(Path(str(error.filename)).name)
     except BenchError as error:
         reason = str(error)
     except (OSError, ValueError) as error:

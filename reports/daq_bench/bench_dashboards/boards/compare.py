@@ -32,7 +32,7 @@ from daq_bench.bench_dashboards.influxql import (
     mean_of_each,
 )
 from daq_bench.bench_dashboards.layout import Row, Section
-from daq_bench.bench_dashboards.looks import OUTCOMES, Colour, DataLink, Override, Thresholds, Unit
+from daq_bench.bench_dashboards.looks import OUTCOMES, Colour, DataLink, Override, Thresholds, Unit, recorded
 from daq_bench.bench_dashboards.panels import Stat, Table, Target, TimeSeries
 
 SIDES = ("A", "B")
@@ -91,10 +91,10 @@ def _outcome() -> Stat:
     )
     return Stat(
         "Outcomes",
-        "The outcomes of run A and of run B.",
+        "The outcomes of run A and of run B. A PASS is grey here: it may be long ago.",
         targets,
         Unit.TEXT,
-        words=OUTCOMES,
+        words=recorded(OUTCOMES, Colour.MUTED),
         text=True,
         per_series=True,
         links=(

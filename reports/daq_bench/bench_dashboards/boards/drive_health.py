@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from daq_bench.bench_dashboards.boards.drive_heat import heat, links_and_arrays
 from daq_bench.bench_dashboards.boards.drive_source import BY_DRIVE, DRIVE_NAME, RAW, Source
-from daq_bench.bench_dashboards.common import ANNOTATIONS, CANDIDATE, DEVICE, DRIVE, DRIVES, RUN, links
+from daq_bench.bench_dashboards.common import (
+    ANNOTATIONS,
+    BAR_LASTS,
+    CANDIDATE,
+    DEVICE,
+    DRIVE,
+    DRIVES,
+    LATELY,
+    RUN,
+    links,
+)
 from daq_bench.bench_dashboards.dashboard import Dashboard
 from daq_bench.bench_dashboards.influxql import Query, highest, last, lowest
 from daq_bench.bench_dashboards.layout import Row, Section
@@ -17,10 +27,12 @@ from daq_bench.bench_dashboards.looks import (
     Thresholds,
     Unit,
     Word,
+    without_green,
 )
 from daq_bench.bench_dashboards.panels import WORST, Stat, Table, Target, TimeSeries
 
 SPARE = Thresholds(Colour.BAD, ((10, Colour.WATCH), (50, Colour.GOOD)))
+NOT_READ = f"not read for {BAR_LASTS}"  # what nobody has read since the last night is no state
 WORN = Thresholds(Colour.GOOD, ((80, Colour.WATCH), (100, Colour.BAD)))
 
 
@@ -42,8 +54,9 @@ def _worst(title: str, description: str, field: str, unit: Unit, thresholds: Thr
         unit,
         thresholds,
         needs=(f"smart.{field}",),
-        no_value="no SMART",
+        no_value=NOT_READ,
         whose=True,
+        time_from=LATELY,
     )
 
 
@@ -59,8 +72,9 @@ def _nearest_to_its_warning() -> Stat:
         Unit.KELVIN,
         MARGIN_TO_WARNING,
         needs=("smart_temperature.warning_degc",),
-        no_value="no limit",
+        no_value=NOT_READ,
         whose=True,
+        time_from=LATELY,
         decimals=0,
     )
 
@@ -123,23 +137,34 @@ TABLE_FIELDS = (
 )
 
 
+# A 14th of a screen of 1440 pixels would cut some headings off; other columns need less.
+WIDTHS = (
+    ("Drive", 80), ("Serial", 130), ("Critical warning", 130), ("Worn", 60), ("Spare", 65), ("Media errors", 105), ("Error log", 80),
+    ("Reallocated", 102), ("Temperature", 105), ("Written", 75), ("Powered on", 102), ("Unsafe shutdowns", 145),
+)  # fmt: skip
+
+
 def newest(source: Source) -> Row:
     columns = tuple(source.last(field).named(field) for field, _ in TABLE_FIELDS)
     query = Query("smart", columns, source.drive, by=("device", "serial", "model"), policy=source.policy)
     table = Table(
         "Newest values of each drive",
-        "One row for each drive. A column stays empty where its kind of drive has no such value.",
+        "One row for each drive, with the last values of this range: a good one has no colour, since it may be old. A column stays empty "
+        "where its kind of drive has no such value.",
         (Target(query, table=True),),
         Unit.COUNT,
         overrides=(
+            *(Override(heading, width=pixels) for heading, pixels in WIDTHS),
             Override(
-                "Self-test", words=(Word("true", "passed", Colour.GOOD), Word("false", "FAILED", Colour.BAD)), width=100
+                "Self-test",
+                words=(Word("true", "passed", Colour.CLEAR), Word("false", "FAILED", Colour.BAD)),
+                width=80,
             ),
-            Override("Critical warning", thresholds=NONE_ALLOWED),
-            Override("Worn", unit=Unit.PERCENT, thresholds=WORN),
-            Override("Spare", unit=Unit.PERCENT, thresholds=SPARE),
-            Override("Media errors", thresholds=NONE_ALLOWED),
-            Override("Reallocated", thresholds=NONE_EXPECTED),
+            Override("Critical warning", thresholds=without_green(NONE_ALLOWED)),
+            Override("Worn", unit=Unit.PERCENT, thresholds=without_green(WORN)),
+            Override("Spare", unit=Unit.PERCENT, thresholds=without_green(SPARE)),
+            Override("Media errors", thresholds=without_green(NONE_ALLOWED)),
+            Override("Reallocated", thresholds=without_green(NONE_EXPECTED)),
             Override("Temperature", unit=Unit.CELSIUS),
             Override("Written", unit=Unit.BYTES),
             Override("Powered on", unit=Unit.HOURS),

@@ -88,7 +88,7 @@ def links_and_arrays(source: Source) -> Section:
         "Share of what both ends can. Below 100 %: fewer lanes or a lower speed than drive and slot have.",
         (Target(newest, "$tag_device"),),
         Unit.FRACTION,
-        Thresholds(Colour.BAD, ((0.99, Colour.GOOD),)),
+        Thresholds(Colour.BAD, ((0.99, Colour.CALM),)),
         needs=("pcie_link.bandwidth_fraction",),
         least=0,
         most=1,

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from daq_bench.bench_dashboards.common import (
     ADVICE_COLUMNS,
+    BAR_LASTS,
+    BAR_LASTS_S,
     FLEET,
+    ITS_TIME,
     JUDGED_COLUMNS,
+    LATELY,
     LIVE,
     LONG_TEXTS,
+    NO_VERDICT,
     OUTCOME_COLUMN,
     OWN_AGENT,
     REPORT,
@@ -24,29 +29,41 @@ from daq_bench.bench_dashboards.influxql import (
     Condition,
     Expression,
     Query,
+    above,
     chosen,
     count,
     differs,
     equals,
     last,
     lowest,
+    present_as,
     reads,
+    since,
+    since_begin,
+    total,
     value,
     whole,
 )
 from daq_bench.bench_dashboards.layout import Row, Section
-from daq_bench.bench_dashboards.looks import OUTCOMES, Colour, DataLink, Override, Thresholds, Unit
+from daq_bench.bench_dashboards.looks import (
+    NONE_ALLOWED,
+    OUTCOMES,
+    Colour,
+    DataLink,
+    Override,
+    Thresholds,
+    Unit,
+    without_green,
+)
 from daq_bench.bench_dashboards.panels import WORST, Stat, StateTimeline, Table, Target, TimeSeries
 
 WHO: tuple[Condition, ...] = (chosen("host"), chosen("scenario"))
 WHAT: tuple[Condition, ...] = (*WHO, chosen("model"), chosen("requirement"), differs("requirement", "overall"))
 OVERALL: tuple[Condition, ...] = (*WHO, equals("requirement", "overall"))
 MARGIN = Thresholds(Colour.BAD, ((0, Colour.WATCH), (10, Colour.GOOD)))
-BAR_LASTS_S = 36 * 3600  # a night that was missed ends the bar of the one before
 WATCH_IT = DataLink(
     "Replay it on Run live",
-    f"/d/{LIVE}?var-host=${{__data.fields.host}}&var-run=${{__data.fields.run}}"
-    "&from=${__data.fields.started_ms.numeric}&to=${__data.fields.ended_ms.numeric}",
+    f"/d/{LIVE}?var-host=${{__data.fields.host}}&var-run=${{__data.fields.run}}{ITS_TIME}",
 )
 
 FOLLOW_IT = DataLink(
@@ -78,20 +95,23 @@ def _header() -> Row:
     counted = (*WHAT, reads("outcome", "PASS", "FAIL"))
     margins = _verdicts(last("margin_percent").named("margin"), "requirement", "host", where=counted)
     answered = last("staleness_s").named("age")
-    running = Query("telemetry_agent", (answered,), (chosen("host"), OWN_AGENT), ("host", "run"))
+    running = Query(
+        "telemetry_agent", (answered,), (chosen("host"), OWN_AGENT, since(120)), ("host", "run"), in_range=False
+    )
     return Row(
         5,
         Table(
             "Runs now",
-            "The runs whose agents answered within the last two minutes, whatever the range. Empty: nothing runs.",
+            "The runs whose agents answered within the last two minutes, whatever the range. Empty: nothing runs. An answer of the future: "
+            "the candidate's clock is ahead, and other boards show it once that time has come.",
             (Target(running, table=True),),
             Unit.COUNT,
             overrides=(Override("Answered", unit=Unit.AGE), Override("run", links=(FOLLOW_IT,))),
             columns=(("host", "host"), ("run", "run"), ("Time", "Answered")),
             sort="host",
             ascending=True,
-            time_from="2m",
         ),
+        _by_outcome(),
         Stat(
             "Runs in this range",
             "How many were judged. Fewer than nights: something kept a run from finishing.",
@@ -102,17 +122,46 @@ def _header() -> Row:
         ),
         Stat(
             "Smallest newest margin",
-            "The newest value of each candidate and requirement that lies nearest to, or furthest beyond, its bound. Evidence that "
-            "does not count (INADMISSIBLE, ERROR) is left out.",
+            f"The newest value of each candidate and requirement, of the last {BAR_LASTS}, that lies nearest to, or furthest beyond, its "
+            "bound. Evidence that does not count (INADMISSIBLE, ERROR) is left out.",
             (Target(Query(margins, (lowest("margin").named(WORST),), tags=("host", "requirement")), table=True),),
             Unit.PERCENT,
             MARGIN,
             needs=("bench_verdict.margin_percent",),
             whose=True,
             decimals=1,
-            no_value="-",
+            time_from=LATELY,
+            no_value=NO_VERDICT,
         ),
-        widths=(12, 4, 8),
+        widths=(8, 8, 3, 5),
+    )
+
+
+def _by_outcome() -> Stat:
+    """How many candidates there are of each outcome: in a table of a hundred, a FAIL of this night is far below the first row."""
+
+    def of(word: str) -> Target:
+        newest = Query(
+            "bench_run", (last("word").named("result"),), (*WHO, since(BAR_LASTS_S)), ("host",), policy=HISTORY
+        )
+        return Target(Query(newest, (count("result"),), (reads("result", word),)), word, counts=True)
+
+    judged = tuple(
+        Query("bench_run", (present_as(worth, "word").named("worth"),), (*WHO, *lately), ("host",), policy=HISTORY)
+        for worth, lately in ((1, ()), (-1, (since(BAR_LASTS_S),)))
+    )
+    found = Query(judged, (total("worth").named("silent"),), by=("host",))
+    silent = Query(found, (count("silent"),), (above("silent", 0),))
+    return Stat(
+        "Candidates by newest outcome",
+        f"How many candidates have which outcome, of the last {BAR_LASTS}; none: those of this range that have had no verdict for so "
+        "long. Sort the table below by its outcome to see which.",
+        (*(of(one.value) for one in OUTCOMES), Target(silent, "none", counts=True)),
+        Unit.COUNT,
+        Thresholds(Colour.MUTED),
+        overrides=tuple(Override(one.value, colour=one.colour) for one in OUTCOMES),
+        per_series=True,
+        no_value="-",
     )
 
 
@@ -125,21 +174,35 @@ def _outcomes() -> tuple[Row, ...]:
         words=OUTCOMES,
         lasts_s=BAR_LASTS_S,
     )
+    # InfluxQL colours nothing by its age, so it is asked twice: for the newest run that is not old, and for the newest run at all. Rows of
+    # one time and candidate become one.
+    fresh = Query("bench_run", (last("word").named("result"),), (*WHO, since(BAR_LASTS_S)), ("host",), policy=HISTORY)
+    at_all = newest_run((*WHO, since_begin()), "host", result="last_result", in_range=False)
+    last_outcome = "Last, however old"
     newest = Table(
         "Newest run of each candidate",
-        "Longest ago first: a candidate that is not run any more says nothing, whatever its last outcome was. Why it probably ended so and "
-        "what to do next are its report's words; a click opens a text that is cut off.",
-        (Target(newest_run(WHO, "host"), table=True),),
+        f"Longest ago first. Outcome: of the last {BAR_LASTS} alone. A candidate that is not run any more has none, whatever its last "
+        "outcome was. Why it probably ended so and what to do next are its report's words; a click opens a text that is cut off. A run of "
+        "the future: the candidate's clock is ahead.",
+        (Target(fresh, table=True), Target(at_all, table=True)),
         Unit.COUNT,
         overrides=(
             Override("host", width=170),
-            OUTCOME_COLUMN,
+            Override("Outcome", words=OUTCOMES, width=170, no_value=NO_VERDICT),
             Override("Judged", unit=Unit.AGE, width=130),
+            Override(last_outcome, width=150, muted=True),
             *LONG_TEXTS,
         ),
-        columns=(("host", "host"), ("result", "Outcome"), ("Time", "Judged"), *ADVICE_COLUMNS),
+        columns=(
+            ("host", "host"),
+            ("result", "Outcome"),
+            ("Time", "Judged"),
+            ("last_result", last_outcome),
+            *ADVICE_COLUMNS,
+        ),
         sort="Judged",
         ascending=True,
+        merged=True,
     )
     facts = (
         whole(value("started_ns") / 1e6).named("started_ms"),
@@ -199,7 +262,7 @@ def _margins() -> Section:
         Unit.COUNT,
         overrides=(
             *JUDGED_COLUMNS[:2],
-            Override("Margin", unit=Unit.PERCENT, thresholds=MARGIN),
+            Override("Margin", unit=Unit.PERCENT, thresholds=without_green(MARGIN)),
             Override("Judged", unit=Unit.AGE, width=130),
         ),
         columns=(
@@ -231,7 +294,6 @@ def _accounting() -> Section:
         (chosen("host"),),
         ("host", "run", "instance"),
     )
-    bad = Thresholds(Colour.GOOD, ((1, Colour.BAD),))
     table = Table(
         "The agents' accounts",
         "Points of each run as its agent counted them last. Collected = spooled + unspooled; spooled = delivered + rejected + "
@@ -240,7 +302,7 @@ def _accounting() -> Section:
         (Target(query, table=True),),
         Unit.COUNT,
         overrides=(
-            Override("Rejected", thresholds=bad),
+            Override("Rejected", thresholds=without_green(NONE_ALLOWED)),
             Override("run", links=(REPORT,)),
         ),
         columns=(("host", "Candidate"), ("run", "run"), ("instance", "Agent"), *fields),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from daq_bench.bench_dashboards.common import (
     ADVICE_COLUMNS,
+    BAR_LASTS,
     HERE,
     JUDGED_COLUMNS,
+    LATELY,
     LONG_TEXTS,
+    NO_VERDICT,
     OWN_AGENT,
     REPORT,
     VERDICT_COLUMNS,
@@ -20,7 +23,6 @@ from daq_bench.bench_dashboards.influxql import (
     Query,
     chosen,
     chosen_text,
-    equals,
     growth,
     highest,
     last,
@@ -29,7 +31,7 @@ from daq_bench.bench_dashboards.influxql import (
 )
 from daq_bench.bench_dashboards.layout import Row, Section
 from daq_bench.bench_dashboards.looks import OUTCOMES, Colour, Override, Thresholds, Unit
-from daq_bench.bench_dashboards.panels import Stat, Table, Target, TimeSeries
+from daq_bench.bench_dashboards.panels import WORST, Stat, Table, Target, TimeSeries
 
 OWN = (*HERE, OWN_AGENT)
 PER_COLLECTOR_POINTS = 60  # in 15 min one each 15 s, the highest value of each
@@ -115,22 +117,19 @@ JUDGED: tuple[Condition, ...] = (chosen("host"), chosen_text("of_run", "run"))
 
 
 def verdict() -> Section:
-    overall = Query(
-        "bench_verdict",
-        (last("word"),),
-        (*JUDGED, equals("requirement", "overall")),
-        policy=HISTORY,
-    )
+    judged = Query("bench_run", (last("word").named(WORST),), HERE, tags=("run",), policy=HISTORY)
     outcome = Stat(
         "Outcome",
-        "The outcome of the run judged last in the range shown; a run that goes on has none. INADMISSIBLE: its evidence does not count. "
-        "REHEARSAL: it was asked for less, and decides nothing about buying.",
-        (Target(overall, "outcome"),),
+        f"The outcome of the run judged last, of the last {BAR_LASTS}, and which run it is; a run that goes on has none. INADMISSIBLE: its "
+        "evidence does not count. REHEARSAL: it was asked for less, and decides nothing about buying.",
+        (Target(judged, "outcome", table=True),),
         Unit.TEXT,
         Thresholds(Colour.MUTED),
         words=OUTCOMES,
         text=True,
-        no_value="none yet",
+        whose=True,
+        time_from=LATELY,
+        no_value=NO_VERDICT,
     )
     table = Table(
         "Requirements of runs judged in this range",

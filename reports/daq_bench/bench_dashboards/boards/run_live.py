@@ -40,6 +40,7 @@ from daq_bench.bench_dashboards.looks import (
     Override,
     Thresholds,
     Unit,
+    without_green,
 )
 from daq_bench.bench_dashboards.panels import WORST, Stat, Target, TimeSeries
 
@@ -49,6 +50,8 @@ PER_DRIVE_POINTS = 60
 PER_DRIVE_AND_DIRECTION_POINTS = 45
 COUNTER_POINTS = 90  # of a counter that should stay at zero
 PER_SENSOR_POINTS = 30  # temperatures change slowly, and a drive has several sensors, each with two limits
+NOW = "1m"  # an older value is no state: it is neither green nor red
+BUFFER = Thresholds(Colour.GOOD, ((0.5, Colour.WATCH), (0.9, Colour.BAD)))
 TEMPERATURE = ("temperature.warning_degc",)
 TO_DRIVES = DataLink("Drive health", f"/d/{DRIVES}?${{host:queryparam}}&${{run:queryparam}}", new_tab=False)
 
@@ -57,9 +60,10 @@ def _header() -> tuple[Row, ...]:
     # An agent runs only while a run is open: what answered within the last minute runs now, and nothing else does.
     running = Query("telemetry_agent", (last("staleness_s").named("age"),), (*HERE, OWN_AGENT), by=("run",))
     phase = Query("bench_event", (last("text"),), (*HERE, equals("kind", "phase")))
-    left = Query("daqwriter", ((last("total_s") - last("elapsed_s")).named("left"),), HERE)
-    used = Query("daqwriter", ((last("backlog_bytes") / last("buffer_bytes")).named("used"),), HERE)
-    # Only the range that is shown, so that the last run's losses are not taken for this one's: nothing old is green, or red.
+    # By run, so that two at one time are not mixed; the tile shows the worse one.
+    left = Query("daqwriter", ((last("total_s") - last("elapsed_s")).named("left"),), HERE, ("run",))
+    used = Query("daqwriter", ((last("backlog_bytes") / last("buffer_bytes")).named("used"),), HERE, ("run",))
+    # Only the range that is shown, so that the last run's losses are not taken for this one's.
     lost = Query("daqwriter", (highest("lost_superchunks").named("lost"),), HERE, ("run",))
     filled = Query("daqwriter", ((value("backlog_bytes") / value("buffer_bytes")).named("used"),), HERE, ("run",))
     most = Query(filled, (highest("used").named("used"),), by=("run",))
@@ -77,7 +81,7 @@ def _header() -> tuple[Row, ...]:
             (Target(running, "$tag_run"),),
             Unit.SECONDS,
             Thresholds(Colour.CALM),
-            time_from="1m",
+            time_from=NOW,
             decimals=0,
             per_series=True,
             no_value="nothing",
@@ -93,48 +97,52 @@ def _header() -> tuple[Row, ...]:
         ),
         Stat(
             "Left of this load",
-            "Planned time less elapsed time of the running load. Stays at its last value when the load has ended.",
-            (Target(left, "left"),),
+            "Planned time less elapsed time of the running load.",
+            (Target(Query(left, (highest("left"),)), "left"),),
             Unit.DURATION,
             Thresholds(Colour.CALM),
+            time_from=NOW,
             no_value="-",
         ),
         Stat(
             "Lost superchunks",
-            "Most that one record has lost, in the range shown. Anything but 0 fails the requirement.",
+            "Most that one record has lost, in the range shown. Anything but 0 fails the requirement. Blue: not one.",
             (Target(Query(lost, (highest("lost"),)), "lost"),),
             Unit.COUNT,
-            NONE_ALLOWED,
+            without_green(NONE_ALLOWED, Colour.CALM),
             no_value="-",
         ),
         Stat(
             "Buffer in use",
-            "Backlog as a share of the transient buffer. At 100 % the next superchunk is lost.",
-            (Target(used, "used"),),
+            "Backlog as a share of the transient buffer, within the last minute. At 100 % the next superchunk is lost.",
+            (Target(Query(used, (highest("used"),)), "used"),),
             Unit.FRACTION,
-            Thresholds(Colour.GOOD, ((0.5, Colour.WATCH), (0.9, Colour.BAD))),
+            BUFFER,
             decimals=0,
+            time_from=NOW,
             no_value="-",
         ),
         Stat(
             "Fullest buffer",
-            "Largest backlog as a share of the transient buffer, in the range shown.",
+            "Largest backlog as a share of the transient buffer, in the range shown. Blue: it was small.",
             (Target(Query(most, (highest("used"),)), "used"),),
             Unit.FRACTION,
-            Thresholds(Colour.GOOD, ((0.5, Colour.WATCH), (0.9, Colour.BAD))),
+            without_green(BUFFER, Colour.CALM),
             decimals=0,
             no_value="-",
         ),
         Stat(
             "Margin to warning",
-            "Distance of the drive that is nearest to the warning temperature that it states itself (NVMe: WCTEMP).",
+            "Distance of the drive that is nearest to the warning temperature that it states itself (NVMe: WCTEMP), within the last "
+            "minute.",
             (Target(Query(margins, (lowest("margin").named(WORST),), tags=("device", "label")), table=True),),
             Unit.KELVIN,
             MARGIN_TO_WARNING,
             needs=TEMPERATURE,
             whose=True,
             decimals=0,
-            no_value="no sensor",
+            time_from=NOW,
+            no_value="no value",
             links=(TO_DRIVES,),
         ),
         Stat(
@@ -143,7 +151,7 @@ def _header() -> tuple[Row, ...]:
             (Target(Query(stale, (highest("age"),)), "age"),),
             Unit.SECONDS,
             Thresholds(Colour.GOOD, ((15, Colour.WATCH), (30, Colour.BAD)), missing=Colour.BAD),
-            time_from="1m",
+            time_from=NOW,
             decimals=1,
             no_value="SILENT",
         ),
