@@ -33,7 +33,7 @@ class Finding(Closed, frozen=True):
     fails: bool = False
 
 
-class Judgement(Closed, frozen=True):
+class Judgement(Closed, frozen=True, omit_defaults=True):
     """One row of the requirement table. `bound`, `measured`, `margin`, `spread` and the interval are in `unit`; a positive
     margin lies inside. `decision` is what the numbers say alone, `outcome` what this run's evidence makes of it."""
 
