@@ -580,6 +580,16 @@ def test_a_range_and_a_bound_on_what_no_candidate_is_better_by_are_meant(
     assert load_requirements(_bounded(edited, bounds), METRICS)
 
 
+@pytest.mark.parametrize("bound", ["1.0e+308", "1.0e+22", "-1.0e+308"])
+@pytest.mark.parametrize("key", ["bound", "guard_band"])
+def test_a_number_beyond_anything_that_is_measured_is_refused(edited: Edit, key: str, bound: str) -> None:
+    values = {"bound": "9.3", "guard_band": "0"} | {key: bound}
+    row = f"{values['bound']}, guard_band: {values['guard_band']}"
+    file = _bounded(edited, [(RATE, "at_least", row, "GB/s")])
+    with pytest.raises(ProfileError, match=rf"\.{key}: .*(nothing measures|less than the minimum|anything)"):
+        load_requirements(file, METRICS)
+
+
 def test_every_metric_says_which_values_are_better_and_no_shipped_bound_contradicts_it() -> None:
     assert [one.name for one in METRICS.values() if one.better is None] == []
     for file in sorted((INVENTORY / "requirements").glob("*.yml")):

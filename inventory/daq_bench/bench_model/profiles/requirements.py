@@ -20,6 +20,7 @@ from daq_bench.bench_model.profiles.sizes import sizes_in_bytes
 from daq_bench.bench_model.profiles.yaml_source import YamlSource, check
 
 Comparison = Literal["at_least", "at_most", "equal"]
+MOST = 1e30  # [P] in a metric's unit: beyond anything that is measured, and what is reckoned with it stays finite
 
 
 Severity = Literal["mandatory", "advisory"]
@@ -127,6 +128,9 @@ def _check_requirement(source: YamlSource, index: int, entry: dict[str, Any], me
             convert(1.0, unit, entry["unit"])
         except ValueError as error:
             raise source.error((*at, "unit"), str(error), f"Use a unit that {unit!r} converts to") from None
+    for key in ("bound", "guard_band"):
+        if isinstance(value := entry.get(key, 0), (int, float)) and abs(convert(value, entry["unit"], units[0])) > MOST:
+            raise source.error((*at, key), f"nothing measures {value:g} {entry['unit']}", "Write a number that is less")
     _check_bound(source, (*at, "bound"), entry)
 
 
