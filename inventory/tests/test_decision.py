@@ -515,7 +515,7 @@ def test_looks_lower_the_level_and_ask_for_more_repetitions() -> None:
     assert known({**repeated(9500.0, 8), "stopping": {"confidence": 0.995}}).this_run_only
 
 
-@pytest.mark.parametrize("values", [[1.0, None], [], [True], [float("nan")]])
+@pytest.mark.parametrize("values", [[1.0, None], [], [True], [float("nan")], [1e308, 1.0], [-1e308]])
 def test_what_is_no_number_is_not_measured(values: list[Any]) -> None:
     measured = measure(REQUIREMENT, METRIC, {METRIC.file: {"values": values, "reasons": {"x": "no meter"}}})
     assert measured.values == ()

@@ -4,12 +4,13 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from daq_bench.bench_model.base.direction import larger_is_better
 from daq_bench.bench_model.base.errors import BenchError, ProfileError
 from daq_bench.bench_model.base.places import REPOSITORY
 from daq_bench.bench_model.base.units import parse_size
@@ -504,6 +505,98 @@ def test_mandatory_bounds_that_exclude_each_other_are_refused(
         return
     with pytest.raises(ProfileError, match="OWN-01 and SNB-07 contradict each other"):
         load_requirements(file, METRICS)
+
+
+LOST, RATE, LATENCY = "snb_record.lost_superchunks", "saturation.sustained_rate", "snb_record.write_latency_p99_9"
+
+
+def _bounded(edited: Edit, bounds: Sequence[tuple[str, str, object, str]], severity: str = "mandatory") -> Path:
+    statistics = {"at_least": "min", "at_most": "max", "equal": "max"}
+    rows = [
+        f'  - {{id: OWN-0{number}, text: t, metric: {metric}, comparison: {comparison}, bound: {bound}, unit: "{unit}", '
+        f"statistic: {statistics[comparison]}, severity: {severity}, source: own}}"
+        for number, (metric, comparison, bound, unit) in enumerate(bounds, 1)
+    ]
+    return edited("requirements/dune-snb.yml", "requirements:", "\n".join(["requirements:", *rows]))
+
+
+@pytest.mark.parametrize(
+    ("metric", "comparison", "bound", "unit", "words"),
+    [
+        (LATENCY, "at_least", 1, "us", "at least 1 us is missed by the better values: less is better of"),
+        (RATE, "at_most", 3, "GB/s", "at most 3 GB/s is missed by the better values: more is better of"),
+        (RATE, "at_most", 3, "GB/s", "Use at_least, or make it advisory; for a range, add a mandatory at_least to it"),
+        (
+            LOST,
+            "equal",
+            5,
+            "count",
+            "equal 5 count is missed by the better values: less .*Use at_most, or make it advisory$",
+        ),
+        ("saturation.bytes_before_cliff", "equal", 1, "TB", "equal 1 TB is missed by the better values: more"),
+        ("lan.incast_fairness", "equal", 0.9, "1", "equal 0.9 is missed by the better values: more"),
+        (
+            "snb_record.fresh.transient_buffer_needed",
+            "at_least",
+            "candidate.transient_buffer",
+            "GiB",
+            "at least candidate",
+        ),
+        ("wear.spare_margin_percent", "at_most", 50, "percent", "at most 50 percent is missed"),
+        ("snb_record.drive_critical_temperature_headroom", "at_most", -5, "K", "at most -5 K is missed"),
+    ],
+)
+def test_a_mandatory_bound_that_only_worse_values_meet_is_refused(
+    edited: Edit, metric: str, comparison: str, bound: object, unit: str, words: str
+) -> None:
+    wrong = [(metric, comparison, bound, unit)]
+    with pytest.raises(ProfileError, match=words) as refused:
+        load_requirements(_bounded(edited, wrong), METRICS)
+    assert re.search(r"dune-snb\.yml:\d+: requirements\[0\]\.comparison: ", str(refused.value))
+    assert load_requirements(_bounded(edited, wrong, "advisory"), METRICS), "it decides nothing"
+    assert load_requirements(_bounded(edited, wrong), METRICS, stored=True), "a bundle is judged by what it was asked"
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        [(RATE, "at_least", 9.3, "GB/s"), (RATE, "at_most", 12, "GB/s")],  # what is faster came from memory
+        [
+            ("snb_record.power_mean", "at_least", 50, "W"),
+            ("snb_record.power_mean", "at_most", 900, "W"),
+        ],  # does the meter read?
+        [("surroundings.inlet_temperature", "at_least", 30, "degC")],  # a hot aisle is a condition of the test
+        [("surroundings.inlet_temperature", "at_most", 27, "degC")],
+        [("cost.written", "at_least", 10, "TB")],
+        [("thread_scan.ratio_32KiB", "at_most", 1.5, "1")],
+        [(LATENCY, "equal", 0, "us")],
+        [("lan.incast_fairness", "equal", 1, "1")],
+        [("endurance.available_spare", "equal", 100, "percent")],
+    ],
+)
+def test_a_range_and_a_bound_on_what_no_candidate_is_better_by_are_meant(
+    edited: Edit, bounds: list[tuple[str, str, object, str]]
+) -> None:
+    assert load_requirements(_bounded(edited, bounds), METRICS)
+
+
+@pytest.mark.parametrize("bound", ["1.0e+308", "1.0e+22", "-1.0e+308"])
+@pytest.mark.parametrize("key", ["bound", "guard_band"])
+def test_a_number_beyond_anything_that_is_measured_is_refused(edited: Edit, key: str, bound: str) -> None:
+    values = {"bound": "9.3", "guard_band": "0"} | {key: bound}
+    row = f"{values['bound']}, guard_band: {values['guard_band']}"
+    file = _bounded(edited, [(RATE, "at_least", row, "GB/s")])
+    with pytest.raises(ProfileError, match=rf"\.{key}: .*(nothing measures|less than the minimum|anything)"):
+        load_requirements(file, METRICS)
+
+
+def test_every_metric_says_which_values_are_better_and_no_shipped_bound_contradicts_it() -> None:
+    assert [one.name for one in METRICS.values() if one.better is None] == []
+    for file in sorted((INVENTORY / "requirements").glob("*.yml")):
+        for one in load_requirements(file, METRICS).requirements:
+            if one.comparison != "equal":
+                by_bound = larger_is_better(None, one.comparison)
+                assert larger_is_better(METRICS[one.metric].better, one.comparison) == by_bound, (file.name, one.id)
 
 
 @pytest.mark.parametrize(

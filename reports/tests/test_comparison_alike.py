@@ -161,6 +161,7 @@ def test_no_front_without_one_that_may_be_chosen_or_in_two_currencies(runs_of: R
             ["TND-02"],
         ),
         (METRICS, ("results", "demo.tail", "nature"), "estimated", "metrics.demo.tail.nature", ["TND-02"]),
+        (METRICS, ("results", "demo.tail", "better"), "more", "TND-02.larger is better", ["TND-02"]),
         (METRICS, ("results", "demo.tail", "path"), "[min(tail)]", "metrics.demo.tail.path", ["TND-02"]),
         (METRICS, ("results", "demo.rate", "interval"), "rate_interval[:]", "metrics.demo.rate.interval", [RATE]),
         (METRICS, ("results", "demo.rate", "samples"), "rate_series", "metrics.demo.rate.samples", [RATE]),
@@ -217,7 +218,9 @@ def test_what_is_not_alike_is_named_with_both_sides_and_not_compared(
     ("name", "path", "value"),
     [
         (PROFILE, ("title",), "Another"), (PROFILE, ("requirements", 0, "text"), "Other words"),
-        (METRICS, ("results", "demo.tail", "description"), "other words"), ("run.json", ("scenario", "seed"), 7),
+        (METRICS, ("results", "demo.tail", "description"), "other words"),
+        (METRICS, ("results", "demo.rate", "better"), "more"),  # the other is older than the field, and its bound says the same
+        ("run.json", ("scenario", "seed"), 7),
         ("run.json", ("scenario", "file"), "elsewhere.yml"),
     ],
 )  # fmt: skip

@@ -303,7 +303,8 @@ def test_a_requirement_has_a_value_so_far_and_no_verdict(tmp_path: Path, capsys:
         bundle = begun(tmp_path, "server")
         onlooker = Onlooker(tmp_path, LAYOUT)
         assert {one.measured for one in onlooker.look()[0].requirements} == {None}
-        lost = [{"condition": "fresh", "minidaq": {"superchunks": {"lost": count}}} for count in (0, 7)]
+        counts = {"fresh": 7, "preconditioned": 0}  # the worse condition's count is shown, also where it came first
+        lost = [{"condition": name, "minidaq": {"superchunks": {"lost": count}}} for name, count in counts.items()]
         bundle.write("results/snb_record.json", {"repetitions": lost})
         found = {one.id: one for one in onlooker.look()[0].requirements}
         assert (found[LOST].measured, found[LOST].comparison, found[LOST].bound) == (7.0, "equal", 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from daq_bench.bench_model.base.direction import Better, larger_is_better
 from daq_bench.bench_model.documents.struct import Closed
 
 Outcome = Literal["PASS", "FAIL", "ERROR", "INADMISSIBLE"]
@@ -32,7 +33,7 @@ class Finding(Closed, frozen=True):
     fails: bool = False
 
 
-class Judgement(Closed, frozen=True):
+class Judgement(Closed, frozen=True, omit_defaults=True):
     """One row of the requirement table. `bound`, `measured`, `margin`, `spread` and the interval are in `unit`; a positive
     margin lies inside. `decision` is what the numbers say alone, `outcome` what this run's evidence makes of it."""
 
@@ -61,6 +62,11 @@ class Judgement(Closed, frozen=True):
     reason: str
     evidence: list[str]
     source: str
+    better: Better | None = None  # which values are, by the metric; None in a bundle whose metrics do not say
+
+    @property
+    def larger_is_better(self) -> bool | None:
+        return larger_is_better(self.better, self.comparison)
 
     @property
     def definition(self) -> tuple[str, str, str]:

@@ -13,7 +13,7 @@ from daq_bench.bench_model.base.numbers import is_number
 from daq_bench.bench_model.base.units import convert
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.profiles.metrics import ResultMetric
-from daq_bench.bench_model.profiles.requirements import Requirement
+from daq_bench.bench_model.profiles.requirements import MOST, Requirement
 from daq_bench.bench_model.statistics.repetitions import CONFIDENCE
 
 Interval = tuple[float, float]
@@ -155,7 +155,7 @@ def _missing(values: list[Any] | None, metric: ResultMetric, document: Document)
     reason = said.get(metric.name) if said else None
     if not values:
         return reason or f"{metric.path} gives no number in {metric.file}"
-    holes = [str(number) for number, value in enumerate(values, start=1) if not is_number(value)]
+    holes = [str(number) for number, value in enumerate(values, start=1) if not _is_measured(value)]
     if not holes:
         return ""
     if len(values) == 1:
@@ -174,9 +174,14 @@ def _companions(path: str | None, holed: Any, count: int) -> list[Any]:
 
 def _numbers(found: Any, metric: ResultMetric, requirement: Requirement) -> tuple[float, ...]:
     """A list of numbers in the requirement's unit; empty where one of them is not a number."""
-    if not isinstance(found, list) or not all(is_number(one) for one in found):
+    if not isinstance(found, list) or not all(_is_measured(one) for one in found):
         return ()
     return tuple(convert(float(one), metric.unit, requirement.unit) for one in found)
+
+
+def _is_measured(value: Any) -> bool:
+    """A number that would be infinite in another unit was not measured, but written."""
+    return is_number(value) and abs(value) <= MOST
 
 
 def _interval(ends: tuple[float, ...]) -> Interval | None:

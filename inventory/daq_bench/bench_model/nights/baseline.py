@@ -83,7 +83,7 @@ def _values(row: Judgement, nights: Sequence[Night], baseline: Night, red: Red, 
 
 def _against_level(row: Judgement, base: float, nights: Nights, chance: float) -> Comparison:
     measured = row.measured if row.measured is not None else math.nan
-    worse = -1 if row.comparison == "at_least" else 1
+    worse = -1 if row.larger_is_better else 1
     test = by_mean if row.confidence_interval else by_rank
     fell, rose = (test(nights, measured, side, chance) for side in (worse, -worse))
     if fell is None or rose is None:

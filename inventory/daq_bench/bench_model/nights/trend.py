@@ -149,5 +149,6 @@ def _warmth(values: Sequence[float], nights: Sequence[Night]) -> Warmth | None:
 
 def _coincidence(step: Step, row: Judgement, nights: Sequence[Night]) -> Coincidence:
     before, after = nights[step.index - 1], nights[step.index]
-    worse = {"at_least": step.after < step.before, "at_most": step.after > step.before}.get(row.comparison)
+    better = row.larger_is_better
+    worse = None if better is None else (step.after < step.before) == better
     return Coincidence(step, before.id, after.id, tuple(differences(before.facts, after.facts)), worse)

@@ -8,6 +8,7 @@ from typing import Literal
 
 import jmespath
 
+from daq_bench.bench_model.base.direction import Better
 from daq_bench.bench_model.base.errors import ProfileError
 from daq_bench.bench_model.base.units import convert
 from daq_bench.bench_model.profiles.common import plain
@@ -24,7 +25,8 @@ class ResultMetric:
     would scatter if it were measured again, and is decided by an interval. `samples`: one time-ordered series per
     repetition, whose mean is the value. `interval`: [low, high] per repetition at 95 %, where the workload knows it better. `rounds`:
     how many rounds each value's interval was made of. `strata`: what each value is of; only values of the same are repetitions.
-    `rule`: of a standard, which decides instead of an interval. `highest`: what no value exceeds, as 1 of a share."""
+    `rule`: of a standard, which decides instead of an interval. `highest`: what no value exceeds, as 1 of a share.
+    `better`: which values are; None in a bundle that is older than the field."""
 
     name: str
     description: str
@@ -38,6 +40,7 @@ class ResultMetric:
     strata: str | None = None
     rule: Literal["steady-window"] | None = None
     highest: float | None = None
+    better: Better | None = None
 
 
 _KNOWN: dict[str, dict[str, ResultMetric]] = {}

@@ -20,6 +20,7 @@ from daq_bench.bench_model.profiles.sizes import sizes_in_bytes
 from daq_bench.bench_model.profiles.yaml_source import YamlSource, check
 
 Comparison = Literal["at_least", "at_most", "equal"]
+MOST = 1e30  # [P] in a metric's unit: beyond anything that is measured, and what is reckoned with it stays finite
 
 
 Severity = Literal["mandatory", "advisory"]
@@ -92,6 +93,7 @@ def load_requirements(file: Path, metrics: dict[str, ResultMetric], stored: bool
         if identifier in ids[:index]:
             raise source.refused(index, "id", f"id {identifier!r} stands twice", "Number them apart")
     if not stored:
+        _check_sides(source, requirements, metrics)
         _check_together(source, requirements, metrics)
     conditions = document["conditions"]
     return RequirementProfile(
@@ -126,6 +128,9 @@ def _check_requirement(source: YamlSource, index: int, entry: dict[str, Any], me
             convert(1.0, unit, entry["unit"])
         except ValueError as error:
             raise source.error((*at, "unit"), str(error), f"Use a unit that {unit!r} converts to") from None
+    for key in ("bound", "guard_band"):
+        if isinstance(value := entry.get(key, 0), (int, float)) and abs(convert(value, entry["unit"], units[0])) > MOST:
+            raise source.error((*at, key), f"nothing measures {value:g} {entry['unit']}", "Write a number that is less")
     _check_bound(source, (*at, "bound"), entry)
 
 
@@ -200,8 +205,8 @@ def _highest(metric: ResultMetric, unit: str) -> float | None:
     return None if metric.highest is None else convert(metric.highest, metric.unit, unit)
 
 
-def _amount(value: float, unit: str) -> str:
-    return f"{in_digits(value, 6)} {unit}".removesuffix(" 1")
+def _amount(value: float | str, unit: str) -> str:
+    return f"{value if isinstance(value, str) else in_digits(value, 6)} {unit}".removesuffix(" 1")
 
 
 def _check_together(
@@ -221,6 +226,29 @@ def _check_together(
         if max(low for low, _ in ends) > min(high for _, high in ends):
             text = f"{first.id} and {second.id} contradict each other: no value of {first.metric} meets both"
             raise source.refused(index, "bound", text, "Correct one of them, or make one advisory")
+
+
+def _check_sides(source: Requirements, requirements: Sequence[Requirement], metrics: dict[str, ResultMetric]) -> None:
+    """A mandatory bound that the best values miss lets the worst candidate pass alone. Two bounds of both sides are a range, and meant."""
+    mandatory = [(index, one) for index, one in enumerate(requirements) if one.severity == "mandatory"]
+    for index, one in mandatory:
+        metric = metrics[one.metric]
+        if metric.better in (None, "neither"):
+            continue
+        side: Comparison = "at_least" if metric.better == "more" else "at_most"
+        both = any(other.metric == one.metric and other.comparison == side for _, other in mandatory)
+        if one.comparison == side or (both and one.comparison != "equal") or _is_best(one, metric):
+            continue
+        asked = f"{one.comparison.replace('_', ' ')} {_amount(one.bound, one.unit)}"
+        text = f"{asked} is missed by the better values: {metric.better} is better of {one.metric}"
+        range_ = "" if one.comparison == "equal" else f"; for a range, add a mandatory {side} to it"
+        raise source.refused(index, "comparison", text, f"Use {side}, or make it advisory{range_}")
+
+
+def _is_best(requirement: Requirement, metric: ResultMetric) -> bool:
+    """Says whether an exact bound is the best value that there is."""
+    best = 0.0 if metric.better == "less" else _highest(metric, requirement.unit)
+    return requirement.comparison == "equal" and requirement.bound == best
 
 
 def _reach(requirement: Requirement, unit: str) -> tuple[float, float]:

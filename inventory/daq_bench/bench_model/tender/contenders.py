@@ -9,6 +9,7 @@ from statistics import fmean, stdev
 
 import scipy
 
+from daq_bench.bench_model.base.direction import Better, larger_is_better
 from daq_bench.bench_model.statistics.paired import Pair
 from daq_bench.bench_model.tender.contrasts import (
     DIFFERENCE,
@@ -41,10 +42,11 @@ class Question:
     severity: str
     margin: float
     statistic: str = "median"
+    better: Better | None = None
 
     @property
     def larger_is_better(self) -> bool:
-        return self.comparison == "at_least"
+        return larger_is_better(self.better, self.comparison) is True
 
     @property
     def may_be_scored(self) -> bool:

@@ -47,6 +47,7 @@ def ranking(question: Question, contenders: Sequence[Contender], unlike: Sequenc
         "text": question.text,
         "metric": question.metric,
         "comparison": question.comparison,
+        "larger_is_better": question.larger_is_better,
         "bound": question.bound,
         "unit": question.unit,
         "severity": question.severity,

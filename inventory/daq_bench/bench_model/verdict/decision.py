@@ -110,16 +110,20 @@ def estimate(requirement: Requirement, metric: ResultMetric, measured: Measured,
 
 
 def _fact(requirement: Requirement, measured: Measured) -> Estimate:
-    """Facts about this run's repetitions. A median over unlike ones would hide the worse, so that the worst stratum's is taken."""
+    """Facts about this run's repetitions."""
     values, statistic = measured.values, requirement.statistic
-    parts = {"": measured}
-    if statistic == "median" and requirement.comparison != "equal":
-        parts = measured.by_stratum()
-    found = {label: judged_value(part.values, statistic) for label, part in parts.items()}
-    value = _extreme(requirement.comparison, found.values())
+    value = worst_fact(requirement, measured)
     which = "an observation" if len(values) == 1 else f"the {statistic} of these repetitions, an observation"
     text = f"this run only (n = {len(values)}): {which}, exact; it bounds no other repetition"
     return Estimate(value, len(values), _spread(values, measured.series), None, text, exact=True)
+
+
+def worst_fact(requirement: Requirement, measured: Measured) -> float:
+    """A median over unlike repetitions would hide the worse, so that the worst stratum's is taken. `measured` must have values."""
+    statistic, parts = requirement.statistic, {"": measured}
+    if statistic == "median" and requirement.comparison != "equal":
+        parts = measured.by_stratum()
+    return _extreme(requirement.comparison, [judged_value(part.values, statistic) for part in parts.values()])
 
 
 def _extreme(comparison: Comparison, values: Any) -> float:

@@ -136,6 +136,7 @@ def _judge_one(
         reason=with_condition(reason, metric, requirement.statistic, sound.results) if measured.values else reason,
         evidence=[metric.file],
         source=requirement.source,
+        better=metric.better,
     )
 
 

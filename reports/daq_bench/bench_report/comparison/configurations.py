@@ -57,7 +57,7 @@ def configurations(source: Source, prices: Prices | None, weights: Weights) -> t
             "Its configurations cannot be judged one by one without them; use the bundle as the run left it",
         )  # fmt: skip
     asked = [one for one in profile.requirements if not one.metric.endswith(OF_REFERENCE)]
-    questions = [question_of(one, one.bound, weights) for one in asked]
+    questions = [question_of(one, one.bound, weights, source.metrics[one.metric].better) for one in asked]
     found = _plain(source)
     power, hazards = power_readings(source.root), raid_comparison.hazard_events(source.root)
     made = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from daq_bench.bench_model.base.direction import Better
 from daq_bench.bench_model.base.units import GB, convert, in_digits
 from daq_bench.bench_model.documents.derived import PowerOfRecord, RecordPower
 from daq_bench.bench_model.documents.verdict import Judgement
@@ -42,13 +43,13 @@ def questions_of(sources: Sequence[Source], weights: Weights) -> list[Question]:
         if source.profile is not None:
             bounds = {one.id: one.bound for one in source.profile.requirements}
             break
-    return [question_of(row, bounds.get(row.id, row.bound or 0.0), weights) for row in rows.values()]
+    return [question_of(row, bounds.get(row.id, row.bound or 0.0), weights, row.better) for row in rows.values()]
 
 
-def question_of(asked: Judgement | Requirement, bound: Bound, weights: Weights) -> Question:
+def question_of(asked: Judgement | Requirement, bound: Bound, weights: Weights, better: Better | None) -> Question:
     return Question(
         asked.id, asked.text, asked.metric, asked.comparison, bound, asked.unit, asked.severity, weights.margin(asked.id),
-        asked.statistic or "",
+        asked.statistic or "", better,
     )  # fmt: skip
 
 

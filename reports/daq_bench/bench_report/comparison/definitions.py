@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.differing import ABSENT, same, shown
+from daq_bench.bench_model.base.direction import larger_is_better
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle.provenance import MANIFEST, read_manifest
 from daq_bench.bench_model.documents.struct import as_document
@@ -30,7 +31,7 @@ NOTHING = "nothing"
 MAY_DIFFER = (
     "requirement profile/conditions/metrics",  # follows from the requirements, which are compared themselves
     "requirement profile/title", "requirement profile/file", "requirement profile/requirements/*/text",
-    "requirement profile/requirements/*/source", "metrics/*/description", "metrics/*/highest",
+    "requirement profile/requirements/*/source", "metrics/*/description", "metrics/*/highest", "metrics/*/better",
     *(f"scenario/{at}{key}" for at in ("", "parameters/") for key in
       ("title", "source", "file", "seed", "repetitions", "repetitions_max")),
 )  # fmt: skip
@@ -148,6 +149,9 @@ def _document(source: Source) -> dict[str, Any]:
         return {"requirement profile": "is not in the bundle", "scenario": scenario}
     profile = asdict(source.profile)
     asked = {one["metric"] for one in profile["requirements"]}
+    for one in profile["requirements"]:  # an older bundle's metrics do not say which values are better: the bound does
+        if one["comparison"] != "equal":
+            one["larger is better"] = larger_is_better(source.metrics[one["metric"]].better, one["comparison"])
     return {
         "requirement profile": {**profile, "requirements": {one["id"]: one for one in profile["requirements"]}},
         "metrics": {name: asdict(source.metrics[name]) for name in sorted(asked)},

@@ -183,7 +183,7 @@ def _values(found: Document, one: Document) -> Figure:
         text = f"bound at full scale: {SIDES[one['comparison']]} {quantity(one['bound'], one['unit'], trim=True)}"
         bound = Bound(one["bound"], text, one["comparison"])
     counts = ", ".join(f"{words.letters(found)[each['name']]} {each['n']}" for each in one["contenders"] if each["n"])
-    better = "More is better" if one["comparison"] == "at_least" else "Less is better"
+    better = "More is better" if one["larger_is_better"] else "Less is better"
     caption = f"{better}. Values per contender: {counts} ({_units(found)}). Bar: 95{THIN}% interval of the mean."
     if bound is not None and not tables.near(
         bound.value, [value for each in one["contenders"] for value in each["values"] if value is not None]

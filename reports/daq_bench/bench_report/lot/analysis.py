@@ -162,7 +162,7 @@ def _question(
     """Returns one requirement over the drives that have values of it; each drive counts once, by its mean."""
     values = {drive.serial: drive.values[question.id] for drive in tested if drive.values.get(question.id)}
     means = {serial: fmean(own) for serial, own in values.items()}
-    lower = question.larger_is_better
+    lower = question.comparison == "at_least"
     found = bounds(list(means.values()), lower)
     return {
         "id": question.id,
@@ -222,7 +222,7 @@ def _inside(question: Question, value: float) -> bool:
         return True  # decided by its own run, against what its own candidate declares
     if question.comparison == "equal":
         return value == question.bound
-    return value >= question.bound if question.larger_is_better else value <= question.bound
+    return value >= question.bound if question.comparison == "at_least" else value <= question.bound
 
 
 def _answers(question: Question, drive: Drive) -> bool:

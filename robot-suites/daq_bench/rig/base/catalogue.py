@@ -169,7 +169,13 @@ def _metrics(_: Path, __: str | None) -> Rows:
     from daq_bench.bench_model.profiles.metrics import load_metrics
 
     for one in load_metrics(INVENTORY / "metrics.yml").values():
-        yield {"metric": one.name, "unit": one.unit, "nature": one.nature, "description": one.description}
+        yield {
+            "metric": one.name,
+            "unit": one.unit,
+            "better": one.better,
+            "nature": one.nature,
+            "description": one.description,
+        }
 
 
 def _files(folder: str) -> list[Path]:

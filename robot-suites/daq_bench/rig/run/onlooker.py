@@ -22,7 +22,7 @@ from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.evidence.measured import Measured, measure
 from daq_bench.bench_model.profiles.requirements import Requirement
-from daq_bench.bench_model.statistics.repetitions import judged_value
+from daq_bench.bench_model.verdict.decision import worst_fact
 from daq_bench.bench_model.verdict.judging import Profiles, profiles_of
 from daq_bench.bench_model.verdict.verdict import bounds
 from daq_bench.rig.base.bundle import RUN, Bundle
@@ -257,8 +257,7 @@ def _version(file: Path) -> tuple[int, int] | None:
 
 def _so_far(asked: Requirement, measured: Measured, run: Run) -> SoFar:
     """The value of the worst stratum, as the judge takes it."""
-    values = [judged_value(part.values, asked.statistic) for part in measured.by_stratum().values() if part.values]
-    worst = (max if asked.comparison == "at_most" else min)(values, default=None)
+    worst = worst_fact(asked, measured) if measured.values else None
     return SoFar(asked.id, asked.text, asked.severity, worst, asked.comparison, bounds(asked, run)[1], asked.unit)
 
 
