@@ -13,24 +13,27 @@ from typing import Any
 import pytest
 from comparison_runs import (
     FAST,
+    METRICS,
+    PROFILE,
     SLOW,
     Roots,
     compared,
     html_of,
     plain,
+    put,
     several,
     weights_file,
 )
 from evidence_factory import conclude
 from pypdf import PdfReader
 from raid_configurations import INVENTORY, make_raid_run
-from tender_factory import RATE, Run, drive, rate_of, write
+from tender_factory import HEAT, LOST, RATE, REQUIREMENTS, Run, drive, rate_of, write
 
 from daq_bench.bench_model.base.errors import BenchError, ProfileError
 from daq_bench.bench_model.profiles.yaml_source import check_document
 from daq_bench.bench_report.__main__ import main
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.comparison import words
+from daq_bench.bench_report.comparison import tables, words
 from daq_bench.bench_report.comparison.analysis import Asked, compare
 from daq_bench.bench_report.comparison.conditions import inlet_temperature
 from daq_bench.bench_report.comparison.document import paper_of
@@ -447,3 +450,36 @@ def test_the_inlet_is_told_by_redfish_where_ipmi_does_not(tmp_path: Path, ipmi: 
     intake = "redfish_sensor,chassis=1,resource=Thermal,sensor=Inlet temperature_degc="
     spool.write_text(f"{ipmi}{intake}21.0 2\n{intake}23.0 3\n")
     assert inlet_temperature(SimpleNamespace(root=tmp_path)) == mean  # type: ignore[arg-type]
+
+
+def test_counts_are_whole_numbers_and_a_unit_without_a_name_is_left_out(runs_of: Roots) -> None:
+    lost = [Run("lossy", number, rates=(12.0,), lost=3.0, heats=(10.0,)) for number in (1, 2, 3)]
+    found = compared(runs_of(*FAST, *lost))
+    table = tables.ranking(found)
+    rows = {row[0].split()[0]: row for row in table.rows}
+    assert rows[LOST][0] == f"{LOST} Nothing is lost" and rows[HEAT][0].endswith("(K, advisory)")
+    place = table.heads.index(tables.letters(found)["lossy"])
+    assert rows[LOST][place].split(": ")[-1] == f"3 {tables.SIGNS['missed']}"
+    assert rows[HEAT][place].split(": ")[-1] == f"10 {tables.SIGNS['met']}"
+
+
+def test_power_per_throughput_is_what_its_requirement_judges(runs_of: Roots) -> None:
+    """The worst record decides the requirement; the table beside speed says the same number under the same name."""
+    roots = runs_of(*several("one", (11.9, 12.0, 12.1)), *several("two", (9.9, 10.0, 10.1)))
+    metric = {"description": "power over rate", "unit": "W/(GB/s)", "nature": "observed", "file": "results/record_power.json",
+              "path": "records[].w_per_gb_per_s"}  # fmt: skip
+    asked = {"id": "TND-05", "text": "Draws at most 100 W per GB/s", "metric": "snb_record.power_per_rate", "comparison": "at_most",
+             "bound": 100, "unit": "W/(GB/s)", "statistic": "max", "severity": "advisory", "source": "[P]"}  # fmt: skip
+    for root in roots:
+        file = root / "results/record_power.json"
+        document = json.loads(file.read_text(encoding="utf-8"))
+        document["records"] = [{**document["records"][0], "w_per_gb_per_s": watts} for watts in (70.0, 90.0)]
+        file.write_text(json.dumps(document), encoding="utf-8")
+        put(root, METRICS, "results", "snb_record.power_per_rate", value=metric)
+        put(root, PROFILE, "requirements", value=[*REQUIREMENTS, asked])
+    found = compared(roots)
+    judged = next(one for one in found["requirements"] if one["id"] == "TND-05")
+    for one in found["contenders"]:
+        value = next(each["value"] for each in judged["contenders"] if each["name"] == one["name"])
+        assert value == one["figures"]["power_per_rate"]["value"] == 90
+    assert "W per GB/s is the value that TND-05 judges" in tables.figures(found).caption

@@ -11,7 +11,7 @@ from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.tender.tender import CLEAR, NO_AWARD, NOBODY, ONLY, TIED
 from daq_bench.bench_report.base.marks import see_section
-from daq_bench.bench_report.base.units import THIN, percent, quantity, significant
+from daq_bench.bench_report.base.units import THIN, percent, quantity, significant, span
 from daq_bench.bench_report.document.direct_labels import shortened
 from daq_bench.bench_report.output.paper import Badge
 
@@ -191,7 +191,7 @@ def ratio_text(one: Document) -> str:
         return text
     if interval[0] == interval[1]:
         return f"{text} (exact)"
-    return f"{text} ({significant(interval[0], 3)} to {significant(interval[1], 3)})"
+    return f"{text} ({span(interval)})"
 
 
 def _near(found: Document) -> Iterator[str]:
