@@ -33,7 +33,7 @@ from daq_bench.bench_model.base.errors import BenchError, ProfileError
 from daq_bench.bench_model.profiles.yaml_source import check_document
 from daq_bench.bench_report.__main__ import main
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.comparison import tables, words
+from daq_bench.bench_report.comparison import first_page, tables, words
 from daq_bench.bench_report.comparison.analysis import Asked, compare
 from daq_bench.bench_report.comparison.conditions import inlet_temperature
 from daq_bench.bench_report.comparison.document import paper_of
@@ -177,6 +177,8 @@ def test_a_run_beside_those_that_count_is_shown_but_not_on_top(runs_of: Roots) -
     assert [one["name"] for one in found["unranked"]] == ["odd"]
     sections = [one.name for one in paper_of(found, "x", compare(Asked(roots))[1][-1].moment).sections]
     assert sections[:2] == ["ranking", "compared"] and sections[-3:] == ["unranked", "missing", "method"]
+    text = plain(html_of(roots))
+    assert "1 OF 3 NOT RANKED" in text and "NOT EVIDENCE" not in text
 
 
 def test_without_a_price_that_has_weight_there_is_no_award(runs_of: Roots, tmp_path: Path, weights: Path) -> None:
@@ -196,6 +198,24 @@ def test_without_a_price_that_has_weight_there_is_no_award(runs_of: Roots, tmp_p
     priced = compared(roots, prices=prices, weights=weights)
     assert "cost" in {one["key"] for one in priced["criteria"]}
     assert [one["price"] for one in priced["prices"]] == [900, 1200]
+
+
+def test_prices_in_two_currencies_are_no_missing_prices_and_weights_that_were_left_out_are_named(
+    runs_of: Roots, tmp_path: Path, weights: Path
+) -> None:
+    prices = tmp_path / "prices.yml"
+    text = 'currency: USD\ndate: "2026-05-02"\nprices:\n  - {contender: slow, amount: 1200, source: offer 18}\n'
+    prices.write_text(text, encoding="utf-8")
+    text = plain(html_of(runs_of(*FAST, *SLOW), prices=prices, weights=weights))
+    assert "their prices are in EUR and USD" in text and "The prices are in different currencies" in text
+    assert "not both have a price" not in text and "Not all have a price" not in text
+    assert "Your weights could not be used: price left out" in text and "(from the weights file)" not in text
+
+
+def test_names_that_differ_at_their_ends_are_told_apart_in_the_matrix(runs_of: Roots) -> None:
+    names = [f"supplier-with-a-long-name-{end}" for end in ("alpha", "omega")]
+    table = first_page.front_matrix(compared(runs_of(*(run for name in names for run in several(name, (11.9, 12.1))))))
+    assert table.heads[1].endswith("alpha") and table.heads[2].endswith("omega")
 
 
 def test_weights_decide(runs_of: Roots, tmp_path: Path) -> None:
