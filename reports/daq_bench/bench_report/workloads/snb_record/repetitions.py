@@ -17,6 +17,7 @@ from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.reading.dataset.record import Series, series_of
 from daq_bench.bench_report.workloads.latency_under_load.figures import (
+    LEAST_SHOWN,
     Curve,
     curve_of,
     draw_curve,
@@ -162,11 +163,12 @@ def _alike(own: Sequence[Latencies]) -> list[list[Latencies]]:
 
 
 def _coincide(one: Latencies, other: Latencies, room: float) -> bool:
-    """Says whether the curves lie within `room` of each other wherever both are; `room` is a distance of logarithms."""
+    """Says whether the curves lie within `room` of each other wherever both are drawn; `room` is a distance of logarithms."""
     if (one.condition, one.curve.whole) != (other.condition, other.curve.whole):
         return False
     across = np.union1d(one.curve.percentiles, other.curve.percentiles)
-    across = across[across <= min(max(each.curve.percentiles) for each in (one, other))]
+    end = min(max(each.curve.percentiles) for each in (one, other))
+    across = across[(across >= LEAST_SHOWN) & (across <= end)]
     first, second = (
         np.interp(across, each.curve.percentiles, np.log(np.maximum(each.curve.us, 1e-3))) for each in (one, other)
     )
