@@ -49,7 +49,7 @@ COMPANY = "other processes took 90% of all CPUs (stress-ng-cpu 41%, <b>x</b> 30%
         (line("FAIL", [row(1, "met"), row(3, "missed")], SCALED), f"FAIL: missed {MISS}"),
         (
             line("FAIL", [row(4, "missed", measured=3.0, margin=-3.0, comparison="at_most"), row(3, "missed"), row(5, "missed")]),
-            "FAIL: missed SNB-04 No superchunk is lost: measured 3, bound <= 0 (+2 more missed)",
+            "FAIL: missed SNB-04 No superchunk is lost: measured 3, bound ≤ 0 (+2 more missed)",
         ),
         (
             line("FAIL", [row(3, "missed")], reasons=("daqwriter: Input/output error. It lies on nvme0n1",)),
@@ -124,7 +124,7 @@ def test_an_undecided_run_begins_with_its_counts_and_says_what_would_decide(reas
     open_ = row(7, "undecided", **rate, measured=9.267, margin=0.024, reason=reason)
     assert line("INADMISSIBLE", [row(1, "met"), open_], SCALED) == (
         "INADMISSIBLE: 1 of 2 mandatory requirements met, 1 undecided: SNB-07 It sustains the demand: measured 9.267 GB/s, "
-        f"bound >= 9.243 GB/s{said}"
+        f"bound ≥ 9.243 GB/s{said}"
     )
 
 
@@ -137,3 +137,9 @@ def test_a_count_that_had_to_be_exact_comes_before_a_rate_and_the_worse_rate_bef
     ]
     found = conclude(Verdict(1, "FAIL", ["x"], 1.0, False, [], rows))
     assert [text[:6] for text in found.missed] == ["SNB-03", "SNB-02", "SNB-01"]
+
+
+def test_a_miss_that_an_older_bench_put_in_other_words_is_no_cause_beside_itself() -> None:
+    old = "SNB-03 No superchunk is lost: measured 3, bound <= 0"
+    found = conclude(Verdict(1, "FAIL", [old], 1.0, False, [], [row(3, "missed")]))
+    assert (found.cause, len(found.missed)) == ("", 1)

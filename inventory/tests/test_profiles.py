@@ -1,14 +1,16 @@
 """The users' YAML: what ships is right, and what is wrong is named by file, line, field and remedy."""
 
+import json
 import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from daq_bench.bench_model.base.direction import larger_is_better
 from daq_bench.bench_model.base.errors import BenchError, ProfileError
@@ -20,7 +22,15 @@ from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.profiles.requirements import check_yields, load_requirements
 from daq_bench.bench_model.profiles.scenarios import load_scenario
-from daq_bench.bench_model.profiles.yaml_source import parsed, read_yaml, text_of, without_lines
+from daq_bench.bench_model.profiles.yaml_source import (
+    SCHEMAS,
+    YamlSource,
+    check,
+    parsed,
+    read_yaml,
+    text_of,
+    without_lines,
+)
 
 INVENTORY = Path(__file__).resolve().parents[1]
 METRICS = load_metrics(INVENTORY / "metrics.yml")
@@ -106,7 +116,7 @@ SLIPS = {
     "missing key": ("requirements/dune-snb.yml", "    severity: mandatory\n", "",
                     r"requirements\[0\]: key 'severity' is missing\. Add it: an advisory"),
     "wrong type": ("scenarios/dune-snb.yml", "duration_s: 10", "duration_s: long",
-                   r":{line}: duration_s: value 'long' is not of type number"),
+                   r":{line}: duration_s: value 'long' is not a number\. Write a number"),
     "malformed YAML": ("scenarios/dune-snb.yml", "duration_s: 10", "duration_s: [10", r"{file}:\d+: is not valid YAML"),
     "key twice": ("scenarios/dune-snb.yml", "seed: 20211", "seed: 20211\nseed: 4", "duplicate key"),
     "bare M": ("scenarios/dune-snb.yml", "ring_size: 64MiB", "ring_size: 64M", r"workloads\.snb_record\.ring_size.*never a bare k"),
@@ -120,6 +130,14 @@ SLIPS = {
                                      "an exact value cannot be met by a distance"),
     "most repetitions below the least": ("scenarios/dune-snb.yml", "repetitions: 1", "repetitions: 3\nrepetitions_max: 2",
                                          "is less than repetitions, 3"),
+    "one block size": ("scenarios/dune-snb.yml", "block_sizes: [4KiB, 32KiB, 256KiB, 1MiB, 8MiB, 32MiB]", "block_sizes: [8MiB]",
+                       r"block_scan\.block_sizes: has too few entries \(1\)\. Write at least 2"),
+    "no repetition": ("scenarios/dune-snb.yml", "repetitions: 1", "repetitions: 0",
+                      r"repetitions: value 0 is too small\. Write at least 1"),
+    "an id in capitals": ("scenarios/dune-snb.yml", "id: dune-snb", "id: DUNE_SNB",
+                          r"id: value 'DUNE_SNB' is not allowed\. Write lower-case letters, digits and hyphens"),
+    "text for a whole number": ("scenarios/dune-snb.yml", "repetitions: 1", "repetitions: one",
+                                r"repetitions: value 'one' is not a whole number\. Write a whole number"),
     "unknown key of a candidate": ("lab.yml", "cpus_min: 2", "cpu_min: 2",
                                    r"bench_candidate\.identity\.cpu_min: unknown key 'cpu_min'. Did you mean cpus_min"),
 }  # fmt: skip
@@ -728,3 +746,57 @@ def test_what_is_wrong_in_our_metrics_is_named_with_its_line(
     with pytest.raises(ProfileError, match=message) as refused:
         load_metrics(file)
     assert abs(refused.value.place.line - line) <= 1
+
+
+SHAPES = frozenset(
+    {"$ref", "additionalProperties", "allOf", "anyOf", "items", "oneOf", "prefixItems", "properties", "propertyNames"}
+)
+SAYS_NOTHING = frozenset(
+    {"$comment", "$defs", "$id", "$schema", "default", "deprecated", "description", "examples", "title"}
+)
+
+
+def rules_of(schema: object) -> Iterator[tuple[str, object]]:
+    """Yields each rule of a schema and of what it holds."""
+    if not isinstance(schema, dict):
+        return
+    for name, rule in schema.items():
+        yield name, rule
+        inner = rule.values() if name in ("properties", "$defs") else rule if isinstance(rule, list) else [rule]
+        for one in inner if name in SHAPES | {"$defs", "not"} else ():
+            yield from rules_of(one)
+
+
+BROKEN = {
+    "const": 7, "maximum": 10**30, "minimum": -(10**30), "exclusiveMaximum": 10**30, "exclusiveMinimum": -(10**30), "minLength": "",
+    "maxLength": 10**4 * "x", "minItems": [], "maxItems": 1000 * [1], "minProperties": {}, "pattern": "\u00e9 !",
+    "maxProperties": dict.fromkeys("abcdefghij", 1), "uniqueItems": ["a", "a"], "enum": "\u00e9 !", "additionalProperties": {"\u00e9": 1},
+    "required": {},
+}  # fmt: skip
+
+
+def test_no_rule_of_a_schema_is_told_in_the_validators_own_words() -> None:
+    """Whatever rule a field breaks, the message names a remedy and holds nothing of what jsonschema would say."""
+    rules = {
+        (name, json.dumps(rule)) for file in sorted(SCHEMAS.glob("*.json")) for name, rule in rules_of(json.loads(file.read_text("utf-8")))
+        if name not in SHAPES | SAYS_NOTHING and not name.startswith("x-")
+    }  # fmt: skip
+    assert {name for name, _ in rules} >= {"type", "minItems", "pattern", "dependentRequired", "not", "uniqueItems"}
+    for name, text in sorted(rules):
+        rule = json.loads(text)
+        if name in ("not", "dependentRequired"):
+            needed = rule["required"] if name == "not" else [next(iter(rule))]
+            value: object = dict.fromkeys(needed, 1)
+        elif name == "type":
+            value = next(one for one, kind in ((None, "null"), ({}, "object"), ("x", "string")) if kind not in rule)
+        else:
+            value = BROKEN[name]
+        schema = {"properties": {"field": {name: rule, "description": "what it is"}}}
+        source = YamlSource(Path("own.yml"), {"field": value})
+        raw = [one.message for one in Draft202012Validator(schema).iter_errors(source.data)]
+        if not raw:  # allows whatever there is
+            continue
+        with pytest.raises(ProfileError) as caught:
+            check(source, schema)
+        assert not any(one in str(caught.value) for one in raw), (name, text)
+        assert not caught.value.remedy.startswith("Correct it"), (name, text)

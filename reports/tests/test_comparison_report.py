@@ -13,24 +13,27 @@ from typing import Any
 import pytest
 from comparison_runs import (
     FAST,
+    METRICS,
+    PROFILE,
     SLOW,
     Roots,
     compared,
     html_of,
     plain,
+    put,
     several,
     weights_file,
 )
 from evidence_factory import conclude
 from pypdf import PdfReader
 from raid_configurations import INVENTORY, make_raid_run
-from tender_factory import RATE, Run, drive, rate_of, write
+from tender_factory import HEAT, LOST, RATE, REQUIREMENTS, Run, drive, rate_of, write
 
 from daq_bench.bench_model.base.errors import BenchError, ProfileError
 from daq_bench.bench_model.profiles.yaml_source import check_document
 from daq_bench.bench_report.__main__ import main
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.comparison import words
+from daq_bench.bench_report.comparison import first_page, tables, words
 from daq_bench.bench_report.comparison.analysis import Asked, compare
 from daq_bench.bench_report.comparison.conditions import inlet_temperature
 from daq_bench.bench_report.comparison.document import paper_of
@@ -174,6 +177,8 @@ def test_a_run_beside_those_that_count_is_shown_but_not_on_top(runs_of: Roots) -
     assert [one["name"] for one in found["unranked"]] == ["odd"]
     sections = [one.name for one in paper_of(found, "x", compare(Asked(roots))[1][-1].moment).sections]
     assert sections[:2] == ["ranking", "compared"] and sections[-3:] == ["unranked", "missing", "method"]
+    text = plain(html_of(roots))
+    assert "1 OF 3 NOT RANKED" in text and "NOT EVIDENCE" not in text
 
 
 def test_without_a_price_that_has_weight_there_is_no_award(runs_of: Roots, tmp_path: Path, weights: Path) -> None:
@@ -193,6 +198,24 @@ def test_without_a_price_that_has_weight_there_is_no_award(runs_of: Roots, tmp_p
     priced = compared(roots, prices=prices, weights=weights)
     assert "cost" in {one["key"] for one in priced["criteria"]}
     assert [one["price"] for one in priced["prices"]] == [900, 1200]
+
+
+def test_prices_in_two_currencies_are_no_missing_prices_and_weights_that_were_left_out_are_named(
+    runs_of: Roots, tmp_path: Path, weights: Path
+) -> None:
+    prices = tmp_path / "prices.yml"
+    text = 'currency: USD\ndate: "2026-05-02"\nprices:\n  - {contender: slow, amount: 1200, source: offer 18}\n'
+    prices.write_text(text, encoding="utf-8")
+    text = plain(html_of(runs_of(*FAST, *SLOW), prices=prices, weights=weights))
+    assert "their prices are in EUR and USD" in text and "The prices are in different currencies" in text
+    assert "not both have a price" not in text and "Not all have a price" not in text
+    assert "Your weights could not be used: price left out" in text and "(from the weights file)" not in text
+
+
+def test_names_that_differ_at_their_ends_are_told_apart_in_the_matrix(runs_of: Roots) -> None:
+    names = [f"supplier-with-a-long-name-{end}" for end in ("alpha", "omega")]
+    table = first_page.front_matrix(compared(runs_of(*(run for name in names for run in several(name, (11.9, 12.1))))))
+    assert table.heads[1].endswith("alpha") and table.heads[2].endswith("omega")
 
 
 def test_weights_decide(runs_of: Roots, tmp_path: Path) -> None:
@@ -226,17 +249,17 @@ def test_weights_decide(runs_of: Roots, tmp_path: Path) -> None:
         ("weights: {cost: .inf}", "weights.cost: value inf is no finite number"),
         ("weights: {cost: 1e400}", "weights.cost: value inf is no finite number"),
         ("weights: {cost: 1" + 400 * "0" + "}", r"weights.cost: value 10+\.\.\. is no finite number"),
-        ("weights: {cost: 1.0e300}", "greater than the maximum"),
-        ("weights: {cost: -1}", "less than the minimum of 0"),
+        ("weights: {cost: 1.0e300}", r"value 1e\+300 is too large. Write at most"),
+        ("weights: {cost: -1}", "value -1 is too small. Write at least 0"),
         ("weights: {cost: null}", "weights.cost: has no value"),
-        ("weights: {cost: true}", "True is not of type number"),
-        ("weights: {}", "weights.yml:1: weights: .*non-empty|enough properties"),
+        ("weights: {cost: true}", "True is not a number"),
+        ("weights: {}", r"weights.yml:1: weights: has too few keys \(0\). Write at least 1"),
         ("weights: {cost: 1, cost: 2}", "not valid YAML"),
         (
             "weights: {cost: 1}\nequivalence_percent: .inf",
             "weights.yml:2: equivalence_percent: value inf is no finite number",
         ),
-        ("weights: {cost: 1}\nequivalence_percent: 5000", "greater than the maximum of 100"),
+        ("weights: {cost: 1}\nequivalence_percent: 5000", "value 5000 is too large. Write at most 100"),
     ],
 )
 def test_a_wrong_weights_file_is_refused_with_its_line(
@@ -447,3 +470,36 @@ def test_the_inlet_is_told_by_redfish_where_ipmi_does_not(tmp_path: Path, ipmi: 
     intake = "redfish_sensor,chassis=1,resource=Thermal,sensor=Inlet temperature_degc="
     spool.write_text(f"{ipmi}{intake}21.0 2\n{intake}23.0 3\n")
     assert inlet_temperature(SimpleNamespace(root=tmp_path)) == mean  # type: ignore[arg-type]
+
+
+def test_counts_are_whole_numbers_and_a_unit_without_a_name_is_left_out(runs_of: Roots) -> None:
+    lost = [Run("lossy", number, rates=(12.0,), lost=3.0, heats=(10.0,)) for number in (1, 2, 3)]
+    found = compared(runs_of(*FAST, *lost))
+    table = tables.ranking(found)
+    rows = {row[0].split()[0]: row for row in table.rows}
+    assert rows[LOST][0] == f"{LOST} Nothing is lost" and rows[HEAT][0].endswith("(K, advisory)")
+    place = table.heads.index(tables.letters(found)["lossy"])
+    assert rows[LOST][place].split(": ")[-1] == f"3 {tables.SIGNS['missed']}"
+    assert rows[HEAT][place].split(": ")[-1] == f"10 {tables.SIGNS['met']}"
+
+
+def test_power_per_throughput_is_what_its_requirement_judges(runs_of: Roots) -> None:
+    """The worst record decides the requirement; the table beside speed says the same number under the same name."""
+    roots = runs_of(*several("one", (11.9, 12.0, 12.1)), *several("two", (9.9, 10.0, 10.1)))
+    metric = {"description": "power over rate", "unit": "W/(GB/s)", "nature": "observed", "file": "results/record_power.json",
+              "path": "records[].w_per_gb_per_s"}  # fmt: skip
+    asked = {"id": "TND-05", "text": "Draws at most 100 W per GB/s", "metric": "snb_record.power_per_rate", "comparison": "at_most",
+             "bound": 100, "unit": "W/(GB/s)", "statistic": "max", "severity": "advisory", "source": "[P]"}  # fmt: skip
+    for root in roots:
+        file = root / "results/record_power.json"
+        document = json.loads(file.read_text(encoding="utf-8"))
+        document["records"] = [{**document["records"][0], "w_per_gb_per_s": watts} for watts in (70.0, 90.0)]
+        file.write_text(json.dumps(document), encoding="utf-8")
+        put(root, METRICS, "results", "snb_record.power_per_rate", value=metric)
+        put(root, PROFILE, "requirements", value=[*REQUIREMENTS, asked])
+    found = compared(roots)
+    judged = next(one for one in found["requirements"] if one["id"] == "TND-05")
+    for one in found["contenders"]:
+        value = next(each["value"] for each in judged["contenders"] if each["name"] == one["name"])
+        assert value == one["figures"]["power_per_rate"]["value"] == 90
+    assert "W per GB/s is the value that TND-05 judges" in tables.figures(found).caption

@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.text import Annotation, Text
 
 from daq_bench.bench_report.document.canvas import sheet
 from daq_bench.bench_report.document.direct_labels import spread
@@ -52,3 +53,21 @@ def test_every_labelled_line_is_named_once_and_others_are_not() -> None:
     light = re.search(r"<text[^>]*>level", drawn.svg)
     assert light is not None and INK in light[0] and "#ffff00" not in light[0]
     assert {trace.series for trace in drawn.data} >= {"rising", "ends early", "level", "upright"}
+
+
+def test_a_line_to_a_name_ends_where_the_name_begins_and_crosses_no_other() -> None:
+    """Three curves end at one place before the edge."""
+    with sheet("labels", 48) as (_, (axes,)):
+        for number in (1, 2, 3):
+            axes.plot([0, 0.9], [0, 1], label=f"a name of some length {number}")
+        axes.set_xlim(0, 1)
+        axes.label_ends()
+        figure = axes.get_figure(root=True)
+        assert figure is not None
+        figure.canvas.draw()
+        names = [text for text in axes.texts if isinstance(text, Annotation)]
+        assert len(names) == 3
+        for one in names:
+            assert one.arrow_patch is not None
+            line = one.arrow_patch.get_transform().transform_path(one.arrow_patch.get_path())
+            assert line.get_extents().x1 <= Text.get_window_extent(one).x0 + 1

@@ -58,3 +58,15 @@ def test_a_run_that_the_door_refuses_is_refused_by_name(runs_of: Roots, doorkeep
         compared(roots, trust=ACCEPT)
     assert f"{roots[0].name} does not pass check-bundle (results/demo.json: rate is 2" in str(refused.value)
     assert roots[1].name not in str(refused.value)
+
+
+def test_many_refused_runs_have_a_line_each_up_to_a_number(runs_of: Roots, doorkeeper: Doorkeeper) -> None:
+    roots = runs_of(*FAST, *SLOW)
+    doorkeeper("-demo", problems=["results/demo.json: rate is 2, extracted again 1"])
+    with pytest.raises(BundleError) as refused:
+        compared(roots, trust=ACCEPT)
+    first, *lines, more, remedy = str(refused.value).splitlines()
+    assert first.strip() == "6 of 6 runs are refused:" and len(lines) == 4 and more.strip() == "and 2 more"
+    heads = {f"  {root}: {root.name} does not pass check-bundle" for root in roots}
+    assert len({line.partition(" (")[0] for line in lines} & heads) == 4
+    assert remedy.endswith("leave them out")

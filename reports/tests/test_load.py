@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_report.figures.host import host_figure
 from daq_bench.bench_report.figures.record import record_figures
 from daq_bench.bench_report.reading.dataset.record import series_of
+from daq_bench.bench_report.reading.dataset.telemetry import ALL_CPUS
 from daq_bench.bench_report.reading.load import load
 from daq_bench.bench_report.reading.load_smart import _readings
 
@@ -29,6 +31,20 @@ def test_a_complete_bundle_reads(bundle_with: Maker) -> None:
     assert [phase.name for phase in bundle.phases] == ["identity", "block scan", "record", "read-back"]
     assert bundle.host is not None and set(bundle.host.cpu_percent) == {"CPU 0", "CPU 1"}
     assert bundle.host.disk_write_bytes_per_s["vda"][1][5] > 1e9
+
+
+def test_cpu_times_of_all_cpus_together_are_drawn_where_those_of_each_are_not_known(bundle_with: Maker) -> None:
+    root = bundle_with()
+    file = root / "telemetry/points.lp"
+    text = file.read_text(encoding="utf-8").replace("cpu,core=0 ", "cpu,core=total ")
+    file.write_text(
+        "".join(line for line in text.splitlines(keepends=True) if "cpu,core=1 " not in line), encoding="utf-8"
+    )
+    bundle = load(root)
+    assert bundle.host is not None and list(bundle.host.cpu_percent) == [ALL_CPUS]
+    figure = host_figure(bundle)
+    assert figure is not None and figure.see.startswith("All CPUs were busy ")
+    assert any(one.panel == "All CPUs, share of time" for one in figure.data)
 
 
 def test_the_account_of_the_bmcs_own_agent_stands_beside_the_candidates(bundle_with: Maker) -> None:

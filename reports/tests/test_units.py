@@ -129,3 +129,10 @@ def test_only_the_first_line_of_numbers_is_moved() -> None:
     rows = ((*cells("1.0 GB"), *cells("1.0 GB")), (cells("200 MB")[0] + "\n5 kB more", *cells("200 MB")))
     table = Table(("Size", "Note"), "nt", rows)
     assert table.rows[1] == (cells("0.200 GB")[0] + "\n5 kB more", *cells("200 MB"))
+
+
+def test_whole_numbers_beside_each_other_have_no_point_and_others_have_the_same_digits() -> None:
+    assert units.together((10.0, 9.0, 11.0)) == ("10", "9", "11")
+    assert units.together((10.7, 10.0, 11.0)) == ("10.70", "10.00", "11.00")
+    assert units.together((3.92,)) == ("3.92",)
+    assert units.span((-1.0, 1.0)) == f"{units.MINUS}1 to 1" and units.span((0.98, 1.02)) == "0.980 to 1.02"

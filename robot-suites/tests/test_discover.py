@@ -257,17 +257,39 @@ def test_a_bmc_that_refuses_is_left_out_with_its_reason(start_bmc: Callable[...,
     Path(entry["password_file"]).write_text("wrong-password", encoding="utf-8")
     seen = look(Layout(), "snb", entry)
     assert "refuses this user and password" in seen.fault
+    assert f"the password in {entry['password_file']}" in seen.fault
     text = checked(inventory_text(found(account(), firmware=seen, bmc=entry)), "snb")
     assert "Left out, since its Redfish service cannot be used" in text
     assert "bmc" not in YAML(typ="safe").load(text)["all"]["children"]["candidates"]["hosts"]["snb"]["bench_candidate"]
     assert "wrong-password" not in text
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="examining drives needs root")
+def test_a_bmc_that_was_named_and_is_left_out_is_told_beside_the_entry(
+    start_bmc: Callable[..., Bmc], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The entry goes into a file: the reason must not stand there alone, in a comment."""
+    bmc, file = start_bmc(), tmp_path / "password"
+    file.write_text("wrong-password", encoding="utf-8")
+    file.chmod(0o600)
+    options = [f"--bmc-password-file={file}", f"--bmc-ca-file={bmc.ca_file}", f"--bmc-redfish-port={bmc.redfish_port}"]
+    asked = [
+        "discover",
+        "--host=local",
+        "--bmc=admin@127.0.0.1",
+        f"--bmc-ipmi-port={bmc.ipmi_port}",
+        "--bmc-cipher-suite=3",
+    ]
+    assert main([*asked, *options, f"--out={tmp_path / 'lab.yml'}"]) == 0
+    said = capsys.readouterr().err
+    assert "--bmc admin@127.0.0.1 is left out: " in said and f"the password in {file}" in said
+
+
 def test_a_bmc_that_talks_nonsense_or_has_no_password_is_said(
     mute_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = {"address": "127.0.0.1", "user": "admin", "password_env": PASSWORD_ENV, "insecure": True, "ipmi_port": 1}
-    with pytest.raises(BenchError, match=f"{PASSWORD_ENV}.*is not set"):
+    with pytest.raises(BenchError, match=f"{PASSWORD_ENV}.*is not set.*--bmc-password-file"):
         look(Layout(), "snb", entry)
     monkeypatch.setenv(PASSWORD_ENV, "hunter2-secret")
     with socket.create_server(("127.0.0.1", 0)) as server:

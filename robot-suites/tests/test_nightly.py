@@ -83,7 +83,7 @@ def test_without_a_plan_this_machine_runs(tmp_path: Path) -> None:
     [
         ("scenaro: dune-snb", "unknown key 'scenaro'. Did you mean scenario?"),
         ("scenario: nemo", "there is no such file. No name is near among the"),
-        ("scenario: dune-snb, scale: 7", "7 is greater than the maximum of 1.2"),
+        ("scenario: dune-snb, scale: 7", "value 7 is too large. Write at most 1.2"),
         (
             "scenario: dune-snb}\n        - {candidate: this-machine, scenario: dune-snb",
             "is the same as the run of line",

@@ -15,6 +15,7 @@ from daq_bench.bench_model.documents.verdict import Judgement
 from daq_bench.bench_model.nights.baseline import REGRESSED
 from daq_bench.bench_model.nights.night import Night
 from daq_bench.bench_model.nights.outcome import FAIL, INTERRUPTED, PASS, SKIPPED, Entry
+from daq_bench.bench_model.verdict.sentences import SIGNS
 
 # XML 1.0 allows no other control characters: an error message of a tool may hold any.
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -114,7 +115,6 @@ def _finding(case: ElementTree.Element, kind: str, type_: str, message: str) -> 
 
 
 def _measured(row: Judgement, against: Comparison | None) -> str:
-    sign = {"at_least": ">=", "at_most": "<=", "equal": "="}[row.comparison]
     value = "not measured" if row.measured is None else f"{in_digits(row.measured, 6)} {row.unit}"
     level = f"{100 * row.confidence:.4g} % interval" if row.confidence else "range or interval without a level"
     interval = (
@@ -122,7 +122,8 @@ def _measured(row: Judgement, against: Comparison | None) -> str:
         if row.confidence_interval
         else ""
     )
-    text = f"{row.metric} ({row.statistic} of n = {row.n}): {value}{interval}; bound {sign} {in_digits(row.scaled_bound, 6)} {row.unit}"
+    bound = f"{SIGNS[row.comparison]} {in_digits(row.scaled_bound, 6)} {row.unit}"
+    text = f"{row.metric} ({row.statistic} of n = {row.n}): {value}{interval}; bound {bound}"
     return text if against is None else f"{text}\nagainst the baseline: {against.result} ({against.method})"
 
 

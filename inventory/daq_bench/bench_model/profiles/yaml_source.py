@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -373,10 +373,52 @@ def _explain(error: ValidationError, at: Sequence[Key]) -> tuple[list[Key], str,
         return path, f"key {missing!r} is missing", f"Add it: {properties.get(missing, {}).get('description', missing)}"
     if error.validator == "enum":
         return path, f"value {instance!r} is not known", nearest(str(instance), rule)
+    if error.validator == "dependentRequired":
+        key, missing = next((key, one) for key in rule if key in instance for one in rule[key] if one not in instance)
+        said = properties.get(missing, {}).get("description", missing)
+        return path, f"key {missing!r} is missing, which {key!r} needs", f"Add it: {said}"
     if error.validator == "type" and instance is None:
         return path, "has no value", f"Write one, or remove the key.{meaning}"
-    if error.validator == "type":
-        return path, f"value {instance!r} is not of type {rule}", f"Correct it.{meaning}"
-    if error.validator in ("oneOf", "pattern"):
-        return path, f"value {instance!r} is not allowed", f"Correct it.{meaning}"
-    return path, error.message, f"Correct it.{meaning}"
+    problem, remedy = _broken(str(error.validator), rule, instance)
+    return path, problem, f"{remedy}.{meaning}"
+
+
+KINDS = {
+    "array": "a list", "boolean": "true or false", "integer": "a whole number", "null": "null", "number": "a number",
+    "object": "a group of keys", "string": "text",
+}  # fmt: skip
+FORMS = {"^[a-z0-9][a-z0-9-]*$": "lower-case letters, digits and hyphens, a hyphen not first"}
+# Rules that bound a number or a length: what is wrong, and what to write.
+BOUNDS = {
+    "minimum": ("value {it} is too small", "Write at least {rule}"),
+    "maximum": ("value {it} is too large", "Write at most {rule}"),
+    "exclusiveMinimum": ("value {it} is too small", "Write a number above {rule}"),
+    "exclusiveMaximum": ("value {it} is too large", "Write a number below {rule}"),
+    "minItems": ("has too few entries ({size})", "Write at least {rule}"),
+    "maxItems": ("has too many entries ({size})", "Write at most {rule}"),
+    "minLength": ("has too few characters ({size})", "Write at least {rule}"),
+    "maxLength": ("has too many characters ({size})", "Write at most {rule}"),
+    "minProperties": ("has too few keys ({size})", "Write at least {rule}"),
+    "maxProperties": ("has too many keys ({size})", "Write at most {rule}"),
+}
+
+
+def _broken(validator: str, rule: Any, instance: Any) -> tuple[str, str]:
+    """(problem, remedy) of a value that breaks one rule, each without its full stop."""
+    if validator in BOUNDS:
+        size = len(instance) if isinstance(instance, Sized) else 0
+        problem, remedy = (text.format(it=_short(instance), rule=rule, size=size) for text in BOUNDS[validator])
+        return problem, remedy
+    if validator == "type":
+        wanted = " or ".join(KINDS[one] for one in ([rule] if isinstance(rule, str) else rule))
+        return f"value {instance!r} is not {wanted}", f"Write {wanted}"
+    if validator == "pattern":
+        return f"value {instance!r} is not allowed", f"Write {FORMS.get(rule, f'it in the form {rule}')}"
+    if validator == "uniqueItems":
+        twice = next(one for place, one in enumerate(instance) if one in instance[:place])
+        return f"has {twice!r} twice", "Remove one"
+    if validator == "not" and "required" in rule:
+        return f"has {' and '.join(rule['required'])}, which exclude each other", "Remove one"
+    if validator == "const":
+        return f"value {instance!r} is not allowed", f"Write {rule!r}"
+    return f"value {instance!r} is not allowed", "Correct it"

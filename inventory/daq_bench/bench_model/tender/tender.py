@@ -15,6 +15,7 @@ from typing import Any
 
 import scipy
 
+from daq_bench.bench_model.behaviour.record_power import PER_RATE
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.statistics.bootstrap import rounded
 from daq_bench.bench_model.tender.buyer_files import Weights
@@ -145,7 +146,8 @@ def _values(one: Contender, key: str) -> float | None:
 
 
 def _evidence(contenders: Sequence[Contender], questions: Sequence[Question]) -> Iterator[Difference]:
-    for key, statistic in [*((one.id, one.statistic) for one in questions), (POWER, "median")]:
+    power = next((one.statistic for one in questions if one.metric == PER_RATE), "median")
+    for key, statistic in [*((one.id, one.statistic) for one in questions), (POWER, power)]:
         yield from unlike_evidence(key, statistic, contenders)
 
 

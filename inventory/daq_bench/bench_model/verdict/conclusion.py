@@ -134,8 +134,10 @@ def _brief(text: str) -> str:
 
 def _cause(verdict: Verdict, mandatory: Sequence[Judgement], missed: Sequence[str]) -> str:
     """Returns the target failure of a FAIL. In an INADMISSIBLE, invalid evidence comes before what only limits it."""
-    rows = {sentence(one) for one in mandatory}
-    others = [text for text in verdict.reasons if text not in rows]
+    rows = tuple(
+        f"{one.id} {one.text}: " for one in mandatory
+    )  # an older bench may have ended the sentence in other words
+    others = [text for text in verdict.reasons if not text.startswith(rows)]
     if verdict.outcome == "PASS":
         return ""
     if verdict.outcome == "FAIL":

@@ -10,7 +10,7 @@ DIGITS = (4, 6, 9, 12, 17)  # significant ones; the last tell any two numbers ap
 WHILE = ", while "
 MOST_BRIEF = 120  # characters
 DECIDES = "would decide"  # how advice ends
-SIGNS = {"at_least": ">=", "at_most": "<=", "equal": "="}
+SIGNS = {"at_least": "\N{GREATER-THAN OR EQUAL TO}", "at_most": "\N{LESS-THAN OR EQUAL TO}", "equal": "="}
 
 
 def sentence(judgement: Judgement) -> str:

@@ -77,6 +77,12 @@ def significant(value: float, digits: int = 4, *, trim: bool = False) -> str:
     return sign + grouped(whole) + ("." + fraction if fraction else "")
 
 
+def together(values: Sequence[float], digits: int = 4) -> tuple[str, ...]:
+    """A value and the ends of its interval: `10`, not `10.00`, where all are whole numbers; else so many significant digits each."""
+    whole = len(values) == 1 or all(value == int(value) for value in values)
+    return tuple(significant(value, digits, trim=whole) for value in values)
+
+
 def _trimmed(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -176,9 +182,10 @@ def three_of_rate(bytes_per_s: float) -> str:
     return decimal_rate(bytes_per_s, 3)
 
 
-def span(ends: Sequence[float], form: Callable[[float], str] = three) -> str:
+def span(ends: Sequence[float], form: Callable[[float], str] | None = None) -> str:
     """`1.8 to 2.1`: both ends of an interval, or of what was seen."""
-    return f"{form(ends[0])} to {form(ends[1])}"
+    low, high = together(ends, 3) if form is None else map(form, ends)
+    return f"{low} to {high}"
 
 
 def factor_text(scale: float) -> str:

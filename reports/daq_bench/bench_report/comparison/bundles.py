@@ -32,6 +32,7 @@ from daq_bench.bench_report.reading.load import run_of
 
 NO_VERDICT = "NO VERDICT"
 COUNTS = ("PASS", "FAIL")  # outcomes of evidence that counts
+REFUSED_MAX = 4  # refused runs that an error names
 
 
 @dataclass(frozen=True)
@@ -171,10 +172,11 @@ def marks_by_run(runs: Sequence[tuple[Path, str]], trust: Trust) -> dict[str, tu
 def _let_in(runs: Sequence[tuple[Path, str]], trust: Trust) -> dict[Path, Admission]:
     known = door.admissions([root for root, _ in runs], trust)
     refused = [(root, f"{run_id} {why}") for root, run_id in runs if (why := known[root].refusal)]
+    if len(refused) == 1:
+        raise BundleError(str(refused[0][0]), refused[0][1], "See what `daq-bench check-bundle` says, and leave it out")
     if refused:
-        raise BundleError(
-            ", ".join(str(root) for root, _ in refused),
-            "; ".join(text for _, text in refused),
-            f"See what `daq-bench check-bundle` says{' of each, and leave them' if len(refused) > 1 else ', and leave it'} out",
-        )
+        lines = "".join(f"\n  {root}: {text}" for root, text in refused[:REFUSED_MAX])
+        more = f"\n  and {len(refused) - REFUSED_MAX} more" if len(refused) > REFUSED_MAX else ""
+        remedy = "See what `daq-bench check-bundle` says of each, and leave them out"
+        raise BundleError(f"{len(refused)} of {len(runs)} runs are refused", f"{lines}{more}\n{remedy}")
     return known

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from daq_bench.bench_model.base.direction import Better
 from daq_bench.bench_model.base.units import GB, convert, in_digits
+from daq_bench.bench_model.behaviour.record_power import PER_RATE
 from daq_bench.bench_model.documents.derived import PowerOfRecord, RecordPower
 from daq_bench.bench_model.documents.verdict import Judgement
 from daq_bench.bench_model.evidence.measured import measure
@@ -70,10 +71,13 @@ def grouped(sources: Sequence[Source]) -> dict[str, list[Source]]:
 def contender_of(
     name: str, runs: Sequence[Source], questions: Sequence[Question], speed: str | None, prices: Prices | None
 ) -> Contender:
-    """Makes a contender from its runs that count. One run: its repetitions are its values; several: each run's judged value is one."""
+    """Makes a contender from its runs that count. One run: its repetitions are its values; several: each run's judged value is one.
+
+    Its power per throughput is what the requirement on it judges, where there is one: one name has one value."""
     units = RUNS if len(runs) > 1 else REPETITIONS
     series = {question.id: _series(runs, question) for question in questions}
-    series[POWER] = _power(runs)
+    asked_power = next((one.id for one in questions if one.metric == PER_RATE), None)
+    series[POWER] = series[asked_power] if asked_power else _power(runs)
     figures, currency = _agreed_figures(name, runs, prices)
     if prices is not None and prices.energy is not None:
         figures |= ownership(

@@ -41,7 +41,7 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
     shown = unranked.mark(found)
     side = (
         (Section("unranked", "Measurements of runs that do not count", tuple(unranked.side_by_side(found))),)
-        if shown
+        if found.get("unranked")
         else ()
     )
     sections = _told_once(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from matplotlib.patches import Rectangle
 
-from daq_bench.bench_report.base.units import significant
+from daq_bench.bench_report.base.units import significant, together
 from daq_bench.bench_report.document.canvas import Figure, sheet
 from daq_bench.bench_report.document.palette import BLUE, FAINT, GREY, INK, VERMILLION
 from daq_bench.bench_report.document.panel import Panel
@@ -84,8 +84,10 @@ def value_figure(
 
 
 def _said(row: ValueRow) -> str:
-    text = f"{row.label}: {significant(row.middle, 4)}"
-    return text + (f" ({significant(row.interval[0], 4)} to {significant(row.interval[1], 4)})" if row.interval else "")
+    if row.interval is None:
+        return f"{row.label}: {significant(row.middle, trim=True)}"
+    middle, low, high = together((row.middle, *row.interval))
+    return f"{row.label}: {middle} ({low} to {high})"
 
 
 def _rows(axes: Panel, labels: Sequence[str]) -> None:

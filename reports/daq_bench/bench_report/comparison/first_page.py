@@ -22,6 +22,7 @@ from daq_bench.bench_report.comparison.figures import (
 )
 from daq_bench.bench_report.comparison.tables import SIGNS, money
 from daq_bench.bench_report.document.canvas import Figure
+from daq_bench.bench_report.document.direct_labels import shortened
 from daq_bench.bench_report.document.table import Table
 
 COLUMNS_MAX, ROWS_MAX = 6, 12  # candidates and requirements on the first page
@@ -56,7 +57,7 @@ def matrix(found: Document, columns: Sequence[str], table: str, rows_max: int | 
         caption += f" {left} more requirements: {see_section('ranking')}."
     if len(columns) < len(tags) and rows_max:
         caption += f" {len(tags) - len(columns)} more candidates: {see_section('ranking')}."
-    heads = ("Requirement", *(f"{tags[name]} {_cut(name, NAME_MAX)}" for name in columns))
+    heads = ("Requirement", *(f"{tags[name]} {shortened(name, NAME_MAX)}" for name in columns))
     return Table(heads, "t" * len(heads), tuple(rows), caption, table)
 
 
@@ -219,7 +220,7 @@ def _against_price(found: Document, speed: Document) -> Figure:
             if any(one["barred"] for one in pareto["points"])
             else ""
         )
-        + ("" if priced else " Not all have a price: power stands in its place.")
+        + ("" if priced else f" {_unpriced(found)}: power stands in the price's place.")
     )
     title = "Price against margin" if priced else "Power per throughput against margin"
     return pareto_figure(
@@ -234,6 +235,11 @@ def _against_price(found: Document, speed: Document) -> Figure:
     )
 
 
+def _unpriced(found: Document) -> str:
+    lacking = any(one["figures"]["cost"]["value"] is None for one in found["contenders"] if not one["barred"])
+    return "Not all have a price" if lacking else "The prices are in different currencies"
+
+
 def _margins_alone(found: Document, speed: Document) -> Figure | None:
     """A row for each candidate; its price, if any, stands beside its name."""
     if speed.get("not_compared"):
@@ -244,7 +250,7 @@ def _margins_alone(found: Document, speed: Document) -> Figure | None:
         if not values:
             continue
         price = _price(found, name)
-        label = f"{words.letters(found)[name]}  {_cut(name, NAME_MAX)}" + (f", {price}" if price != NONE else "")
+        label = words.label(found, name) + (f", {price}" if price != NONE else "")
         ends = (_over(interval[0], bound), _over(interval[1], bound)) if interval else None
         one = next((one for one in found["contenders"] if one["name"] == name), None)
         hollow = one is None or bool(one["barred"])
@@ -256,7 +262,7 @@ def _margins_alone(found: Document, speed: Document) -> Figure | None:
     caption = (
         f"Margin of {speed['id']} over {quantity(bound, speed['unit'], trim=True)}. More is better. Bar: 95{THIN}% interval. "
         + (
-            "Not all have a price in one currency, so that no axis has it."
+            f"{_unpriced(found)}, so that no axis has it."
             if found["contenders"]
             else "This run only: nothing is ranked."
         )

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from daq_bench.bench_model.behaviour.record_power import PER_RATE
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.tender.tender import TIED
 from daq_bench.bench_report.base.marks import see_section
-from daq_bench.bench_report.base.units import MINUS, NONE, THIN, count, percent, quantity, significant
+from daq_bench.bench_report.base.units import (
+    BARE_UNITS,
+    MINUS,
+    NONE,
+    SPELLED,
+    THIN,
+    count,
+    percent,
+    quantity,
+    significant,
+    span,
+    together,
+)
 from daq_bench.bench_report.comparison.words import SHORT, change_text, currency_of, letters, more_text
 from daq_bench.bench_report.document.section import Lacking, Part
 from daq_bench.bench_report.document.table import Table
@@ -33,8 +46,9 @@ def place_text(place: list[int] | None) -> str:
 
 def _interval(value: float, interval: list[float] | None, digits: int = 4) -> str:
     if interval is None or interval[0] == interval[1]:
-        return significant(value, digits)
-    return f"{significant(value, digits)} ({significant(interval[0], digits)} to {significant(interval[1], digits)})"
+        return significant(value, digits, trim=True)
+    middle, low, high = together((value, *interval), digits)
+    return f"{middle} ({low} to {high})"
 
 
 def by_letter(found: Document) -> list[Document]:
@@ -91,7 +105,7 @@ def money(value: float | None, currency: str | None) -> str:
 
 
 def _plain(value: float | None, unit: float = 1.0) -> str:
-    return NONE if value is None else significant(value / unit, 3)
+    return NONE if value is None else significant(value / unit, trim=True)
 
 
 def runs(found: Document) -> Table:
@@ -123,11 +137,15 @@ def ranking(found: Document) -> Table:
     rows = []
     for one in found["requirements"]:
         cells = {each["name"]: each for each in one["contenders"]}
-        advisory = ", advisory" if one["severity"] != "mandatory" else ""
-        apart = ", not compared" if one["not_compared"] else ""
-        rows.append(
-            (f"{one['id']} {one['text']} ({one['unit']}{advisory}{apart})", *(_ranked(cells[name]) for name in names))
-        )
+        said = [
+            "" if one["unit"] in BARE_UNITS else SPELLED.get(one["unit"], one["unit"]),
+            "advisory" if one["severity"] != "mandatory" else "",
+            "not compared" if one["not_compared"] else "",
+        ]
+        marks = ", ".join(filter(None, said))
+        rows.append((
+            f"{one['id']} {one['text']}" + (f" ({marks})" if marks else ""), *(_ranked(cells[name]) for name in names),
+        ))  # fmt: skip
     return Table(
         ("Requirement", *(tags[name] for name in names)), "t" + "t" * len(names), tuple(rows),
         f"Compliance and ranking. Place (none where values are met or missed only, or not alike): mean, with its 95{THIN}% interval; "
@@ -177,7 +195,7 @@ def _row(what: str, unit: str, one: Document, tags: dict[str, str]) -> tuple[str
     ratio, interval = one["scale"] == "ratio", one["interval"]
     pair = f"{tags[one['first']]} {'/' if ratio else MINUS} {tags[one['second']]}"
     shown = significant(one["estimate"], 3) if ratio else quantity(one["estimate"], unit, 3)
-    ends = NONE if interval is None else f"{significant(interval[0], 3)} to {significant(interval[1], 3)}"
+    ends = NONE if interval is None else span(interval)
     method = {"paired": "P", "welch": "W", "mover": "M", "none": NONE, "exact": "exact"}.get(one["method"], "S")
     numbers = NONE if one["n"] == [1, 1] and method == "exact" else "/".join(count(n) for n in one["n"])
     return (
@@ -239,10 +257,10 @@ def not_distinguishable(found: Document) -> Iterator[Part]:
 def _open(what: str, one: Document, tags: dict[str, str]) -> tuple[str, ...]:
     ratio, interval = one["scale"] == "ratio", one["interval"]
     pair = f"{tags[one['first']]} {'/' if ratio else MINUS} {tags[one['second']]}"
-    ends = "one value each" if interval is None else f"{significant(interval[0], 3)} to {significant(interval[1], 3)}"
+    ends = "one value each" if interval is None else span(interval)
     low, high = (1 / (1 + one["margin"]), 1 + one["margin"]) if ratio else (-one["margin"], one["margin"])
     decide = "" if one["verdict"] == "equivalent" else TWO_MODES if one["two_modes"] else more_text(one["more_runs"])
-    return f"{what}, {pair}", one["verdict"], ends, f"{significant(low, 3)} to {significant(high, 3)}", decide or NONE
+    return f"{what}, {pair}", one["verdict"], ends, span((low, high)), decide or NONE
 
 
 def figures(found: Document) -> Table:
@@ -258,11 +276,13 @@ def figures(found: Document) -> Table:
             _measured(density),
             _plain(own["endurance"]["value"], PB),
         ))  # fmt: skip
+    judged = next((one["id"] for one in found["requirements"] if one["metric"] == PER_RATE), None)
+    power_is = f" W per GB/s is the value that {judged} judges." if judged else ""
     return Table(
         ("Contender", "Drives", "Price", "W per GB/s", "Rack units", "GB/s per U", "Endurance, PB"), "ttnnnnn", tuple(rows),
         "Beside speed. "
         f"Power and throughput are measured, with their 95{THIN}% intervals; a single value (n = 1) has none. Price, rack units "
-        "and endurance are declared or published.",
+        f"and endurance are declared or published.{power_is}",
         "figures",
     )  # fmt: skip
 
@@ -271,7 +291,7 @@ def _measured(figure: Document) -> str:
     if figure["value"] is None:
         return NONE
     alone = "" if figure["interval"] else " (n = 1)" if figure["n"] == 1 else " (no interval)"
-    return _interval(figure["value"], figure["interval"], 3) + alone
+    return _interval(figure["value"], figure["interval"]) + alone
 
 
 def figure_reasons(found: Document) -> Iterator[Part]:

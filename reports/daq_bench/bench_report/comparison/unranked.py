@@ -79,9 +79,11 @@ def _entry(source: Source, name: str, rows: list[Document]) -> Document:
 
 
 def mark(found: Document) -> str:
-    """Returns the mark for every page; empty where every run that is shown counts."""
-    shown = found.get("unranked") or []
-    if not shown:
+    """Returns the mark for every page; empty where each candidate has runs that count. It is no mark of those that are ranked."""
+    shown, left = found.get("unranked") or [], found["not_ranked"]
+    if found["contenders"] and left:
+        return f"{len(left)} OF {len(found['contenders']) + len(left)} NOT RANKED"
+    if not shown or found["contenders"]:
         return ""
     if all(one["outcome"] in COUNTS for one in shown):
         return NOT_VOUCHED

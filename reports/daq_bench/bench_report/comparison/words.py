@@ -11,7 +11,7 @@ from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.tender.tender import CLEAR, NO_AWARD, NOBODY, ONLY, TIED
 from daq_bench.bench_report.base.marks import see_section
-from daq_bench.bench_report.base.units import THIN, percent, quantity, significant
+from daq_bench.bench_report.base.units import THIN, percent, quantity, significant, span
 from daq_bench.bench_report.document.direct_labels import shortened
 from daq_bench.bench_report.output.paper import Badge
 
@@ -123,8 +123,10 @@ def trade_off(found: Document) -> str:
 
 def _costs_more(found: Document, one: Document, other: Document) -> str:
     costs = [each["figures"]["cost"]["value"] for each in (one, other)]
-    if None in costs or one["currency"] != other["currency"]:
+    if None in costs:
         return "; not both have a price"
+    if one["currency"] != other["currency"]:
+        return f"; their prices are in {one['currency']} and {other['currency']}"
     more, tags = costs[0] - costs[1], letters(found)
     if not more:
         return ", at the same price"
@@ -191,7 +193,7 @@ def ratio_text(one: Document) -> str:
         return text
     if interval[0] == interval[1]:
         return f"{text} (exact)"
-    return f"{text} ({significant(interval[0], 3)} to {significant(interval[1], 3)})"
+    return f"{text} ({span(interval)})"
 
 
 def _near(found: Document) -> Iterator[str]:
@@ -294,7 +296,11 @@ def _criteria(found: Document) -> Iterator[str]:
         said = ", ".join(
             f"{SHORT.get(one['key'], one['key'])} {percent(100 * one['share'])}" for one in found["criteria"]
         )
-        yield f"Weights: {said} (from the weights file)."
+        left = [SHORT.get(one["key"], one["key"]) for one in found["criteria_left_out"] if one["weight"]]
+        if left:
+            yield f"Your weights could not be used: {_listed(left)} left out, {said} would remain."
+        else:
+            yield f"Weights: {said} (from the weights file)."
 
 
 def _conditions(found: Document) -> Iterator[str]:

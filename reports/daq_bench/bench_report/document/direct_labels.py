@@ -41,7 +41,9 @@ def label_ends(axes: Axes) -> None:
         axes.annotate(
             shortened(str(line.get_label()), MOST_CHARACTERS), xy=(across, up), xycoords="axes fraction", xytext=(1 + GAP, place),
             textcoords="axes fraction", va="center", ha="left", fontsize=SIZE_PT, color=_legible(line.get_color()), annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": line.get_color(), "linewidth": 0.4, "shrinkA": 0, "shrinkB": 0} if far else None,
+            arrowprops={
+                "arrowstyle": "-", "color": line.get_color(), "linewidth": 0.4, "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5),
+            } if far else None,
         )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from daq_bench.bench_report.document.direct_labels import shortened
 from daq_bench.bench_report.document.palette import BLUE, FAINT, GREEN, GREY, ORANGE, SERIES, VERMILLION
 from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
-from daq_bench.bench_report.reading.dataset.telemetry import HostSeries, Phase, Track
+from daq_bench.bench_report.reading.dataset.telemetry import ALL_CPUS, HostSeries, Phase, Track
 
 CPU_MODES = (
     ("user", BLUE, ""),
@@ -218,11 +218,13 @@ def _caption(bundle: Bundle, host: HostSeries, length_s: float) -> str:
 
 def _see(host: HostSeries) -> str:
     if not host.cpu_percent:
-        return "The load generator's phases show in what the drive took; no CPU was watched."
+        return "The load generator's phases show in what the drive took; the telemetry has no CPU times."
     busy = {
         core: float(np.mean(_busy(modes, np.asarray(next(iter(modes.values()))[0]))))
         for core, modes in host.cpu_percent.items()
     }
     most = max(busy, key=lambda core: busy[core])
     mean = percent(float(np.mean(list(busy.values()))))
+    if len(busy) == 1:
+        return f"{f'{most} were' if most == ALL_CPUS else f'{most} was'} busy {mean} of the time on average."
     return f"The CPUs were busy {mean} of the time on average; the busiest was {most} ({percent(busy[most])})."

@@ -24,7 +24,7 @@ from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.struct import Document, read
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.reading.dataset.record import Series
-from daq_bench.bench_report.reading.dataset.telemetry import Accounting, HostSeries, Phase, Summary, Track
+from daq_bench.bench_report.reading.dataset.telemetry import ALL_CPUS, Accounting, HostSeries, Phase, Summary, Track
 from daq_bench.candidate_kit.smartctl import table
 
 POINTS_FILE, WORKLOAD_FILE = "telemetry/points.lp", "telemetry/workload.lp"
@@ -76,12 +76,13 @@ def host_series(root: Path, start: datetime) -> HostSeries | None:
             waits[tags.get("device", "unnamed")].append(column)
         elif (measurement, field) == ("temperature", "temperature_degc"):
             heat[_sensor(tags)].append(column)
-        elif measurement == "cpu" and tags.get("core", ALL_CORES) != ALL_CORES:
-            cores[f"CPU {tags['core']}"][field].append(column)
+        elif measurement == "cpu":
+            cores[tags.get("core", ALL_CORES)][field].append(column)
     cpu = {core: tracks for core, fields in cores.items() if (tracks := _modes(fields, start))}
+    together = {ALL_CPUS: cpu.pop(ALL_CORES)} if ALL_CORES in cpu else {}
     return HostSeries(
         disk_write_bytes_per_s={name: _track(columns, start) for name, columns in sorted(disks.items())},
-        cpu_percent=cpu,
+        cpu_percent={f"CPU {core}": tracks for core, tracks in cpu.items()} or together,
         temperature_celsius={name: _track(columns, start) for name, columns in sorted(heat.items())},
         torn=found.torn,
         power_w=_power(root, start),

@@ -12,6 +12,7 @@ from daq_bench.bench_model.nights.run_history import History
 from daq_bench.bench_model.nights.steps import Step
 from daq_bench.bench_model.nights.trend import DAY_S, Track
 from daq_bench.bench_model.verdict.decision import MET, MISSED
+from daq_bench.bench_model.verdict.sentences import SIGNS
 from daq_bench.bench_report.base.marks import see_table
 from daq_bench.bench_report.base.units import BARE_UNITS, SPELLED
 from daq_bench.bench_report.document.canvas import Figure, sheet
@@ -22,7 +23,6 @@ HEIGHT_MM, HEIGHT_ADJUSTED_MM = 56.0, 92.0
 MOST_MARKS = 24  # most changes in one figure; beyond, only those at a step are drawn
 DATES = 6
 ROOM = 0.1  # share of the axis above the data, for the letters
-SIGNS = {"at_least": "\N{GREATER-THAN OR EQUAL TO}", "at_most": "\N{LESS-THAN OR EQUAL TO}", "equal": "="}
 SIDES = {"at_least": "below", "at_most": "above", "equal": "off"}
 
 

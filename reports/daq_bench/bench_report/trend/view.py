@@ -15,12 +15,13 @@ from daq_bench.bench_model.nights.steps import FEWEST
 from daq_bench.bench_model.nights.trend import Coincidence, Track, Trend
 from daq_bench.bench_model.verdict.conclusion import conclude
 from daq_bench.bench_model.verdict.decision import MISSED
-from daq_bench.bench_report.base.units import NONE, THIN, quantity, significant, utc
+from daq_bench.bench_model.verdict.sentences import SIGNS
+from daq_bench.bench_report.base.units import NONE, THIN, quantity, significant, span, together, utc
 from daq_bench.bench_report.document.canvas import Figure
 from daq_bench.bench_report.document.outcome import GLYPHS, Outcome, css_name
 from daq_bench.bench_report.document.section import Part, Section
 from daq_bench.bench_report.document.table import Table
-from daq_bench.bench_report.trend.figures import SIGNS, trend_figure
+from daq_bench.bench_report.trend.figures import trend_figure
 from daq_bench.bench_report.trend.words import (
     COINCIDES,
     METHOD,
@@ -110,9 +111,9 @@ def overview(trend: Trend) -> Table:
 def _newest(track: Track) -> str:
     if track.row.measured is None or not track.values:
         return NONE
-    text = quantity(track.values[-1], track.row.unit)
     pair = track.intervals[-1]
-    interval = "" if pair is None else f" ({significant(pair[0])} to {significant(pair[1])})"
+    text = quantity(track.values[-1], track.row.unit, trim=pair is None)
+    interval = "" if pair is None else f" ({span(pair, significant)})"
     return f"{text}{interval}, {track.row.decision or 'not decided'}"
 
 
@@ -120,8 +121,8 @@ def _range(track: Track) -> str:
     if not track.values:
         return "never measured"
     low, high = min(track.values), max(track.values)
-    text = significant(low, trim=True) if low == high else f"{significant(low)} to {significant(high)}"
-    return f"{text}, n = {len(track.values)}"
+    ends = together((low,) if low == high else (low, high))
+    return f"{' to '.join(ends)}, n = {len(track.values)}"
 
 
 def _steps_cell(track: Track, trend: Trend) -> str:

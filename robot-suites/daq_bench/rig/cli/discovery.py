@@ -42,8 +42,8 @@ def _add_discover(command: argparse.ArgumentParser) -> None:
         "--bmc-fingerprint", metavar="SHA256", help="of its own certificate, which nobody else need have signed"
     )
     command.add_argument("--bmc-insecure", action="store_true", help="do not verify its certificate")
-    command.add_argument("--bmc-redfish-port", type=port, help="TCP port of Redfish (443)")
-    command.add_argument("--bmc-ipmi-port", type=port, help="UDP port of IPMI over LAN (623)")
+    command.add_argument("--bmc-redfish-port", type=port, metavar="PORT", help="TCP port of Redfish (443)")
+    command.add_argument("--bmc-ipmi-port", type=port, metavar="PORT", help="UDP port of IPMI over LAN (623)")
     command.add_argument(
         "--bmc-cipher-suite", type=int, choices=range(18), metavar="0..17", help="of IPMI over LAN (17)"
     )
@@ -79,7 +79,9 @@ def run_discover(options: argparse.Namespace) -> int:
     request = Request(
         options.host or "", options.name or "", options.port, options.key, options.ssh_args or "", bmc_block(options)
     )
-    text = discover(request, Layout())
+    text, left_out = discover(request, Layout())
+    if left_out:
+        print(f"{typed('--bmc', options.bmc)} is left out: {printable(left_out)}", file=sys.stderr)
     if options.out is None:
         sys.stdout.write(text)
         return 0

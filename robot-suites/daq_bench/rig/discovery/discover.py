@@ -43,8 +43,10 @@ class Request:
     bmc: dict[str, Any] | None = None
 
 
-def discover(request: Request, layout: Layout) -> str:
-    """The text of an inventory. Raises BenchError that names the option, the server or the BMC, and the remedy."""
+def discover(request: Request, layout: Layout) -> tuple[str, str]:
+    """Returns the text of an inventory, and why the BMC that was named is left out of it.
+
+    Raises BenchError that names the option, the server or the BMC, and the remedy."""
     variables = connection_variables(request)
     name = candidate_name(request)
     with reached(variables, name, layout) as machine:
@@ -66,7 +68,7 @@ def discover(request: Request, layout: Layout) -> str:
         firmware=look(layout, name, bmc) if bmc else None,
         packages={tool: tools[tool] for tool in seen["abilities"]["missing_tools"]},
     )
-    return checked(inventory_text(found), name)
+    return checked(inventory_text(found), name), found.firmware.fault if found.firmware else ""
 
 
 def checked(text: str, name: str) -> str:

@@ -48,7 +48,9 @@ def look(layout: Layout, name: str, bmc: dict[str, Any]) -> Firmware:
     try:
         password = password_of("", bmc["password_env"], secret_of(layout, name, bmc))
     except BmcError as error:
-        raise BenchError(str(error)) from None
+        raise BenchError(
+            f"{error}, or name the file that holds it (bmc.password_file; --bmc-password-file of discover)"
+        ) from None
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     found = Firmware()
     try:
@@ -85,7 +87,7 @@ def _redfish(layout: Layout, bmc: dict[str, Any], password: str, found: Firmware
         bmc.get("redfish_port", 443),
         bmc["user"],
         password,
-        bmc["password_env"],
+        bmc.get("password_file", bmc["password_env"]),
         ca_file,
         bmc.get("insecure", False),
         bmc.get("redfish_fingerprint", ""),
@@ -126,7 +128,7 @@ def _fans(layout: Layout, bmc: dict[str, Any], password: str) -> str:
         bmc["user"],
         bmc.get("cipher_suite", 17),
         password,
-        bmc["password_env"],
+        bmc.get("password_file", bmc["password_env"]),
     )
     vendors = _vendors(layout.ansible / "roles/fans/vars/main/vendors.yml", "__fans_vendors")
     try:

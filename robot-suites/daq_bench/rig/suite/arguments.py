@@ -47,16 +47,16 @@ class WithoutSensor(Enum):
 EXAMPLES: dict[type, str] = {Size: "4 KiB", Duration: "2 s or 5 min", Temperature: "70 degC"}
 
 
-def size(text: str) -> Size:
+def size(text: str | int | float) -> Size:
     """An amount of data with its unit: ``4 KiB``, ``1 GiB`` (powers of 1024), ``500 MB`` or ``2 GB`` (powers of 1000).
 
     A bare ``k``, ``M`` or ``G`` is refused, because it may mean either, and so is a number without a unit."""
-    if NUMBER.fullmatch(text):
+    if not isinstance(text, str) or NUMBER.fullmatch(text):
         raise ValueError(f"{text!r} is no number with a unit; write for example {EXAMPLES[Size]}")
     return Size(parse_size(text))
 
 
-def duration(text: str) -> Duration:
+def duration(text: str | int | float) -> Duration:
     """A length of time with its unit: ``500 ms``, ``2 s``, ``5 min``, ``1 h``. A number without a unit is refused."""
     found = Duration(_in_unit(text, "s", EXAMPLES[Duration]))
     if not math.isfinite(found):
@@ -66,13 +66,13 @@ def duration(text: str) -> Duration:
     return found
 
 
-def temperature(text: str) -> Temperature:
+def temperature(text: str | int | float) -> Temperature:
     """A temperature with its unit: ``70 degC``. A number without a unit is refused."""
     return Temperature(_in_unit(text, "degC", EXAMPLES[Temperature]))
 
 
-def _in_unit(text: str, unit: str, example: str) -> float:
-    found = NUMBER_AND_UNIT.fullmatch(text)
+def _in_unit(text: str | int | float, unit: str, example: str) -> float:
+    found = NUMBER_AND_UNIT.fullmatch(text) if isinstance(text, str) else None
     if not found:
         raise ValueError(f"{text!r} is no number with a unit; write for example {example}")
     if found[2] not in known_units() or dimension(found[2]) != dimension(unit):
@@ -89,13 +89,11 @@ CONVERTERS: dict[type, Callable[[Any], Any] | Callable[[Any, Any], Any]] = {
 
 
 def in_units(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The keyword, which refuses a number without a unit. Where a converter refuses one, Robot Framework takes the type of the default."""
-    kinds = {
-        name: kind
-        for name, hint in get_type_hints(method).items()
-        for kind in EXAMPLES
-        if kind in (hint, *get_args(hint))
-    }
+    """The keyword, which refuses a number without a unit. Where a converter refuses one, Robot Framework takes the type of the default.
+
+    An argument that may be left out (`Size | None`) has the one type for Robot Framework, which drops a converter's words in a union."""
+    hints = get_type_hints(method)
+    kinds = {name: kind for name, hint in hints.items() for kind in EXAMPLES if kind in (hint, *get_args(hint))}
 
     @wraps(method)
     def checked(*arguments: Any, **named: Any) -> Any:
@@ -107,4 +105,10 @@ def in_units(method: Callable[..., Any]) -> Callable[..., Any]:
                     raise ValueError(f"{name} is {one!r}, a number without a unit; write for example {EXAMPLES[kind]}")
         return method(*arguments, **named)
 
+    checked.robot_types = {name: _without_none(hint) for name, hint in hints.items() if name != "return"}  # type: ignore[attr-defined]
     return checked
+
+
+def _without_none(hint: Any) -> Any:
+    kinds = [one for one in get_args(hint) if one is not type(None)]
+    return kinds[0] if len(kinds) == 1 and type(None) in get_args(hint) else hint

@@ -140,8 +140,8 @@ class DaqBench:
         self._tell()
         return str(self._session.bundle)
 
-    @keyword
     @in_units
+    @keyword
     def record_burst(
         self,
         duration: Duration = TWO_SECONDS,
@@ -170,8 +170,8 @@ class DaqBench:
         }
         return self._load(RECORD, parameters, {"duration_s": float(duration), "repetitions": repetitions})
 
-    @keyword
     @in_units
+    @keyword
     def write(self, size: Size = HALF_A_GIB, block_size: Size = A_MIB, io_depth: int = 4) -> dict[str, Any]:
         """Writes a fresh file, or a raw drive from its begin on, once and as fast as the target takes it.
 
@@ -193,8 +193,8 @@ class DaqBench:
         self._write = {"file_size": size, "block_sizes": [block_size], "io_depths": [io_depth]}
         return found
 
-    @keyword
     @in_units
+    @keyword
     def read_back(self, duration: Duration = A_SECOND) -> dict[str, Any]:
         """Reads back what `Record Burst` or `Write` put on the target, and fails unless all of it is unchanged.
 
@@ -222,8 +222,8 @@ class DaqBench:
         }
         return self._load(READ, parameters, {})
 
-    @keyword
     @in_units
+    @keyword
     def scan_block_sizes(
         self,
         *block_sizes: Size,
@@ -256,8 +256,8 @@ class DaqBench:
             logger.info(f"{binary_label(point['block_bytes'])}: {point['reason'] or rate}")
         return found
 
-    @keyword
     @in_units
+    @keyword
     def drive_temperature_should_stay_below(
         self, limit: Temperature = ITS_OWN, without_sensor: WithoutSensor = WithoutSensor.FAIL
     ) -> float | None:

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from daq_bench.bench_model.documents.struct import Struct
 
+ALL_CPUS = "All CPUs"
+
 
 @dataclass(frozen=True)
 class Phase:
@@ -51,7 +53,7 @@ class HostSeries:
     """Telemetry of the host in seconds from the run's start; empty where nothing was collected."""
 
     disk_write_bytes_per_s: dict[str, Track]
-    cpu_percent: dict[str, dict[str, Track]]  # core -> mode -> share of that core's time
+    cpu_percent: dict[str, dict[str, Track]]  # core, or ALL_CPUS alone -> mode -> share of its time
     temperature_celsius: dict[str, Track]
     torn: bool
     power_w: dict[str, Track] = field(default_factory=dict)  # of the whole server, by its BMC

@@ -18,6 +18,7 @@ from daq_bench.bench_report.reading.dataset.bundle import Bundle
 
 HEIGHT_MM = 52.0
 TICK_PERCENTILES = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
+LONG = 1e4  # nines: see set_percentile_axes
 AGREEMENT = 0.02  # the exported distribution and the percentile beside it must agree to two percent
 LEAST_SHOWN = 1.0  # percentile: what is faster than that says nothing, and would take a decade of the axis
 UNITS_US = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
@@ -132,7 +133,8 @@ def draw_curve(axes: Panel, curve: Curve, colour: str, dashes: object, marker: s
 
 def set_percentile_axes(axes: Panel, curves: list[Curve]) -> None:
     end = max(nines(max(curve.percentiles)) for curve in curves) * 1.15
-    ticks = [percentile for percentile in TICK_PERCENTILES if nines(percentile) <= end]
+    # On a long axis 0 % and 50 % lie so near each other that their texts would touch.
+    ticks = [percentile for percentile in TICK_PERCENTILES[end > LONG :] if nines(percentile) <= end]
     axes.set_xscale("log")
     axes.set_xlim(1, max(end, 2))
     axes.xaxis.set_major_locator(FixedLocator([nines(percentile) for percentile in ticks]))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from daq_bench.bench_model.documents.tools.minidaq import Minidaq
@@ -13,6 +17,7 @@ from daq_bench.bench_report.document.panel import Panel
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.reading.dataset.record import Series, series_of
 from daq_bench.bench_report.workloads.latency_under_load.figures import (
+    LEAST_SHOWN,
     Curve,
     curve_of,
     draw_curve,
@@ -24,6 +29,7 @@ FEWEST, MOST_PANELS, COLUMNS = 2, 24, 6
 PANEL_MM, MARGIN_MM, ECDF_MM = 18.0, 11.0, 48.0
 MOST_COLOURED = len(SERIES)
 ROOM = 1.15
+SAME = 0.01  # of the axis' height, a line's width: nearer lines cannot be told apart on paper
 HAIR = 1 / 60  # of a small panel's width: a shorter episode is drawn as wide, else nobody sees it
 BACKLOGS, ECDF = "repetitions-backlog", "repetitions-latency"
 Numbered = list[tuple[int, Minidaq]]
@@ -100,31 +106,82 @@ def _backlog_see(bundle: Bundle, drawn: list[tuple[int, Minidaq, Series]]) -> st
     return f"{text}; {told}."
 
 
+@dataclass(frozen=True)
+class Latencies:
+    """The curve of one repetition."""
+
+    number: int
+    condition: str | None
+    curve: Curve
+
+
 def _latencies(bundle: Bundle, found: Numbered) -> Figure | None:
-    curves = [
-        (number, curve_of(f"repetition {bundle.repetitions[number - 1].named(number)}", minidaq.latency_us))
-        for number, minidaq in found
+    own = [
+        Latencies(number, one.condition, curve_of(f"repetition {one.named(number)}", minidaq.latency_us))
+        for (number, minidaq), one in zip(found, bundle.repetitions, strict=True)
     ]
-    if len(curves) < FEWEST:
+    if len(own) < FEWEST:
         return None
-    ordered = sorted((curve for _, curve in curves), key=lambda one: max(one.us, default=0.0))
+    ordered = sorted((one.curve for one in own), key=lambda one: max(one.us, default=0.0))
+    groups = _alike(own)
+    best, worst = ordered[0], ordered[-1]
     title = "Latency from arrival to durable, a curve for each repetition"
     with sheet(ECDF, ECDF_MM) as (drawing, (axes,)):
-        for place, (_, curve) in enumerate(curves):
-            _draw_latencies(axes, curve, place, len(curves), worst=curve is ordered[-1], best=curve is ordered[0])
-        set_percentile_axes(axes, [curve for _, curve in curves])
+        for place, group in enumerate(groups):
+            curve = replace(group[0].curve, label=_label(group))
+            held = [one.curve for one in group]
+            _draw_latencies(axes, curve, place, len(groups), worst=worst in held, best=best in held)
+        set_percentile_axes(axes, ordered)
         axes.label_ends()
-        alt = f"{title}: {len(curves)} curves, of which the highest ends at {latency(max(ordered[-1].us))}."
+        alt = f"{title}: {len(groups)} curves, of which the highest ends at {latency(max(worst.us))}."
     caption = (
         "The empirical distribution (ECDF) of each repetition, turned so that the tail has room: the share of superchunks below, the time "
         f"that they took at most on the left.{_numbers(ordered)}"
     )
-    if len(curves) > MOST_COLOURED:
+    if len(groups) < len(own):
+        caption += " Repetitions whose lines lie within a line's width of each other all along share one."
+    if len(groups) > MOST_COLOURED:
         caption += " Named are the repetitions with the longest and the shortest tail; the others are grey."
     odd = [curve for curve in ordered if not curve.whole]
     if odd:
         caption += f" Only percentiles are known of {len(odd)} repetitions (marked)."
     return drawing.figure(title, caption, alt, _latency_see(ordered))
+
+
+def _alike(own: Sequence[Latencies]) -> list[list[Latencies]]:
+    """Repetitions under one condition whose lines would lie on each other, together."""
+    values = [us for one in own for us in one.curve.us if us > 0]
+    room = SAME * math.log(max(values) / min(values)) if values else 0.0
+    found: list[list[Latencies]] = []
+    for one in own:
+        same = next((group for group in found if _coincide(group[0], one, room)), None)
+        if same is None:
+            found.append([one])
+        else:
+            same.append(one)
+    return found
+
+
+def _coincide(one: Latencies, other: Latencies, room: float) -> bool:
+    """Says whether the curves lie within `room` of each other wherever both are drawn; `room` is a distance of logarithms."""
+    if (one.condition, one.curve.whole) != (other.condition, other.curve.whole):
+        return False
+    across = np.union1d(one.curve.percentiles, other.curve.percentiles)
+    end = min(max(each.curve.percentiles) for each in (one, other))
+    across = across[(across >= LEAST_SHOWN) & (across <= end)]
+    first, second = (
+        np.interp(across, each.curve.percentiles, np.log(np.maximum(each.curve.us, 1e-3))) for each in (one, other)
+    )
+    return bool(np.all(np.abs(first - second) <= room))
+
+
+def _label(group: Sequence[Latencies]) -> str:
+    if len(group) == 1:
+        return group[0].curve.label
+    numbers = [one.number for one in group]
+    together = numbers == list(range(numbers[0], numbers[-1] + 1)) and len(numbers) > 2
+    text = f"{numbers[0]} to {numbers[-1]}" if together else ", ".join(str(number) for number in numbers)
+    return f"repetitions {text}" + (f", {group[0].condition}" if group[0].condition else "")
 
 
 def _numbers(curves: list[Curve]) -> str:
