@@ -22,8 +22,7 @@ from daq_bench.bench_model.evidence.conditions import with_condition
 from daq_bench.bench_model.evidence.coverage import nothing_counts
 from daq_bench.bench_model.evidence.measured import Measured, measure
 from daq_bench.bench_model.evidence.soundness import RUN, Sound
-from daq_bench.bench_model.evidence.target_failures import carried_by, failures_of
-from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE
+from daq_bench.bench_model.evidence.target_failures import PURGE_FAILURE, carried_by, failures_of
 from daq_bench.bench_model.profiles.candidates import CANDIDATE_BOUNDS
 from daq_bench.bench_model.profiles.metrics import ResultMetric
 from daq_bench.bench_model.profiles.requirements import Requirement, RequirementProfile

@@ -20,8 +20,15 @@ from daq_bench.bench_model.bundle.provenance import digest_in
 from daq_bench.bench_model.documents.struct import Document, Struct
 from daq_bench.bench_model.evidence.schemas import TYPES
 from daq_bench.bench_model.evidence.soundness import fault_of
-from daq_bench.bench_model.evidence.target_failures import COMPARISON, RECORD, TARGET_FAILURE, failures_of
-from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE, failure_of, sentence
+from daq_bench.bench_model.evidence.target_failures import (
+    COMPARISON,
+    PURGE_FAILURE,
+    RECORD,
+    TARGET_FAILURE,
+    failure_of,
+    failures_of,
+    sentence,
+)
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.journal import PLAIN, SUFFIX, Answers, DivergedError, Line, Replay, read_journal, recorded

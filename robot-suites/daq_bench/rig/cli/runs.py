@@ -49,7 +49,7 @@ from daq_bench.rig.nightly.plan import request_of_job
 from daq_bench.rig.run.clean_up import not_given_back
 from daq_bench.rig.run.planning import plan_run
 from daq_bench.rig.run.qualify import Qualification
-from daq_bench.rig.run.resume import request_of
+from daq_bench.rig.run.record import request_of
 from daq_bench.rig.telemetry.history import influx_of, replay_earlier
 
 

@@ -32,7 +32,7 @@ from daq_bench.rig.candidate.lock import holder_since_s
 from daq_bench.rig.run.planning import plan_run
 from daq_bench.rig.run.progress import GLANCE_BYTES, Observer, Plan
 from daq_bench.rig.run.qualify import DRIVES_A_RUN
-from daq_bench.rig.run.resume import request_of
+from daq_bench.rig.run.record import request_of
 from daq_bench.rig.telemetry.agent import PERIOD_S
 
 RUNS_MAX = 500  # the newest by name, which begins with the time

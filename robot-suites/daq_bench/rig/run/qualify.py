@@ -19,8 +19,7 @@ from daq_bench.rig.base.terminal import agree, say
 from daq_bench.rig.candidate.connection import variables_of
 from daq_bench.rig.candidate.disclosure import secrets_of, without
 from daq_bench.rig.candidate.host import Survey
-from daq_bench.rig.candidate.lock import all_exclusive
-from daq_bench.rig.candidate.machine_lock import machine_locked
+from daq_bench.rig.candidate.lock import all_exclusive, machine_locked
 from daq_bench.rig.checking.reporting import signing_for
 from daq_bench.rig.checking.signing import Signer
 from daq_bench.rig.on_candidate.scratch import PREFIX as SCRATCH_PREFIX
@@ -31,8 +30,7 @@ from daq_bench.rig.run.facilities import described_targets
 from daq_bench.rig.run.measuring import measure
 from daq_bench.rig.run.planning import plan_run
 from daq_bench.rig.run.progress import Observer, Plan, ProgressDisplay
-from daq_bench.rig.run.record import copy_profiles, first_run
-from daq_bench.rig.run.resume import asked_for
+from daq_bench.rig.run.record import asked_for, copy_profiles, first_run
 from daq_bench.rig.run.suites import Loads, ScenarioSuites, suite_files
 from daq_bench.rig.run.targets import Targets
 from daq_bench.rig.run.watch import Watch
