@@ -12,7 +12,6 @@ import pytest
 
 from daq_bench.bench_model.base.errors import BenchError, ProfileError
 from daq_bench.bench_model.base.places import REPOSITORY
-from daq_bench.bench_model.base.units import parse_size
 from daq_bench.bench_model.profiles import yaml_source
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.common import plain
@@ -20,6 +19,7 @@ from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.profiles.requirements import check_yields, load_requirements
 from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.bench_model.profiles.yaml_source import parsed, read_yaml, text_of, without_lines
+from daq_bench.candidate_kit.sizes import parse_size
 
 INVENTORY = Path(__file__).resolve().parents[1]
 METRICS = load_metrics(INVENTORY / "metrics.yml")

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
-from daq_bench.bench_model.base.units import binary_label, decimal_label, parse_size
+from daq_bench.bench_model.base.units import binary_label, decimal_label
 from daq_bench.bench_model.documents.facts import IdentityCheck
 from daq_bench.bench_model.documents.run import Drive, Host
 from daq_bench.bench_model.documents.struct import Closed, Struct, as_document, read
 from daq_bench.bench_model.profiles.candidates import Candidate
+from daq_bench.candidate_kit.sizes import parse_size
 from daq_bench.rig.base.module_utils import use_module_utils
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.terminal import printable

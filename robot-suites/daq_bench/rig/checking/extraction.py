@@ -17,6 +17,7 @@ from daq_bench.bench_model.base.differing import differences, shown
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle.files import read_json
 from daq_bench.bench_model.bundle.provenance import digest_in
+from daq_bench.bench_model.documents.run import FINISHED
 from daq_bench.bench_model.documents.struct import Document, Struct
 from daq_bench.bench_model.evidence.schemas import TYPES
 from daq_bench.bench_model.evidence.soundness import fault_of
@@ -108,7 +109,7 @@ def extract_again(path: Path) -> Extraction:
             for name in _strangers(bundle.path / RAW, kept)
         ]
         # A workload that was killed lists no files. Its run is no evidence of anything, so that nothing can be slipped under a result.
-        killed = bundle.run.state != "finished" and not all(lines[-1]["do"] == "end" for lines in kept)
+        killed = bundle.run.state != FINISHED and not all(lines[-1]["do"] == "end" for lines in kept)
         (found.notes if killed else found.problems).extend(strangers)
     for one in workloads:
         if lines := journals[one.name]:
@@ -163,7 +164,7 @@ def _ended(lines: Sequence[Line]) -> bool:
 def _say_unfinished(found: Extraction, bundle: Bundle, workload: Workload) -> None:
     """Notes an unfinished result: a run that ended in an error may leave the beginning of one, which meets no requirement."""
     text = f"{workload.result}: cannot be extracted again: its journal has no end, so that the workload did not finish"
-    passed = bundle.run.state == "finished"
+    passed = bundle.run.state == FINISHED
     (found.problems if passed else found.notes).append(text)
 
 

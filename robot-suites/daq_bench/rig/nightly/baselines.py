@@ -13,8 +13,9 @@ from daq_bench.bench_model.bundle.provenance import MANIFEST, digest_of
 from daq_bench.bench_model.documents.admission import named
 from daq_bench.bench_model.documents.nights import Baseline
 from daq_bench.bench_model.documents.nights import Baselines as Stored
+from daq_bench.bench_model.documents.run import FINISHED
 from daq_bench.bench_model.documents.struct import checked, read
-from daq_bench.bench_model.nights.night import FINISHED, Night, read_night
+from daq_bench.bench_model.nights.night import Night, read_night
 from daq_bench.rig.base.bundle import Bundle, now_utc, to_json, write_text_atomically
 from daq_bench.rig.checking.agreement import changes_since
 

@@ -20,12 +20,13 @@ from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
 from daq_bench.bench_model.bundle.files import find_struct
 from daq_bench.bench_model.documents.nights import Job, NightDocument, NightRun, NightState, Word
+from daq_bench.bench_model.documents.run import FINISHED
 from daq_bench.bench_model.documents.struct import checked
+from daq_bench.bench_model.documents.verdict import ERROR
 from daq_bench.bench_model.nights import ocp_tv
 from daq_bench.bench_model.nights.baseline import REGRESSED, compare
-from daq_bench.bench_model.nights.night import FINISHED, Night, read_night
+from daq_bench.bench_model.nights.night import Night, read_night
 from daq_bench.bench_model.nights.outcome import (
-    ERROR,
     INTERRUPTED,
     REGRESSION,
     SKIPPED,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle.column_file import write_columns
+from daq_bench.bench_model.documents.run import FINISHED
 from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.evidence import derived
 from daq_bench.bench_model.verdict.judging import VERDICT, judge_bundle
@@ -29,7 +30,7 @@ def derive(bundle: Bundle) -> None:
         text = f"a fault of the bench: {fault.name} could not be made ({fault.reason}); its traceback is in error.txt"
         bundle.event("error", "derive", text)
         write_text_atomically(bundle.path / "error.txt", fault.traceback)
-        if bundle.run.state == "finished":
+        if bundle.run.state == FINISHED:
             bundle.save_run(state="error", state_reason=text)
 
 

@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 
 from daq_bench.bench_model.base.errors import RefusedError
 from daq_bench.bench_model.documents.run import (
+    FINISHED,
     AskedFor,
     CandidateOfRun,
     DemandOfRun,
@@ -171,7 +172,7 @@ def _altered_profiles(bundle: Bundle) -> list[str]:
 def request_of(bundle: Bundle) -> Request:
     """The same request again, its run to stand beside the interrupted one. Raises RefusedError when there is nothing to resume."""
     run = bundle.run
-    if run.state == "finished":
+    if run.state == FINISHED:
         raise RefusedError(
             f"{bundle.path} is finished: there is nothing to resume. `daq-bench qualify` runs its scenario again"
         )
