@@ -11,7 +11,7 @@ from rich.console import Console
 
 from daq_bench.bench_model.base.errors import BenchError, InterruptedRunError
 from daq_bench.bench_model.documents.verdict import Verdict
-from daq_bench.rig.base.bundle import Bundle, now_utc, write_text_atomically
+from daq_bench.rig.base.bundle import Bundle, now_utc, write_atomically
 from daq_bench.rig.base.influx import INVENTORY_KEY, check, chosen
 from daq_bench.rig.base.module_utils import check_storage
 from daq_bench.rig.base.settings import Layout, Profiles, Request, load_profiles, target_directory
@@ -152,7 +152,7 @@ class Qualification:
             Exception
         ) as error:  # a fault in the bench itself must not leave a tuned machine or a scratch file behind
             with suppress(OSError):  # of a full disk, on which the next write ends the run
-                write_text_atomically(bundle.path / "error.txt", bundle.told(traceback.format_exc()))
+                write_atomically(bundle.path / "error.txt", bundle.told(traceback.format_exc()))
             return "error", f"a fault of the bench: {error!r}; its traceback is in error.txt"
         return "finished", None
 

@@ -15,12 +15,12 @@ from typing import Any
 
 from daq_bench.bench_model.base.errors import RefusedError
 from daq_bench.bench_model.base.units import decimal_label
-from daq_bench.bench_model.documents.results import Counters, WearExperiment
+from daq_bench.bench_model.documents.results import Counters, WearAccount, WearExperiment
 from daq_bench.bench_model.documents.run import Drive
-from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.documents.struct import as_document, read
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
-from daq_bench.rig.base.bundle import now_utc, to_json
+from daq_bench.rig.base.bundle import now_utc
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
@@ -32,7 +32,7 @@ from daq_bench.rig.workloads.shared.wear_ledger import (
     held_elsewhere,
     ledger_file,
     read_account,
-    write_durably,
+    write_account,
 )
 
 # Bytes that may reach the drives beyond those asked: journal and metadata of the file system, the counters' steps.
@@ -145,7 +145,7 @@ def open_ledger(context: RunContext, worn: Worn, budget: int, need: tuple[int, s
     file = copy if machine.from_record else account_of(worn.experiment)
     before = machine.observe("the account before", lambda: _opened(context, worn, budget, need, file))
     if machine.from_record and before is not None:
-        write_durably(file, to_json(before))
+        write_account(file, read(before, WearAccount, worn.ledger))
     clock = partial(machine.observe, "the time", now_utc)
     ledger = WearLedger(file, worn.experiment, budget, context.bundle.id, [copy], clock)
     ledger.save()

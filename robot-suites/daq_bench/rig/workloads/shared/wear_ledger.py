@@ -6,8 +6,6 @@ bytes free that may have been written. The account lives on the control node; ev
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +13,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.whole_files import replace_file
 from daq_bench.bench_model.documents.results import Counters, WearAccount, WearEntry, WearExperiment, WearKind
 from daq_bench.bench_model.documents.struct import as_document, decoder
 from daq_bench.bench_model.workloads.plan import by_the_drives
@@ -54,6 +53,11 @@ def read_account(file: Path) -> WearAccount | None:
             f"{file}: the account of a write budget cannot be read ({error!r}), so that what is left of the budget is unknown. "
             "Put back the copy in the last run's bundle, results/*_ledger.json"
         ) from None
+
+
+def write_account(file: Path, account: WearAccount) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(file, to_json(as_document(account)), durable=True)
 
 
 class WearLedger:
@@ -154,7 +158,7 @@ class WearLedger:
     def save(self) -> None:
         """Saves the account's own file first: a copy never knows of bytes that the account does not."""
         for path in (self._file, *self._copies):
-            write_durably(path, to_json(as_document(self.account)))
+            write_account(path, self.account)
 
 
 def _counted(entry: WearEntry, after: Counters | None) -> WearEntry:
@@ -177,22 +181,5 @@ def adopt(file: Path, copy: Path, experiment: WearExperiment) -> bool:
         return False
     if ours is not None and _knowledge(ours) >= _knowledge(theirs):
         return False
-    write_durably(file, to_json(as_document(theirs)))
+    write_account(file, theirs)
     return True
-
-
-def write_durably(path: Path, text: str) -> None:
-    """Writes as whole as an atomic replacement does, and on the disk before it returns."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fchmod(file.fileno(), 0o644)
-        os.fsync(file.fileno())
-    Path(name).replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
