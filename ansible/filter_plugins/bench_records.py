@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible.module_utils.bench_tuning import FIELDS
-from ansible.module_utils.bench_tuning import tuning_record as whole
+from ansible.module_utils.bench_state import FIELDS
+from ansible.module_utils.bench_state import tuning_record as whole
 
 STATUSES = ("applied", "unchanged", "unsupported", "refused", "mismatch")
 

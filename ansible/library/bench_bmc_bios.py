@@ -160,7 +160,7 @@ from ansible.module_utils.bench_bmc.bios import SETTINGS
 from ansible.module_utils.bench_bmc.bios_control import Control, Run, Terms, note_of, recovered, vendor_key, without
 from ansible.module_utils.bench_bmc.errors import BmcError, password_of
 from ansible.module_utils.bench_bmc.first_values import FirstValues, FirstValuesError
-from ansible.module_utils.bench_tuning import tuning_record
+from ansible.module_utils.bench_state import tuning_record
 
 if TYPE_CHECKING:  # loaded when a BMC is asked: that takes longer than the rest of this module
     from ansible.module_utils.bench_bmc.redfish import Service, System

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible.module_utils.bench_tuning import tuning_record
+from ansible.module_utils.bench_state import tuning_record
 
 SETTINGS = ("power_profile", "cstates", "turbo", "memory_speed", "cooling")
 WAITING = "waiting for a reboot"

@@ -34,7 +34,7 @@ from ansible.module_utils.bench_bmc.bios import (
 )
 from ansible.module_utils.bench_bmc.errors import BmcError, BmcSilentError
 from ansible.module_utils.bench_bmc.first_values import FirstValues
-from ansible.module_utils.bench_tuning import tuning_record
+from ansible.module_utils.bench_state import tuning_record
 
 if TYPE_CHECKING:  # its libraries take longer to load than most runs without a BMC take
     from ansible.module_utils.bench_bmc.redfish import System

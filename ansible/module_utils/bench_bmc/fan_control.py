@@ -16,7 +16,7 @@ from ansible.module_utils.bench_bmc.fan_guard import GuardControl
 from ansible.module_utils.bench_bmc.fans import Rpm, Vendor, as_bytes, fallen, settled, speeds, stopped
 from ansible.module_utils.bench_bmc.first_values import FirstValues
 from ansible.module_utils.bench_bmc.ipmi import CommandRefusedError, Ipmi
-from ansible.module_utils.bench_tuning import tuning_record
+from ansible.module_utils.bench_state import tuning_record
 
 PAUSE_S = 1.0
 
