@@ -10,11 +10,11 @@ from agent_helpers import T0_NS, by_tag, machine, two_readings
 
 from daq_bench.telemetry_agent.collectors import system_collectors
 from daq_bench.telemetry_agent.collectors.block_device import BlockDevice, disk_lines
-from daq_bench.telemetry_agent.collectors.cpu import STAT_BEFORE, Cpu, cpu_lines, fractions, ticks_of
-from daq_bench.telemetry_agent.collectors.cpu_frequency import CpuFrequency
 from daq_bench.telemetry_agent.collectors.memory import Memory, parse_meminfo
 from daq_bench.telemetry_agent.collectors.pcie_link import link_fields
 from daq_bench.telemetry_agent.collectors.pressure import Pressure, parse_pressure
+from daq_bench.telemetry_agent.collectors.processor.cpu import STAT_BEFORE, Cpu, cpu_lines, fractions, ticks_of
+from daq_bench.telemetry_agent.collectors.processor.cpu_frequency import CpuFrequency
 from daq_bench.telemetry_agent.collectors.temperature import Temperature
 from daq_bench.telemetry_agent.reading.collector import HeldFile, Reading, Unsupported
 

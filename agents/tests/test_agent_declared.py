@@ -18,8 +18,8 @@ from daq_bench.telemetry_agent.collectors.hardware.edac import Edac
 from daq_bench.telemetry_agent.collectors.hardware.kernel_log import BEHIND, GAP, NAMES, RECORDS, KernelLog
 from daq_bench.telemetry_agent.collectors.hardware.redfish import Redfish
 from daq_bench.telemetry_agent.collectors.ipmi import LOG, LOG_SINCE, POWER, SENSORS, Ipmi
-from daq_bench.telemetry_agent.collectors.memory_bandwidth import MemoryBandwidth
 from daq_bench.telemetry_agent.collectors.processes import CPUS, OWN, Processes
+from daq_bench.telemetry_agent.collectors.processor.memory_bandwidth import MemoryBandwidth
 from daq_bench.telemetry_agent.collectors.workload import KNOWN_FIELDS, check_record
 from daq_bench.telemetry_agent.devices.redfish_service import Address
 from daq_bench.telemetry_agent.reading.collector import Reading, reading_now

@@ -15,15 +15,15 @@ from recorded_tree import FOLDER, HOST, NVME0, Clock, Make, lines, remove, sampl
 from daq_bench.telemetry_agent.base.point import INT64_MAX, Point
 from daq_bench.telemetry_agent.collectors import system_collectors
 from daq_bench.telemetry_agent.collectors.block_device import BlockDevice, is_whole_disk
-from daq_bench.telemetry_agent.collectors.cpu_idle import CpuIdle
-from daq_bench.telemetry_agent.collectors.interrupts import Interrupts
 from daq_bench.telemetry_agent.collectors.md_array import MdArray
-from daq_bench.telemetry_agent.collectors.memory_bandwidth import MemoryBandwidth
 from daq_bench.telemetry_agent.collectors.network import Network
 from daq_bench.telemetry_agent.collectors.numa import Numa
 from daq_bench.telemetry_agent.collectors.pcie_errors import PcieErrors
 from daq_bench.telemetry_agent.collectors.pcie_link import PcieLink
-from daq_bench.telemetry_agent.collectors.rapl import Rapl
+from daq_bench.telemetry_agent.collectors.processor.cpu_idle import CpuIdle
+from daq_bench.telemetry_agent.collectors.processor.interrupts import Interrupts
+from daq_bench.telemetry_agent.collectors.processor.memory_bandwidth import MemoryBandwidth
+from daq_bench.telemetry_agent.collectors.processor.rapl import Rapl
 from daq_bench.telemetry_agent.collectors.temperature import LOOK_EVERY_S, Temperature
 from daq_bench.telemetry_agent.reading.collector import Every, Reading, Unsupported
 

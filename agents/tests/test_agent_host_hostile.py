@@ -9,20 +9,20 @@ from recorded_tree import CPU0, NIC, NVME0, Clock, Make, sample, write
 
 from daq_bench.telemetry_agent.base.point import Point
 from daq_bench.telemetry_agent.collectors.block_device import BlockDevice
-from daq_bench.telemetry_agent.collectors.cpu import Cpu
-from daq_bench.telemetry_agent.collectors.cpu_frequency import CpuFrequency
-from daq_bench.telemetry_agent.collectors.cpu_idle import CpuIdle
-from daq_bench.telemetry_agent.collectors.cpu_throttle import CpuThrottle
-from daq_bench.telemetry_agent.collectors.interrupts import Interrupts
 from daq_bench.telemetry_agent.collectors.md_array import MdArray
 from daq_bench.telemetry_agent.collectors.memory import Memory
-from daq_bench.telemetry_agent.collectors.memory_bandwidth import MemoryBandwidth
 from daq_bench.telemetry_agent.collectors.network import Network
 from daq_bench.telemetry_agent.collectors.network_link import NetworkLink
 from daq_bench.telemetry_agent.collectors.numa import Numa
 from daq_bench.telemetry_agent.collectors.pcie_errors import PcieErrors
 from daq_bench.telemetry_agent.collectors.pressure import Pressure
-from daq_bench.telemetry_agent.collectors.rapl import Rapl
+from daq_bench.telemetry_agent.collectors.processor.cpu import Cpu
+from daq_bench.telemetry_agent.collectors.processor.cpu_frequency import CpuFrequency
+from daq_bench.telemetry_agent.collectors.processor.cpu_idle import CpuIdle
+from daq_bench.telemetry_agent.collectors.processor.cpu_throttle import CpuThrottle
+from daq_bench.telemetry_agent.collectors.processor.interrupts import Interrupts
+from daq_bench.telemetry_agent.collectors.processor.memory_bandwidth import MemoryBandwidth
+from daq_bench.telemetry_agent.collectors.processor.rapl import Rapl
 
 
 def corrupted(make: Make, root: Path, clock: Clock, file: str, content: str | bytes) -> list[Point]:

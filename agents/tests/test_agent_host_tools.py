@@ -10,10 +10,10 @@ import pytest
 from agent_helpers import by_tag, fake_program
 from recorded_tree import Clock, remove, sample, unpack, write
 
-from daq_bench.telemetry_agent.collectors.cpu import Cpu
-from daq_bench.telemetry_agent.collectors.interrupts import Interrupts, cpus_of
-from daq_bench.telemetry_agent.collectors.memory_bandwidth import MemoryBandwidth, parse_perf
 from daq_bench.telemetry_agent.collectors.network_link import NetworkLink, parse_statistics
+from daq_bench.telemetry_agent.collectors.processor.cpu import Cpu
+from daq_bench.telemetry_agent.collectors.processor.interrupts import Interrupts, cpus_of
+from daq_bench.telemetry_agent.collectors.processor.memory_bandwidth import MemoryBandwidth, parse_perf
 from daq_bench.telemetry_agent.reading.collector import Unsupported
 
 NVME0 = "sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0"

@@ -15,8 +15,8 @@ from daq_bench.candidate_kit.nvme_paths import drive_of_path, drives_of_controll
 from daq_bench.telemetry_agent.base.point import Point
 from daq_bench.telemetry_agent.collectors.block_device import BlockDevice
 from daq_bench.telemetry_agent.collectors.hardware.kernel_log import KernelLog
-from daq_bench.telemetry_agent.collectors.interrupts import Interrupts
 from daq_bench.telemetry_agent.collectors.pcie_link import PcieLink
+from daq_bench.telemetry_agent.collectors.processor.interrupts import Interrupts
 from daq_bench.telemetry_agent.collectors.smart import Smart
 from daq_bench.telemetry_agent.collectors.temperature import Temperature
 from daq_bench.telemetry_agent.reading.collector import Unsupported

@@ -11,10 +11,10 @@ import pytest
 from daq_bench.candidate_kit import smartctl, sysfs
 from daq_bench.candidate_kit.nic_statistics import pauses_of
 from daq_bench.telemetry_agent.collectors.block_device import DISK_KEY, BlockDevice
-from daq_bench.telemetry_agent.collectors.cpu_throttle import CpuThrottle
 from daq_bench.telemetry_agent.collectors.network_link import NetworkLink, parse_statistics
 from daq_bench.telemetry_agent.collectors.pcie_link import PcieLink
-from daq_bench.telemetry_agent.collectors.rapl import Rapl
+from daq_bench.telemetry_agent.collectors.processor.cpu_throttle import CpuThrottle
+from daq_bench.telemetry_agent.collectors.processor.rapl import Rapl
 from daq_bench.telemetry_agent.collectors.smart import drive_points
 from daq_bench.telemetry_agent.collectors.temperature import Temperature
 from daq_bench.telemetry_agent.devices import nvme_pages, redfish_inlet, smartctl_json

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from daq_bench.telemetry_agent.collectors.block_device import disk_lines, drive_counters
-from daq_bench.telemetry_agent.collectors.rapl import Rapl
+from daq_bench.telemetry_agent.collectors.processor.rapl import Rapl
 from daq_bench.telemetry_agent.collectors.temperature import Temperature
 from daq_bench.telemetry_agent.devices import ipmi_text, nvme_pages, redfish_inlet, smartctl_json
 

@@ -156,10 +156,11 @@ import os
 from typing import TYPE_CHECKING
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-from ansible.module_utils.bench_bmc.bios import FIELDS, SETTINGS
+from ansible.module_utils.bench_bmc.bios import SETTINGS
 from ansible.module_utils.bench_bmc.bios_control import Control, Run, Terms, note_of, recovered, vendor_key, without
 from ansible.module_utils.bench_bmc.errors import BmcError, password_of
 from ansible.module_utils.bench_bmc.first_values import FirstValues, FirstValuesError
+from ansible.module_utils.bench_state import tuning_record
 
 if TYPE_CHECKING:  # loaded when a BMC is asked: that takes longer than the rest of this module
     from ansible.module_utils.bench_bmc.redfish import Service, System
@@ -216,15 +217,15 @@ def service_of(module: AnsibleModule) -> Service:
 
 def tls_record(service: Service) -> dict[str, str]:
     """Warn in the evidence that anybody on the network could have answered for the BMC."""
-    return dict.fromkeys(FIELDS, "") | {
-        "id": "bmc-certificate",
-        "role": "bios",
-        "subject": service.url,
-        "asked": "not verified",
-        "read_back": "not verified",
-        "status": "unchanged",
-        "detail": "warning: bmc.insecure is true, so that the BMC's certificate was not verified",
-    }
+    return tuning_record(
+        "bmc-certificate",
+        role="bios",
+        subject=service.url,
+        asked="not verified",
+        read_back="not verified",
+        status="unchanged",
+        detail="warning: bmc.insecure is true, so that the BMC's certificate was not verified",
+    )
 
 
 def run_mode(module: AnsibleModule) -> Run:

@@ -15,6 +15,8 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+# The parts of a record of facts/tuning.json
+FIELDS = ("id", "role", "subject", "asked", "before", "applied", "read_back", "status", "detail")
 SCHEMA_VERSION = 1
 
 
@@ -115,3 +117,10 @@ def locked(directory: str) -> Iterator[None]:
     with open(os.path.join(directory, ".lock"), "w", encoding="utf-8") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield
+
+
+def tuning_record(setting_id: str, **fields: str) -> dict[str, str]:
+    """Return a whole record; fields not given are empty."""
+    record = dict.fromkeys(FIELDS, "")
+    record.update(id=setting_id, **fields)
+    return record

@@ -18,10 +18,11 @@ from daq_bench.audit.good.case import case_of, evidence_of
 
 from daq_bench.bench_model.base.places import REPOSITORY
 from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.documents.verdict import PASS
 from daq_bench.bench_model.evidence import admissibility, soundness
 from daq_bench.bench_model.evidence.soundness import faults
 from daq_bench.bench_model.profiles.scenarios import workload_names
-from daq_bench.bench_model.verdict.verdict import PASS, judge
+from daq_bench.bench_model.verdict.verdict import judge
 
 MOST = 2  # mutants of each class and scenario; `make audit` takes 60
 # One has nothing mandatory; the other asks for 10 GB/s, which the good evidence's drive does not do.

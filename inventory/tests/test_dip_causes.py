@@ -48,19 +48,6 @@ def test_both_documents_are_of_their_types_as_they_are_made(warm: dict[Any, Trac
     read(throttling_document(scene), Throttling, "results/throttling.json")
 
 
-def test_documents_of_an_older_bench_are_read() -> None:
-    scene = scenery(dipped(), drive(COUNT, HOT, temperature=True))
-    dips, throttling = dips_document(scene), throttling_document(scene)
-    (window,) = dips["windows"]
-    for one in (*window["dips"], *throttling["episodes"]):
-        del one["kind"]
-    window["noise"] = {"sigma_bytes_per_s": 1e6, "memory": 0.1}
-    throttling["warnings_without_dip"] = [{"workload": "thermal", "signals": []}]
-    del throttling["contradictions"], throttling["processors"]
-    assert read(dips, Dips, "results/dips.json").windows[0].dips[0].kind == "dip"
-    assert read(throttling, Throttling, "results/throttling.json").episodes
-
-
 PORT = f"{DRIVE} (0000:3a:00.0)"
 
 

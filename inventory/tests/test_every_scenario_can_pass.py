@@ -18,8 +18,9 @@ from daq_bench.audit.good.case import INVENTORY, Case, case_of, evidence_of
 from daq_bench.bench_model.base.errors import RefusedError
 from daq_bench.bench_model.documents.run import Drive, Host
 from daq_bench.bench_model.documents.struct import read
+from daq_bench.bench_model.documents.verdict import PASS
 from daq_bench.bench_model.profiles.candidates import Candidate, Target, load_candidate
-from daq_bench.bench_model.verdict.verdict import PASS, judge
+from daq_bench.bench_model.verdict.verdict import judge
 from daq_bench.rig.candidate.host import Node, Survey
 from daq_bench.rig.candidate.host import Target as FoundTarget
 from daq_bench.rig.run import preflight

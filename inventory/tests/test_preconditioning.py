@@ -11,7 +11,8 @@ from daq_bench.audit.good import results_of
 from daq_bench.audit.good.case import case_of, evidence_of
 
 from daq_bench.bench_model.documents.struct import Document
-from daq_bench.bench_model.verdict.verdict import FAIL, INADMISSIBLE, PASS, judge
+from daq_bench.bench_model.documents.verdict import FAIL, INADMISSIBLE, PASS
+from daq_bench.bench_model.verdict.verdict import judge
 from daq_bench.bench_model.workloads.preconditioning import Room, bytes_due, full_share, shortfall, span_of
 
 RECORD, TB = 924_288_000_000, 10**12

@@ -15,7 +15,6 @@ from jsonschema import Draft202012Validator
 from daq_bench.bench_model.base.direction import larger_is_better
 from daq_bench.bench_model.base.errors import BenchError, ProfileError
 from daq_bench.bench_model.base.places import REPOSITORY
-from daq_bench.bench_model.base.units import parse_size
 from daq_bench.bench_model.profiles import yaml_source
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.common import plain
@@ -31,6 +30,7 @@ from daq_bench.bench_model.profiles.yaml_source import (
     text_of,
     without_lines,
 )
+from daq_bench.candidate_kit.sizes import parse_size
 
 INVENTORY = Path(__file__).resolve().parents[1]
 METRICS = load_metrics(INVENTORY / "metrics.yml")

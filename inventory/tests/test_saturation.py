@@ -20,7 +20,7 @@ from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.evidence.coverage import nothing_counts
 from daq_bench.bench_model.evidence.soundness import Sound
-from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE
+from daq_bench.bench_model.evidence.target_failures import PURGE_FAILURE
 from daq_bench.bench_model.verdict.verdict import judge
 from daq_bench.bench_model.workloads.saturation import analysis as saturation
 from daq_bench.bench_model.workloads.saturation.passes import Trace, contradictions, holes, trace_of, unusable

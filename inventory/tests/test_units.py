@@ -14,9 +14,9 @@ from daq_bench.bench_model.base.units import (
     in_digits,
     never_negative,
     of_temperature,
-    parse_size,
     rate_label,
 )
+from daq_bench.candidate_kit.sizes import parse_size
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from daq_bench.bench_model.bundle import telemetry_tracks
 from daq_bench.bench_model.bundle.telemetry_tracks import Track
 from daq_bench.bench_model.documents.struct import as_document, read
 from daq_bench.bench_model.documents.telemetry import SensorCoverage
-from daq_bench.bench_model.evidence import sensor_coverage, unmoved_sensors
-from daq_bench.bench_model.evidence.unmoved_sensors import RISE_K_MIN, least_rise_k
+from daq_bench.bench_model.evidence import sensor_coverage
+from daq_bench.bench_model.evidence.sensor_coverage import RISE_K_MIN, least_rise_k
 from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.profiles.requirements import load_requirements
 from daq_bench.bench_model.verdict.verdict import judge
@@ -192,7 +192,7 @@ def test_a_reading_that_is_no_number_is_not_called_still(
     tracks = telemetry_tracks.of_bundle(tmp_path)
     monkeypatch.setattr(telemetry_tracks, "of_bundle", lambda _: tracks)
     tracks.found["temperature", FIRST, "temperature_degc"].values[5] = odd
-    assert unmoved_sensors.of_bundle(tmp_path, [drive(FIRST, None)]) == []
+    assert sensor_coverage.unmoved(tmp_path, [drive(FIRST, None)]) == []
 
 
 @pytest.mark.parametrize("least", [0, 60])
@@ -230,7 +230,7 @@ def test_a_word_where_a_reading_should_be_is_refused_with_its_line(tmp_path: Pat
     spool = tmp_path / "telemetry" / "points.lp"
     spool.write_text(spool.read_text().replace("temperature_degc=38.0,", f"temperature_degc={word},", 1))
     with pytest.raises(ValueError, match=r"points\.lp"):
-        unmoved_sensors.of_bundle(tmp_path, [drive(FIRST, "SIM X100")])
+        sensor_coverage.unmoved(tmp_path, [drive(FIRST, "SIM X100")])
 
 
 def test_the_least_rise_is_that_of_a_well_cooled_drive() -> None:

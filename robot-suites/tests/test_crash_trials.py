@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.documents.verdict import ERROR, FAIL, PASS
 from daq_bench.crash_trials import campaign, document, judge
 from daq_bench.crash_trials.__main__ import strike_all
 from daq_bench.crash_trials.campaign import Row, canary, place_of, trial
@@ -25,7 +26,7 @@ from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.journal import SUFFIX
 from daq_bench.rig.checking.extraction import RAW
 from daq_bench.rig.telemetry.influx_server import LocalInflux
-from daq_bench.simulation.truth import ERROR, FAIL, PASS, REFUSED
+from daq_bench.simulation.truth import REFUSED
 
 # Seeds whose trials taught something; each must end with nothing to object.
 LEARNT = {

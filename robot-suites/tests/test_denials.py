@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.rig.candidate.denials import NAMES, cause
+from daq_bench.rig.candidate.host import NAMES, denials_cause
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.on_candidate import denials
 
@@ -131,18 +131,18 @@ def test_the_cause_is_one_sentence_with_its_remedy(monkeypatch: pytest.MonkeyPat
     here = LocalMachine()
     places = SimpleNamespace(programs=Path(FOLDERS[0]), state=Path(FOLDERS[1]))
     monkeypatch.setattr(here, "call", lambda *_, **__: {"denied": ["fio was denied x\x1b[2J"], "unread": ""})
-    said = cause(here, places, 0.0)  # type: ignore[arg-type]
+    said = denials_cause(here, places, 0.0)  # type: ignore[arg-type]
     assert said.startswith(
         "SELinux denied the bench: fio was denied x\\x1b[2J. Remedy: `restorecon -RFv /opt/daq-storage-bench /var/lib"
     )
     monkeypatch.setattr(here, "call", lambda *_, **__: {"denied": [], "unread": ""})
-    assert cause(here, places, 0.0) == ""  # type: ignore[arg-type]
+    assert denials_cause(here, places, 0.0) == ""  # type: ignore[arg-type]
 
     def lost(*_: object, **__: object) -> None:
         raise BenchError("the candidate is gone")
 
     monkeypatch.setattr(here, "call", lost)
-    assert cause(here, places, 0.0) == ""  # type: ignore[arg-type]
+    assert denials_cause(here, places, 0.0) == ""  # type: ignore[arg-type]
 
 
 @pytest.mark.skipif(denials.ENFORCE.exists(), reason="this machine has SELinux: it may have denied something")

@@ -13,8 +13,8 @@ import pytest
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.candidate.lock import MachineLock
 from daq_bench.rig.candidate.machine import LocalMachine, Machine
-from daq_bench.rig.candidate.machine_lock import MachineLock
 from daq_bench.rig.cli import main
 from daq_bench.rig.discovery.doctor import PORTABLE, Finding, control_node, readiness
 from daq_bench.rig.on_candidate.readiness import active, selinux

@@ -253,7 +253,7 @@ def test_a_power_cut_charges_the_whole_step(tmp_path: Path) -> None:
     machine.answers, machine.boot, machine.counted = True, "boot-2", 1000  # emulated drives count from nothing again
     document, ledger = run(machine, tmp_path)
     entry = ledger.entries[1]
-    assert (entry["charged_by"], entry["charged_bytes"]) == ("reservation", entry["reserved_bytes"])
+    assert (entry.charged_by, entry.charged_bytes) == ("reservation", entry.reserved_bytes)
     assert before_cut + machine.counted - 1000 <= ledger.spent_bytes <= 2 * 10**9
     assert document["ended"]
 
@@ -269,7 +269,7 @@ def test_a_step_that_the_drive_does_not_confirm_is_masked(tmp_path: Path) -> Non
     document, ledger = run(Forgetful(), tmp_path)
     assert not any(step["admissible"] for step in document["steps"])
     assert "the drives counted" in document["steps"][0]["reason"]
-    assert {entry["charged_by"] for entry in ledger.entries} == {"tool"}
+    assert {entry.charged_by for entry in ledger.entries} == {"tool"}
 
 
 def test_somebody_elses_writing_ends_the_experiment_and_is_no_fault_of_the_candidate(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.candidate.fitness import check_fit, unfit
+from daq_bench.rig.candidate.host import check_fit, unfit
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.candidate.travelling import source_of
 from daq_bench.rig.discovery.doctor import halves

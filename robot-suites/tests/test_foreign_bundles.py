@@ -31,7 +31,7 @@ from daq_bench.rig.checking.own_profiles import Own
 from daq_bench.rig.checking.sealing import seal_evidence, seal_reports
 from daq_bench.rig.checking.signing import Signer
 from daq_bench.rig.cli import main
-from daq_bench.rig.run.resume import asked_for
+from daq_bench.rig.run.record import asked_for
 
 NAME = "20260131T120000Z-synthetic-report"
 BOUND_S = 120  # a shared machine needs half a minute for a report

@@ -16,11 +16,11 @@ import pytest
 
 from daq_bench.bench_model.base.errors import RefusedError
 from daq_bench.bench_model.profiles.candidates import load_candidate
-from daq_bench.rig.candidate import machine_lock, ssh
+from daq_bench.rig.candidate import lock as locks
+from daq_bench.rig.candidate import ssh
 from daq_bench.rig.candidate.connection import Connection
-from daq_bench.rig.candidate.lock import all_exclusive, identities
+from daq_bench.rig.candidate.lock import MachineLock, SilentError, all_exclusive, identities, machine_locked
 from daq_bench.rig.candidate.machine import LocalMachine, SshMachine
-from daq_bench.rig.candidate.machine_lock import MachineLock, SilentError, machine_locked
 from daq_bench.rig.candidate.provision import PLAYS_ON, end_connections
 from daq_bench.rig.candidate.ssh import SshLink
 from daq_bench.rig.candidate.travelling import source_of
@@ -28,7 +28,7 @@ from daq_bench.rig.on_candidate.machine_lock import NAME, began, machine_id
 
 HOLD = (
     "import sys, time; from daq_bench.rig.candidate.machine import LocalMachine\n"
-    "from daq_bench.rig.candidate.machine_lock import machine_locked\n"
+    "from daq_bench.rig.candidate.lock import machine_locked\n"
     "with machine_locked(LocalMachine(), 'first', 'daq-bench qualify', 900.0): print('held', flush=True); time.sleep(60)"
 )
 ENTRY = """
@@ -136,7 +136,7 @@ class Hung(SshLink):
 
 def test_a_candidate_on_which_no_command_returns_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssh, "HOLD_S_MAX", 0.5)
-    monkeypatch.setattr(machine_lock, "GRACE_S", 0.5)
+    monkeypatch.setattr(locks, "GRACE_S", 0.5)
     link = Hung(tmp_path)
     try:
         with pytest.raises(

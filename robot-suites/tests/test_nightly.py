@@ -279,7 +279,7 @@ def test_a_night_that_is_killed_was_interrupted_whatever_had_passed_by_then(
 def test_a_disk_that_is_full_for_a_while_costs_no_run_of_the_night(
     execute: Execute, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, refused = nightly_night.write_text_atomically, list[Path]()
+    write, refused = nightly_night.write_atomically, list[Path]()
 
     def full_at_first(path: Path, text: str) -> None:
         if len(refused) < 2:  # before the first run, and after it
@@ -287,7 +287,7 @@ def test_a_disk_that_is_full_for_a_while_costs_no_run_of_the_night(
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
         write(path, text)
 
-    monkeypatch.setattr(nightly_night, "write_text_atomically", full_at_first)
+    monkeypatch.setattr(nightly_night, "write_atomically", full_at_first)
     status, found = execute(leaves())
     assert (status, found.state, found.outcome, len(refused)) == (0, "finished", "PASS", 2)
 

@@ -1,4 +1,5 @@
-"""Command lines: no parser of the project takes an abbreviation, and a slip of the pen is answered with the nearest names."""
+"""Command lines: no parser of the project takes an abbreviation, and a slip of the pen is answered with the nearest names. And what else
+holds for every source: no room has more modules than can be looked over."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,6 +50,13 @@ def abbreviating(text: str) -> Iterator[str]:
         plain = re.search(r"argparse\.ArgumentParser\(|[= ]ArgumentParser\(", text)
         if name == "add_parser" and not said and plain and not re.search(r"[= ](_?Parser)\(", text):
             yield f"{node.lineno}: add_parser"
+
+
+def test_no_room_has_more_than_16_modules() -> None:
+    modules = [file for file in sources() if "tests" not in file.parts and file.name != "__init__.py"]
+    rooms = Counter(str(file.parent.relative_to(ROOT)) for file in modules)
+    assert len(rooms) > 50, "no longer finds the rooms"
+    assert {room: count for room, count in rooms.items() if count > 16} == {}
 
 
 def test_no_parser_takes_an_abbreviation() -> None:

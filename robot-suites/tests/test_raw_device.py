@@ -20,7 +20,7 @@ import pytest
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.documents.results import WearExperiment
 from daq_bench.bench_model.documents.run import Drive
-from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE, failure_of, sentence
+from daq_bench.bench_model.evidence.target_failures import PURGE_FAILURE, failure_of, sentence
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.shell import Completed
 from daq_bench.rig.candidate.journal import Answers, DivergedError, Recording, Replay, read_journal, recorded

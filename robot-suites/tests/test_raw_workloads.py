@@ -15,7 +15,7 @@ import pytest
 import small_runs
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE
+from daq_bench.bench_model.evidence.target_failures import PURGE_FAILURE
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.checking.extraction import extract_again
 from daq_bench.rig.workloads.registry import WORKLOADS

@@ -19,10 +19,11 @@ from msgspec import convert
 from daq_bench.bench_model.base.errors import RefusedError
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Document, read
+from daq_bench.bench_model.documents.verdict import PASS
 from daq_bench.bench_model.evidence.coverage import gaps
 from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.profiles.scenarios import load_scenario
-from daq_bench.bench_model.verdict.verdict import PASS, judge
+from daq_bench.bench_model.verdict.verdict import judge
 from daq_bench.bench_model.workloads.plan import plan_of
 from daq_bench.bench_model.workloads.read_scan import Latency, ReadScan, coverage, point_of
 from daq_bench.bench_report.document.table import Table

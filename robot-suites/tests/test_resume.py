@@ -13,7 +13,7 @@ from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.settings import Request
 from daq_bench.rig.checking.sealing import seal_evidence
 from daq_bench.rig.cli import main
-from daq_bench.rig.run.resume import asked_for, request_of
+from daq_bench.rig.run.record import asked_for, request_of
 
 ASKED = Request(inventory=Path("/lab.yml"), scale=0.5, duration_s=7.0, target_directory=Path("/disk"), keep_tuning=True)
 

@@ -158,7 +158,7 @@ def test_an_interrupted_pass_is_charged_and_its_file_removed(disk: Path) -> None
     with pytest.raises(InterruptedRunError):
         run_saturation(machine, plan, ledger, lambda *_: None, lambda _: None)
     (entry,) = ledger.entries
-    assert (entry["charged_by"], entry["charged_bytes"]) == ("drives", 33 * MIB)
+    assert (entry.charged_by, entry.charged_bytes) == ("drives", 33 * MIB)
     assert not (disk / saturation.FILE).exists()
 
 

@@ -17,10 +17,10 @@ from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.rig.base.output import EndlessOutputError, dropped, taken
 from daq_bench.rig.base.shell import Completed, LocalShell
 from daq_bench.rig.base.terminal import printable_lines, say
-from daq_bench.rig.candidate import answers, machine_lock, ssh
+from daq_bench.rig.candidate import answers, lock, ssh
 from daq_bench.rig.candidate.connection import Connection
+from daq_bench.rig.candidate.lock import MachineLock
 from daq_bench.rig.candidate.machine import SshMachine, answer_of
-from daq_bench.rig.candidate.machine_lock import MachineLock
 from daq_bench.rig.candidate.ssh import SshLink, UnreachableError
 
 CHATTY = "echo 'Welcome to [bold]server[/]'; printf 'no end of line'; echo 'last login' >&2; trap 'echo bye; echo bye >&2' EXIT"
@@ -214,7 +214,7 @@ def mark_in(folder: Path) -> str:
 @pytest.fixture
 def rebooted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rebooted:
     monkeypatch.setenv("DAQ_BENCH_LOCK_DIR", str(tmp_path))
-    monkeypatch.setattr(machine_lock, "_given_up", set())
+    monkeypatch.setattr(lock, "_given_up", set())
     return Rebooted(tmp_path)
 
 

@@ -26,8 +26,8 @@ from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.connection import connection_of
 from daq_bench.rig.candidate.hazard_control import hazards_of
 from daq_bench.rig.candidate.host import survey
+from daq_bench.rig.candidate.lock import MachineLock
 from daq_bench.rig.candidate.machine import Machine, SshMachine
-from daq_bench.rig.candidate.machine_lock import MachineLock
 from daq_bench.rig.candidate.ssh import SshLink
 from daq_bench.rig.run.candidate_session import connected
 from daq_bench.rig.telemetry.influx_server import LocalInflux

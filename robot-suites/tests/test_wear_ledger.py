@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.results import Counters, WearExperiment
-from daq_bench.rig.workloads.shared.wear_ledger import WearLedger, adopt, held_elsewhere, ledger_file, read_entries
+from daq_bench.rig.workloads.shared.wear_ledger import WearLedger, adopt, held_elsewhere, ledger_file, read_account
 
 EXPERIMENT = WearExperiment("server", "endurance", "nvme", ("S1",))
 BUDGET = 1000
@@ -40,7 +40,7 @@ def test_a_step_is_charged_what_the_drive_counted_or_what_was_written_if_that_is
     assert (ledger.spent_bytes, ledger.left_bytes) == (107, 893)
     ledger.settle(ledger.reserve("mix", 100, 110, counted(5107)), 100, counted(5190))
     assert ledger.spent_bytes == 207
-    assert [entry["charged_by"] for entry in ledger.entries] == ["drives", "tool"]
+    assert [entry.charged_by for entry in ledger.entries] == ["drives", "tool"]
 
 
 def test_more_than_is_left_cannot_be_reserved(file: Path) -> None:
@@ -78,8 +78,8 @@ def test_an_interrupted_step_is_charged_what_it_can_have_written(
     again = opened(file)
     entry = again.open_entry()
     assert entry is not None
-    again.settle_interrupted(entry, after)
-    assert (entry["charged_bytes"], entry["charged_by"]) == (charged, by)
+    entry = again.settle_interrupted(entry, after)
+    assert (entry.charged_bytes, entry.charged_by) == (charged, by)
     assert again.left_bytes == BUDGET - charged
 
 
@@ -135,7 +135,7 @@ def test_a_damaged_account_is_refused_with_its_remedy(file: Path) -> None:
     file.parent.mkdir(parents=True)
     file.write_text('{"entries": [{}]}', encoding="utf-8")
     with pytest.raises(BenchError, match=r"cannot be read.*Put back the copy"):
-        read_entries(file)
+        read_account(file)
 
 
 @settings(deadline=None)  # every state is on the disk before it counts
@@ -165,9 +165,11 @@ def test_of_two_accounts_the_later_one_is_taken_though_it_counts_fewer_bytes(tmp
     """A step that is still reserved counts in full; settled, and with a small step after it, the sum is less."""
 
     def account(name: str, charged: list[int | None]) -> Path:
-        entries = [{"number": n, "reserved_bytes": 1000, "charged_bytes": one} for n, one in enumerate(charged, 1)]
-        document = {"experiment": {"scenario": EXPERIMENT.scenario, "serials": list(EXPERIMENT.serials)}}
-        (tmp_path / name).write_text(json.dumps({**document, "entries": entries}), encoding="utf-8")
+        ledger = opened(tmp_path / name, budget=10**6)
+        for one in charged:
+            entry = ledger.reserve("mix", one or 1000, 1000, counted(0))
+            if one is not None:
+                ledger.settle(entry, one, counted(one))
         return tmp_path / name
 
     file = account("account.json", [1000, None])

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from daq_bench.candidate_kit.influx_answers import is_sendable
+from daq_bench.candidate_kit.sizes import size_with_unit
 from daq_bench.telemetry_agent import __version__
 from daq_bench.telemetry_agent.agent import SUMMARY_PERIOD_S, Agent, Settings
 from daq_bench.telemetry_agent.base.files import replace_json
 from daq_bench.telemetry_agent.base.point import PointError, check_tag
-from daq_bench.telemetry_agent.base.sizes import parse_size
 from daq_bench.telemetry_agent.collectors.choice import Choice
 from daq_bench.telemetry_agent.collectors.ipmi import PASSWORD_VARIABLE, lan_interface
 from daq_bench.telemetry_agent.delivery.delivery import Delivery
@@ -211,7 +211,7 @@ def _number(text: str, low: float, high: float) -> float:
 
 def _size_or_zero(text: str) -> int:
     try:
-        return parse_size(text)
+        return size_with_unit(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

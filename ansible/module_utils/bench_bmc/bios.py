@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible.module_utils.bench_state import tuning_record
+
 SETTINGS = ("power_profile", "cstates", "turbo", "memory_speed", "cooling")
-FIELDS = ("id", "role", "subject", "asked", "before", "applied", "read_back", "status", "detail")
 WAITING = "waiting for a reboot"
 GRACEFUL_S_MAX = 180.0  # an operating system with services to stop; then the power is cut
 NO_SETTINGS = "the BMC offers no resource for pending BIOS settings (@Redfish.Settings, Bios/SD, Bios/Settings)"
@@ -221,15 +222,15 @@ def record_of(
 ) -> dict[str, str]:
     """Return the record of facts/tuning.json for one setting. `restarted` says how the machine was restarted."""
     names = [wish.attribute for wish in each.wishes]
-    record = dict.fromkeys(FIELDS, "") | {
-        "id": each.id,
-        "role": "bios",
-        "subject": " and ".join(names) or "firmware",
-        "asked": each.asked,
-        "before": joined(before, names),
-        "applied": joined(written, [name for name in names if name in written and name not in refusals]),
-        "read_back": joined(now.current, names),
-    }
+    record = tuning_record(
+        each.id,
+        role="bios",
+        subject=" and ".join(names) or "firmware",
+        asked=each.asked,
+        before=joined(before, names),
+        applied=joined(written, [name for name in names if name in written and name not in refusals]),
+        read_back=joined(now.current, names),
+    )
     record["status"], record["detail"] = _judge(each, before, now, refusals, restarted)
     return record
 

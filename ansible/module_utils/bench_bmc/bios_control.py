@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ansible.module_utils.bench_bmc.bios import (
-    FIELDS,
     GRACEFUL_S_MAX,
     NO_SETTINGS,
     SETTINGS,
@@ -35,6 +34,7 @@ from ansible.module_utils.bench_bmc.bios import (
 )
 from ansible.module_utils.bench_bmc.errors import BmcError, BmcSilentError
 from ansible.module_utils.bench_bmc.first_values import FirstValues
+from ansible.module_utils.bench_state import tuning_record
 
 if TYPE_CHECKING:  # its libraries take longer to load than most runs without a BMC take
     from ansible.module_utils.bench_bmc.redfish import System
@@ -69,14 +69,14 @@ class Run:
 
 def kept(setting: str, detail: str = "") -> dict[str, str]:
     """Return the record of a setting that nothing is asked of."""
-    return dict.fromkeys(FIELDS, "") | {
-        "id": "bios-" + setting.replace("_", "-"),
-        "role": "bios",
-        "subject": "firmware",
-        "asked": "keep",
-        "status": "unchanged",
-        "detail": detail,
-    }
+    return tuning_record(
+        "bios-" + setting.replace("_", "-"),
+        role="bios",
+        subject="firmware",
+        asked="keep",
+        status="unchanged",
+        detail=detail,
+    )
 
 
 def without(asked: Mapping[str, str], reason: str) -> Run:
@@ -124,17 +124,17 @@ def recovered(system: System, note: FirstValues) -> dict[str, str]:
     forget(note)
     when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since_s))
     what = "the server was off and was switched on" if was_off else "the server is on"
-    return dict.fromkeys(FIELDS, "") | {
-        "id": "server-power",
-        "role": "bios",
-        "subject": "server",
-        "asked": "on",
-        "before": "off" if was_off else "on",
-        "applied": "on" if was_off else "",
-        "read_back": "on",
-        "status": "applied" if was_off else "unchanged",
-        "detail": f"{what}: a bench that did not live to see it had begun to restart it at {when}",
-    }
+    return tuning_record(
+        "server-power",
+        role="bios",
+        subject="server",
+        asked="on",
+        before="off" if was_off else "on",
+        applied="on" if was_off else "",
+        read_back="on",
+        status="applied" if was_off else "unchanged",
+        detail=f"{what}: a bench that did not live to see it had begun to restart it at {when}",
+    )
 
 
 class Control:
@@ -454,9 +454,16 @@ class Control:
                     + (f", {later} is pending" if later != current else now.verdict([name])),
                 )
             run.records.append(
-                dict.fromkeys(FIELDS, "")
-                | {"id": f"bios-{name}", "role": "bios", "subject": "BIOS attribute", "asked": value}
-                | {"before": text_of(before.get(name)), "read_back": current, "status": status, "detail": detail}
+                tuning_record(
+                    f"bios-{name}",
+                    role="bios",
+                    subject="BIOS attribute",
+                    asked=value,
+                    before=text_of(before.get(name)),
+                    read_back=current,
+                    status=status,
+                    detail=detail,
+                )
             )
         self._note_waiting(run)
 

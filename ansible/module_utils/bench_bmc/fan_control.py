@@ -16,9 +16,9 @@ from ansible.module_utils.bench_bmc.fan_guard import GuardControl
 from ansible.module_utils.bench_bmc.fans import Rpm, Vendor, as_bytes, fallen, settled, speeds, stopped
 from ansible.module_utils.bench_bmc.first_values import FirstValues
 from ansible.module_utils.bench_bmc.ipmi import CommandRefusedError, Ipmi
+from ansible.module_utils.bench_state import tuning_record
 
 PAUSE_S = 1.0
-FIELDS = ("id", "role", "subject", "asked", "before", "applied", "read_back", "status", "detail")
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,7 @@ class Run:
 
     def add(self, setting_id: str, subject: str, status: str, **fields: str) -> None:
         """Add a record of facts/tuning.json."""
-        record = dict.fromkeys(FIELDS, "")
-        record.update(id=setting_id, role="fans", subject=subject, status=status, **fields)
-        self.records.append(record)
+        self.records.append(tuning_record(setting_id, role="fans", subject=subject, status=status, **fields))
 
 
 def unsupported(asked: str, reason: str) -> Run:

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from ansible.module_utils.bench_sizes import size_with_unit
 from ansible.module_utils.bench_storage.errors import StorageError
 
 PURGES = ("none", "discard", "format", "sanitize")
@@ -21,7 +22,6 @@ SYSTEM = (
     "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/media", "/mnt", "/opt", "/proc", "/root", "/run", "/sbin", "/srv",
     "/sys", "/tmp", "/usr", "/var", "/var/lib", "/var/log", "/var/tmp",
 )  # fmt: skip
-UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,10 @@ class Layout:
 
 def size_bytes(text: str, field: str) -> int:
     """Parse a size such as 128KiB; a bare k, M or G is refused."""
-    found = re.fullmatch(r"(\d+) ?([A-Za-z]+)", str(text))
-    if not found or found.group(2) not in UNITS:
-        raise StorageError(f"{field} is {text!r}; write a whole number and a unit, such as 128KiB")
-    return int(found.group(1)) * UNITS[found.group(2)]
+    try:
+        return size_with_unit(str(text))
+    except ValueError:
+        raise StorageError(f"{field} is {text!r}; write a whole number and a unit, such as 128KiB") from None
 
 
 def raid_of(options: dict[str, Any] | None, members: int) -> Raid | None:

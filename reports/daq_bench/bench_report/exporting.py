@@ -5,9 +5,7 @@ are stamps, so that an age is `time() - ...` at the moment of the question, also
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +14,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.whole_files import replace_file
 from daq_bench.bench_model.behaviour.wear_of_run import NAME as WEAR
 from daq_bench.bench_model.bundle.files import find_document, last_lines
 from daq_bench.bench_model.bundle.telemetry_files import OWN, POINTS_FILE
@@ -44,14 +43,11 @@ def export(runs: Sequence[Path], output: Path, trust: Trust) -> tuple[int, int, 
     found, left_out, _ = admitted(*read_all(runs), trust)
     now = datetime.now(UTC)
     registry, count = registry_of(found, left_out, now)
-    part = output.with_name(f".{output.name}.{os.getpid()}")  # node_exporter reads *.prom alone
     try:
-        part.write_bytes(generate_latest(registry))
-        part.chmod(MODE)
-        part.replace(output)
+        replace_file(
+            output, generate_latest(registry), MODE
+        )  # by way of a hidden file: node_exporter reads *.prom alone
     except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink()
         raise BenchError(
             f"{output} cannot be written: {error.strerror}. Make room or name another {typed('--output')}"
         ) from None

@@ -12,9 +12,10 @@ from msgspec import structs
 from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.bundle.files import find_struct
 from daq_bench.bench_model.documents.nights import Comparison, NightDocument, NightRun, Word
+from daq_bench.bench_model.documents.verdict import ERROR, INADMISSIBLE
 from daq_bench.bench_model.nights.baseline import REGRESSED
 from daq_bench.bench_model.nights.night import read_night
-from daq_bench.bench_model.nights.outcome import ERROR, INADMISSIBLE, STATUS, first_read, outcome_of, shown, worse
+from daq_bench.bench_model.nights.outcome import STATUS, first_read, outcome_of, shown, worse
 from daq_bench.bench_model.verdict.advice import lines_of
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.units import NONE, SIDES, duration, grouped_in, quantity, significant

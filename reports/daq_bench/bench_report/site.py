@@ -28,10 +28,10 @@ from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.bundle.files import find_struct, plain_file
 from daq_bench.bench_model.documents.admission import Admission
 from daq_bench.bench_model.documents.nights import NightDocument
-from daq_bench.bench_model.documents.verdict import Judgement
+from daq_bench.bench_model.documents.verdict import INADMISSIBLE, Judgement
 from daq_bench.bench_model.nights.bundle_facts import DRIVES, FIRMWARE
 from daq_bench.bench_model.nights.night import LeftOut, Night, read_run
-from daq_bench.bench_model.nights.outcome import INADMISSIBLE, first_read, outcome_of, shown, worse
+from daq_bench.bench_model.nights.outcome import first_read, outcome_of, shown, worse
 from daq_bench.bench_model.nights.run_history import read_all
 from daq_bench.bench_model.verdict.advice import advice_of
 from daq_bench.bench_model.verdict.conclusion import conclude

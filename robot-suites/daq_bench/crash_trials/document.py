@@ -7,11 +7,11 @@ from typing import Any
 
 from daq_bench.bench_model.base.marked_page import renew
 from daq_bench.bench_model.base.places import REPOSITORY
+from daq_bench.bench_model.documents.verdict import PASS
 from daq_bench.bench_model.lot.sampling import passing_share_at_least
 from daq_bench.crash_trials.campaign import Row
 from daq_bench.crash_trials.hazards import Hazard, Struck
 from daq_bench.crash_trials.processes import KINDS
-from daq_bench.simulation.truth import PASS
 
 DOCUMENT = REPOSITORY / "docs" / "crash-trials.md"
 BEGIN, END = "<!-- measured: make crash-trials -->", "<!-- end of what was measured -->"

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.documents.verdict import ERROR, FAIL, INADMISSIBLE, PASS
 from daq_bench.crash_trials import judge
 from daq_bench.crash_trials.campaign import mended, place_of
 from daq_bench.crash_trials.candidate import BEFORE, DIRECTORY, LightCandidate
 from daq_bench.crash_trials.trial import RUN_S_MAX, Bench, Place, document, phase_of, wait_until
 from daq_bench.rig.cli.exits import EXIT
 from daq_bench.rig.on_candidate.network.namespaces import tool
-from daq_bench.simulation.truth import ERROR, FAIL, INADMISSIBLE, NAMED, PASS, REFUSED
+from daq_bench.simulation.truth import NAMED, REFUSED
 
 WRECKED = ("lost_writes",)  # the file system on the drive is gone with it
 PHASE_S_MAX, FULL_BYTES = 300.0, 6 * 2**20

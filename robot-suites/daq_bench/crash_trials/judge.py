@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from daq_bench.bench_model.bundle.spool_content import read_content
+from daq_bench.bench_model.documents.verdict import ERROR, INADMISSIBLE, PASS
 from daq_bench.crash_trials.candidate import BEFORE, DIRECTORY, LightCandidate
 from daq_bench.crash_trials.processes import marked, of_the_bench
 from daq_bench.crash_trials.trial import REQUIREMENT, SCENARIO, Killed, Place, document, wait_until
 from daq_bench.rig.base.influx import Influx
 from daq_bench.rig.cli.exits import EXIT
 from daq_bench.rig.telemetry.influx_counts import count_points
-from daq_bench.simulation.truth import ERROR, INADMISSIBLE, PASS
 
 GRACE_S = 45.0  # the bench's own grace for a load (15 s), and the candidate's notice of a lost connection (15 s)
 STATE, RUNS = "var/lib/daq-storage-bench/state", "var/lib/daq-storage-bench/runs"

@@ -18,13 +18,14 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.documents.verdict import ERROR, FAIL, INADMISSIBLE
 from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.crash_trials import trial
 from daq_bench.crash_trials.hazards import AT_REST, Hazard, Struck, strike
 from daq_bench.crash_trials.trial import Bench, wait_until
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.telemetry.influx_server import LocalInflux
-from daq_bench.simulation.truth import ERROR, FAIL, INADMISSIBLE, NAMED, REFUSED
+from daq_bench.simulation.truth import NAMED, REFUSED
 from daq_bench.virtual_candidate import processes
 from daq_bench.virtual_candidate.candidate import VirtualCandidate
 from daq_bench.virtual_candidate.emulated.machine import VirtualMachine

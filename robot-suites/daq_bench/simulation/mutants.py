@@ -14,12 +14,12 @@ from random import Random
 from typing import Any
 
 from daq_bench.bench_model.bundle.evidence import Evidence
-from daq_bench.bench_model.documents.verdict import Finding
+from daq_bench.bench_model.documents.verdict import PASS, Finding
 from daq_bench.bench_model.evidence import admissibility
 from daq_bench.bench_model.profiles.metrics import ResultMetric
 from daq_bench.bench_model.profiles.requirements import Requirement, RequirementProfile
 from daq_bench.bench_model.verdict.decision import MET
-from daq_bench.bench_model.verdict.verdict import PASS, judge
+from daq_bench.bench_model.verdict.verdict import judge
 from daq_bench.simulation.physics.drawing import DEMAND, EARLY_K, Spec, cooled, in_soak, kinds_of, spec_of
 from daq_bench.simulation.physics.hazards import STRENGTHS, Hazard, drawn
 from daq_bench.simulation.run import simulate

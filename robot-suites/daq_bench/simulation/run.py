@@ -16,6 +16,7 @@ from msgspec import structs
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.bundle.evidence import Evidence
 from daq_bench.bench_model.documents.facts import Identity
+from daq_bench.bench_model.documents.run import FINISHED
 from daq_bench.bench_model.documents.struct import utc_text
 from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.evidence import telemetry_account
@@ -131,7 +132,7 @@ def _asked(server: Server, kit: Kit) -> Kit:
 
 def _came_to_its_end(server: Server, bundle: Bundle) -> bool:
     """Says whether the run made all that it had planned. These mishaps befall such runs alone."""
-    return bundle.run.state == "finished" and "pulled" not in server.harms
+    return bundle.run.state == FINISHED and "pulled" not in server.harms
 
 
 def _lose(server: Server, bundle: Bundle) -> None:

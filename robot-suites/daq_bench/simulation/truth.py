@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daq_bench.bench_model.base.units import parse_size
+from daq_bench.bench_model.documents.verdict import ERROR, FAIL, INADMISSIBLE, PASS
+from daq_bench.candidate_kit.sizes import parse_size
 from daq_bench.simulation.machine import FREE_SHARE
 from daq_bench.simulation.physics.drawing import DEMAND, takes_raw_drives
 from daq_bench.simulation.physics.server import STUCK, Server
 
-PASS, FAIL, ERROR, INADMISSIBLE, REFUSED = "PASS", "FAIL", "ERROR", "INADMISSIBLE", "REFUSED"
+REFUSED = "REFUSED"
 # Hazard -> (harmless up to, harmful from), by its strength. In between the bench may decide either way.
 EDGES: dict[str, tuple[float, float]] = {
     "clock_step": (0.9, 1.15),  # s

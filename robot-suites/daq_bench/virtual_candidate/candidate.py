@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.whole_files import replace_file
 from daq_bench.virtual_candidate import image, instance, processes, ssh
 from daq_bench.virtual_candidate.bmc.simulator import Bmc, new_password, require_free_port
 from daq_bench.virtual_candidate.emulated import faults, machine, qemu
-from daq_bench.virtual_candidate.files import locked, write_text
+from daq_bench.virtual_candidate.files import locked
 from daq_bench.virtual_candidate.hazards import Hazards
 from daq_bench.virtual_candidate.instance import Instance
 
@@ -162,7 +163,7 @@ class VirtualCandidate:
         say("starting the BMC")
         ssh.create_keys(at.ssh, at.ports.ssh)
         password = new_password()
-        write_text(at.password_file, password + "\n", mode=0o600)
+        replace_file(at.password_file, password + "\n", mode=0o600)
         self._bmc(password).start()
         self._create_drives(at)
         _create_overlay(built.root, at.directory / machine.OVERLAY)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from daq_bench.bench_model.base.command_line import Parser
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.base.units import parse_size
+from daq_bench.candidate_kit.sizes import parse_size
 from daq_bench.virtual_candidate import instance
 from daq_bench.virtual_candidate.candidate import VirtualCandidate
 from daq_bench.virtual_candidate.hardware import DEFAULT_VENDOR, FANS

@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-
-def write_text(path: Path, text: str, mode: int = 0o644) -> None:
-    """Replaces `path` in one step, so that a reader (ipmi_sim polls sensor files) never sees half of it."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        os.fchmod(handle, mode)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+from daq_bench.bench_model.base.whole_files import replace_file
 
 
 def write_json(path: Path, document: Any, mode: int = 0o644) -> None:
-    write_text(path, json.dumps(document, indent=2) + "\n", mode)
+    replace_file(path, json.dumps(document, indent=2) + "\n", mode)
 
 
 def read_json(path: Path, default: Any = None) -> Any:

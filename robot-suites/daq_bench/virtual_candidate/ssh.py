@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.virtual_candidate.files import write_text
+from daq_bench.bench_model.base.whole_files import replace_file
 
 BANNER_S_MAX = 3.0
 
@@ -22,7 +22,7 @@ def create_keys(folder: Path, port: int) -> None:
         argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "virtual-candidate", "-f", str(folder / name)]
         subprocess.run(argv, check=True, capture_output=True, timeout=60)
     kind, key, _ = (folder / "host_ed25519_key.pub").read_text(encoding="ascii").split()
-    write_text(folder / "known_hosts", f"[127.0.0.1]:{port} {kind} {key}\n")
+    replace_file(folder / "known_hosts", f"[127.0.0.1]:{port} {kind} {key}\n")
 
 
 def command(folder: Path, port: int, *words: str) -> list[str]:

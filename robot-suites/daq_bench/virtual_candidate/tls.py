@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from daq_bench.virtual_candidate.files import write_text
+from daq_bench.bench_model.base.whole_files import replace_file
 
 VALID_DAYS = 30  # an instance lives for hours; a forgotten one must not be trusted for years
 
@@ -38,12 +38,12 @@ def create(folder: Path) -> None:
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
         .sign(ca_key, hashes.SHA256())
     )
-    write_text(folder / "ca.pem", authority.public_bytes(serialization.Encoding.PEM).decode("ascii"))
-    write_text(folder / "server.pem", server.public_bytes(serialization.Encoding.PEM).decode("ascii"))
+    replace_file(folder / "ca.pem", authority.public_bytes(serialization.Encoding.PEM).decode("ascii"))
+    replace_file(folder / "server.pem", server.public_bytes(serialization.Encoding.PEM).decode("ascii"))
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    write_text(folder / "server.key", private.decode("ascii"), mode=0o600)
+    replace_file(folder / "server.key", private.decode("ascii"), mode=0o600)
 
 
 def _name(text: str) -> x509.Name:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from daq_bench.bench_model.base.whole_files import replace_file
+
 
 def renew(page: Path, begin: str, end: str, body: str) -> None:
     """Puts `body` between the marks. Ends the program, and writes nothing, where they do not stand there once, in this order.
@@ -14,6 +16,4 @@ def renew(page: Path, begin: str, end: str, body: str) -> None:
     old, ended, after = rest.partition(end)
     if not found or not ended or begin in rest or "<!--" in old:  # a lost end must not take the next pair's begin along
         raise SystemExit(f"error: {page} has no lines {begin} and {end} between which the table goes. Add them")
-    draft = page.with_name(f".{page.name}.draft")
-    draft.write_text(f"{before}{begin}\n{body}\n{end}{after}", encoding="utf-8")
-    draft.replace(page)
+    replace_file(page, f"{before}{begin}\n{body}\n{end}{after}")

@@ -1,24 +1,20 @@
-"""Sizes and unit conversion. GB = 10^9 bytes, GiB = 2^30 bytes; a bare `k`, `M` or `G` is refused because it means both."""
+"""Units, their conversion, and amounts in words. GB = 10^9 bytes, GiB = 2^30 bytes."""
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
-from fractions import Fraction
+
+from daq_bench.candidate_kit.sizes import UNITS as SIZE_UNITS
 
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
 MB, GB, TB = 10**6, 10**9, 10**12
-
-_SIZE_UNITS = {"B": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": TIB, "MB": MB, "GB": GB, "TB": TB}
-_SIZE = re.compile(r"^\s*(\d{1,30}(?:\.\d{1,30})?)\s*([A-Za-z]*)\s*$", re.ASCII)
-SIZE_MAX = 2**63  # B: what a file's offset may be
 
 YEAR_S = 365.25 * 86400
 
 # Each unit's dimension and its factor to the dimension's base unit (B, B/s, s, degC, K, 1, count, W, J, J/B, ...).
 _UNITS: dict[str, tuple[str, float]] = {
-    **{name: ("size", float(factor)) for name, factor in _SIZE_UNITS.items()},
-    **{f"{name}/s": ("rate", float(factor)) for name, factor in _SIZE_UNITS.items()},
+    **{name: ("size", float(factor)) for name, factor in SIZE_UNITS.items()},
+    **{f"{name}/s": ("rate", float(factor)) for name, factor in SIZE_UNITS.items()},
     "s": ("time", 1.0),
     "ms": ("time", 1e-3),
     "us": ("time", 1e-6),
@@ -42,24 +38,6 @@ _UNITS: dict[str, tuple[str, float]] = {
     "s/GB": ("CPU time per data", 1e-9),
 }
 _OF_TEMPERATURE = ("temperature", "difference of temperatures")
-
-
-def parse_size(text: str | int) -> int:
-    """Bytes of `8MiB`, `4 GiB`, `1.5GB` or a plain number of bytes. Raises ValueError with the remedy."""
-    match = _SIZE.match(str(text))
-    if not match:
-        raise ValueError(f"{text!r} is not a size; write for example 8MiB (2^20 bytes) or 8MB (10^6 bytes)")
-    number, unit = match.groups()
-    if not unit:
-        unit = "B"
-    if unit not in _SIZE_UNITS:
-        raise ValueError(f"{text!r} has unit {unit!r}; use one of {', '.join(_SIZE_UNITS)}")
-    value = Fraction(number) * _SIZE_UNITS[unit]  # exact: a float is not, beyond 2^53 B
-    if value.denominator != 1:
-        raise ValueError(f"{text!r} is not a whole number of bytes")
-    if value >= SIZE_MAX:
-        raise ValueError(f"{text!r} is more than any file can have")
-    return int(value)
 
 
 def never_negative(unit: str) -> bool:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from daq_bench.bench_model.base.units import parse_size
 from daq_bench.bench_model.behaviour import attribution, dips, load_windows, smart_facts, throttling
 from daq_bench.bench_model.behaviour.dips import Analysis, Dip
 from daq_bench.bench_model.behaviour.load_windows import Window
@@ -18,10 +17,12 @@ from daq_bench.bench_model.behaviour.throttling import Verdict
 from daq_bench.bench_model.bundle import telemetry_tracks
 from daq_bench.bench_model.bundle.files import read_structs
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
-from daq_bench.bench_model.documents.dips import Signal
+from daq_bench.bench_model.documents import dips as documents
+from daq_bench.bench_model.documents.dips import Signal, Throttled
 from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.run import Run
-from daq_bench.bench_model.documents.struct import as_document
+from daq_bench.bench_model.documents.struct import Document, as_document
+from daq_bench.candidate_kit.sizes import parse_size
 
 RULE = " ".join((dips.__doc__ or "").partition("\n")[2].split())
 ONE_RECORD = {"snb_record", "block_scan"}  # with these alone every record of daqwriter's is offered the run's demand
@@ -121,123 +122,115 @@ class Scenery:
         )
 
 
-def dips_of_bundle(bundle: Path, run: Run) -> dict[str, Any]:
+def dips_of_bundle(bundle: Path, run: Run) -> Document:
     """results/dips.json."""
     return dips_document(Scenery.of_bundle(bundle, run))
 
 
-def dips_document(scenery: Scenery) -> dict[str, Any]:
-    windows = [_window(scenery, window, found) for window, found in scenery.analyses()]
-    found = [dip for window in windows for dip in window["dips"]]
-    analysed = [window for window in windows if window["reason"] is None]
-    reason = None if analysed else (windows[0]["reason"] if windows else NO_WINDOW)
+def dips_document(scenery: Scenery) -> Document:
+    windows = [_load(scenery, window, found) for window, found in scenery.analyses()]
+    found = [dip for window in windows for dip in window.dips]
+    analysed = [window for window in windows if window.reason is None]
+    reason = None if analysed else (windows[0].reason if windows else NO_WINDOW)
+    summary = documents.DipSummary(
+        windows_analysed=len(analysed),
+        dips=len(found) if analysed else None,
+        unexplained=sum(dip.cause == attribution.UNKNOWN for dip in found) if analysed else None,
+        lost_bytes=sum(dip.lost_bytes for dip in found) if analysed else None,
+        deepest_fraction=max((dip.depth_fraction for dip in found), default=0.0) if analysed else None,
+    )
+    names = ("dips.count", "dips.unexplained_count", "dips.lost_bytes", "dips.deepest")
+    return as_document(documents.Dips(1, RULE, windows, summary, dict.fromkeys(names, reason) if reason else {}))
+
+
+def _load(scenery: Scenery, window: Window, found: Analysis) -> documents.Load:
+    return documents.Load(
+        workload=window.workload,
+        name=window.name,
+        start_utc_s=window.start_s,
+        duration_s=window.length_s,
+        source=window.source,
+        step_s=window.step_s,
+        mean_bytes_per_s=float(np.mean(window.rates)),
+        reason=found.reason,
+        noise=documents.Noise(float(found.noise.sigma), float(found.noise.memory)) if found.noise else None,
+        dips=[_dip(scenery, window, dip) for dip in found.dips],
+        patterns=[
+            documents.Pattern(
+                count=len(one.dips), **{name: getattr(one, name) for name in documents.Pattern.__struct_fields__[1:]}
+            )
+            for one in found.patterns
+        ],
+        level_changes=list(found.level_changes),
+    )
+
+
+def _head(window: Window, dip: Dip) -> dict[str, Any]:
+    """What both documents say of a dip: its times from the begin of its load and on the candidate's clock, and its size."""
+    said = ("kind", "start_s", "end_s", "duration_s", "depth_fraction", "level_bytes_per_s", "reference_bytes_per_s")
     return {
-        "schema_version": 1,
-        "rule": RULE,
-        "windows": windows,
-        "summary": {
-            "windows_analysed": len(analysed),
-            "dips": len(found) if analysed else None,
-            "unexplained": sum(dip["cause"] == attribution.UNKNOWN for dip in found) if analysed else None,
-            "lost_bytes": sum(dip["lost_bytes"] for dip in found) if analysed else None,
-            "deepest_fraction": max((dip["depth_fraction"] for dip in found), default=0.0) if analysed else None,
-        },
-        "reasons": {}
-        if reason is None
-        else dict.fromkeys(("dips.count", "dips.unexplained_count", "dips.lost_bytes", "dips.deepest"), reason),
-    }
-
-
-def _window(scenery: Scenery, window: Window, found: Analysis) -> dict[str, Any]:
-    return {
-        "workload": window.workload,
-        "name": window.name,
-        "start_utc_s": window.start_s,
-        "duration_s": window.length_s,
-        "source": window.source,
-        "step_s": window.step_s,
-        "mean_bytes_per_s": float(np.mean(window.rates)),
-        "reason": found.reason,
-        "noise": None if found.noise is None else {
-            "sigma_fraction": float(found.noise.sigma), "memory": float(found.noise.memory),
-        },
-        "dips": [_dip(scenery, window, dip) for dip in found.dips],
-        "patterns": [pattern.as_document() for pattern in found.patterns],
-        "level_changes": [as_document(change) for change in found.level_changes],
-    }  # fmt: skip
-
-
-def dip_head(window: Window, dip: Dip) -> dict[str, Any]:
-    """A dip, its times from the begin of its load and on the candidate's clock."""
-    return {
-        "kind": dip.kind,
-        "start_s": dip.start_s,
-        "end_s": dip.end_s,
+        **{name: getattr(dip, name) for name in (*said, "lost_bytes", "ended")},
         "start_utc_s": window.start_s + dip.start_s,
         "end_utc_s": window.start_s + dip.end_s,
-        "duration_s": dip.duration_s,
-        "depth_fraction": dip.depth_fraction,
-        "level_bytes_per_s": dip.level_bytes_per_s,
-        "reference_bytes_per_s": dip.reference_bytes_per_s,
-        "lost_bytes": dip.lost_bytes,
-        "ended": dip.ended,
     }
 
 
-def _dip(scenery: Scenery, window: Window, dip: Dip) -> dict[str, Any]:
+def _dip(scenery: Scenery, window: Window, dip: Dip) -> documents.Dip:
     why = scenery.attributed(window, dip)
-    return {
-        **dip_head(window, dip),
-        "cause": why.cause,
-        "evidence": [as_document(one) for one in why.evidence],
-        "not_looked_at": list(why.unseen),
-    }
+    return documents.Dip(
+        **_head(window, dip), cause=why.cause, evidence=list(why.evidence), not_looked_at=list(why.unseen)
+    )
 
 
-def throttling_of_bundle(bundle: Path, run: Run) -> dict[str, Any]:
+def throttling_of_bundle(bundle: Path, run: Run) -> Document:
     """results/throttling.json."""
     return throttling_document(Scenery.of_bundle(bundle, run))
 
 
-def throttling_document(scenery: Scenery) -> dict[str, Any]:
+def throttling_document(scenery: Scenery) -> Document:
     """Episodes by rate and by the drives' own word. The number is null where there is none and not every drive says so."""
     loads = scenery.analyses()
     dipped = [one for window, found in loads for one in _episodes(scenery, window, found)]
     told = [one for window, _ in loads for one in _told(scenery, window, dipped)]
     told += _told_of_run(scenery, [*dipped, *told])
-    episodes = sorted([*dipped, *told], key=lambda one: float(one["start_utc_s"] or math.inf))
+    episodes = sorted([*dipped, *told], key=lambda one: one.start_utc_s or math.inf)
     reason = "" if episodes else _unknown(scenery, loads)
-    onsets = [one["time_to_onset_s"] for one in episodes if one["time_to_onset_s"] is not None]
-    summary = {
-        "episodes": None if reason else len(episodes),
-        "time_to_onset_s": min(onsets, default=None),
-        "lost_bytes": None if reason or told else sum(one["lost_bytes"] for one in dipped),
-    }
-    return {
-        "schema_version": 1,
-        "rule": " ".join((throttling.__doc__ or "").partition("\n")[2].split()),
-        "drives": scenery.drives,
-        "watched": throttling.watched(scenery.tracks, scenery.drives),
-        "episodes": episodes,
-        "contradictions": [_contradiction(one) for one in told],
-        "processors": [text for window, _ in loads for text in _processors(scenery, window)],
-        "summary": summary,
-        "reasons": _reasons(summary, reason),
-    }
+    onsets = [one.time_to_onset_s for one in episodes if one.time_to_onset_s is not None]
+    summary = documents.ThrottlingSummary(
+        episodes=None if reason else len(episodes),
+        time_to_onset_s=min(onsets, default=None),
+        lost_bytes=None if reason or told else sum(one.lost_bytes or 0.0 for one in dipped),
+    )
+    return as_document(
+        documents.Throttling(
+            schema_version=1,
+            rule=" ".join((throttling.__doc__ or "").partition("\n")[2].split()),
+            drives=scenery.drives,
+            watched=throttling.watched(scenery.tracks, scenery.drives),
+            episodes=episodes,
+            contradictions=[_contradiction(one) for one in told],
+            processors=[text for window, _ in loads for text in _processors(scenery, window)],
+            summary=summary,
+            reasons=_reasons(summary, reason),
+        )
+    )
 
 
-def _reasons(summary: dict[str, Any], reason: str) -> dict[str, str]:
-    why = {
-        "throttling.episodes": reason,
-        "throttling.lost_bytes": reason or "a drive tells of throttling where the rate shows no dip",
-        "throttling.time_to_onset": reason
-        or ("the onset has no known time" if summary["episodes"] else "no load throttled"),
-    }
-    return {
-        name: text
-        for name, text in why.items()
-        if summary[name.removeprefix("throttling.").replace("onset", "onset_s")] is None
-    }
+def _reasons(summary: documents.ThrottlingSummary, reason: str) -> dict[str, str]:
+    why = (
+        ("throttling.episodes", summary.episodes, reason),
+        (
+            "throttling.lost_bytes",
+            summary.lost_bytes,
+            reason or "a drive tells of throttling where the rate shows no dip",
+        ),
+        (
+            "throttling.time_to_onset",
+            summary.time_to_onset_s,
+            reason or ("the onset has no known time" if summary.episodes else "no load throttled"),
+        ),
+    )
+    return {name: text for name, value, text in why if value is None}
 
 
 def _unknown(scenery: Scenery, loads: list[tuple[Window, Analysis]]) -> str:
@@ -253,69 +246,54 @@ def _unknown(scenery: Scenery, loads: list[tuple[Window, Analysis]]) -> str:
     return ""
 
 
-def _episodes(scenery: Scenery, window: Window, found: Analysis) -> list[dict[str, Any]]:
+def _episodes(scenery: Scenery, window: Window, found: Analysis) -> list[Throttled]:
     made = []
     for dip, verdict in scenery.throttled_dips(window, found):
         release = _release(scenery, window.start_s + dip.start_s, window.start_s + dip.end_s)
-        made.append({
-            "workload": window.workload,
-            "name": window.name,
-            **dip_head(window, dip),
-            "time_to_onset_s": dip.start_s,
-            "recovery_s": window.start_s + dip.end_s - release if dip.ended and release is not None else None,
-            **_evidence(verdict),
-        })  # fmt: skip
+        recovery = window.start_s + dip.end_s - release if dip.ended and release is not None else None
+        made.append(_throttled(window, verdict, **_head(window, dip), time_to_onset_s=dip.start_s, recovery_s=recovery))
     return made
 
 
-def _evidence(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "confidence": verdict.confidence,
-        "signals": [as_document(signal) for signal in verdict.signals],
-        "silent": list(verdict.silent),
-    }
+def _throttled(window: Window | None, verdict: Verdict, **said: Any) -> Throttled:
+    """An episode; what is not said of it is not known."""
+    unsaid = dict.fromkeys(Throttled.__struct_fields__)
+    load = {"workload": window.workload, "name": window.name} if window else {}
+    words = {"confidence": verdict.confidence, "signals": list(verdict.signals), "silent": list(verdict.silent)}
+    return Throttled(**{**unsaid, **load, **said, **words})
 
 
-def _told(scenery: Scenery, window: Window, dipped: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _told(scenery: Scenery, window: Window, dipped: list[Throttled]) -> list[Throttled]:
     """Returns one episode for each drive that gave signals under a load and that no episode of this load's rate names."""
-    here = [one for one in dipped if (one["workload"], one["name"]) == (window.workload, window.name)]
-    named = {signal["drive"] for one in here for signal in one["signals"]}
+    here = [one for one in dipped if (one.workload, one.name) == (window.workload, window.name)]
+    named = {signal.drive for one in here for signal in one.signals}
     signals = [one for one in scenery.signals(window) if one.drive not in named]
     by_drive = {drive: [one for one in signals if one.drive == drive] for drive in scenery.drives}
     return [_drive_episode(scenery, window, own) for own in by_drive.values() if own]
 
 
-def _told_of_run(scenery: Scenery, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _told_of_run(scenery: Scenery, found: list[Throttled]) -> list[Throttled]:
     """Returns one episode, outside the loads or at an unknown time, for each drive with grown counters that no episode has."""
-    named = {signal["drive"] for one in found for signal in one["signals"] if signal["kind"] == "counter"}
+    named = {signal.drive for one in found for signal in one.signals if signal.kind == "counter"}
     signals = throttling.signals_of_run(scenery.tracks, scenery.drives, scenery.facts)
     by_drive = {drive: [one for one in signals if one.drive == drive] for drive in scenery.drives if drive not in named}
     return [_drive_episode(scenery, None, own) for own in by_drive.values() if own]
 
 
-def _drive_episode(scenery: Scenery, window: Window | None, signals: list[Signal]) -> dict[str, Any]:
+def _drive_episode(scenery: Scenery, window: Window | None, signals: list[Signal]) -> Throttled:
     """An episode by the drive's word alone: with no depth and no loss."""
     since = min((one.since_utc_s for one in signals if one.since_utc_s is not None), default=None)
     start = max(0.0, since - window.start_s) if window and since is not None else None
-    unknown = ("end_s", "end_utc_s", "duration_s", "depth_fraction", "level_bytes_per_s", "reference_bytes_per_s")
-    return {
-        "workload": window.workload if window else None,
-        "name": window.name if window else None,
-        "kind": DRIVE,
-        "start_s": start,
-        "start_utc_s": since,
-        **dict.fromkeys((*unknown, "lost_bytes", "ended", "recovery_s")),
-        "time_to_onset_s": start,
-        **_evidence(throttling.verdict_of(scenery.tracks, scenery.drives, signals)),
-    }
+    verdict = throttling.verdict_of(scenery.tracks, scenery.drives, signals)
+    return _throttled(window, verdict, kind=DRIVE, start_s=start, start_utc_s=since, time_to_onset_s=start)
 
 
-def _contradiction(episode: dict[str, Any]) -> str:
+def _contradiction(episode: Throttled) -> str:
     """The drive's word against the rate's."""
-    said = "; ".join(signal["text"] for signal in episode["signals"])
+    said = "; ".join(signal.text for signal in episode.signals)
     where = (
-        f"under {episode['workload']}: {episode['name']}"
-        if episode["workload"]
+        f"under {episode.workload}: {episode.name}"
+        if episode.workload
         else "outside of the loads, or at an unknown time"
     )
     return f"{said} {where}, and the rate shows no dip with it"

@@ -90,16 +90,6 @@ class Pattern:
     def lost_bytes(self) -> float:
         return sum(dip.lost_bytes for dip in self.dips)
 
-    def as_document(self) -> dict[str, float | bool]:
-        return {
-            "count": len(self.dips),
-            "period_s": self.period_s,
-            "depth_fraction": self.depth_fraction,
-            "duration_s": self.duration_s,
-            "lost_bytes": self.lost_bytes,
-            "costly": self.costly,
-        }
-
 
 @dataclass(frozen=True)
 class Analysis:

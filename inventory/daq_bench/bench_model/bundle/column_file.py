@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.whole_files import replace_file
 from daq_bench.bench_model.bundle.columns import Column, Columns, Fields, Name, Times, read_columns
 from daq_bench.bench_model.bundle.files import open_file, parse_json, plain_file
 from daq_bench.bench_model.bundle.provenance import MANIFEST, digest_of, read_manifest
@@ -63,9 +64,8 @@ def write_columns(bundle: Path, least_bytes: int = LEAST_BYTES) -> Path | None:
     found = read_columns(spool, DRAWN)
     content = to_bytes(found, {"sha256": digest_of(spool), "bytes": spool.stat().st_size})
     target = bundle / FILE
-    beside = target.with_name(f".{target.name}.part")
-    beside.write_bytes(content)
-    return beside.replace(target)
+    replace_file(target, content)
+    return target
 
 
 def to_bytes(found: Columns, source: dict[str, Any]) -> bytes:

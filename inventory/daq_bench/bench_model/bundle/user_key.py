@@ -8,9 +8,9 @@ import contextlib
 import os
 import secrets
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
+from daq_bench.bench_model.base.whole_files import OWN, replace_file
 from daq_bench.bench_model.bundle.files import open_file
 
 FILE, KEY_BYTES = "history.key", 32
@@ -25,25 +25,8 @@ def user_key() -> bytes | None:
     home.mkdir(parents=True, exist_ok=True)
     if not file.exists():
         with contextlib.suppress(FileExistsError):
-            replace_file(file, secrets.token_bytes(KEY_BYTES), os.link)
+            replace_file(file, secrets.token_bytes(KEY_BYTES), OWN, durable=True, put=os.link)
     with open_file(home, file.name, KEY_BYTES) as stream:
         found, key = os.fstat(stream.fileno()), stream.read()
     own = found.st_uid == os.geteuid() and not stat.S_IMODE(found.st_mode) & 0o077
     return key if own and len(key) == KEY_BYTES else None
-
-
-def replace_file(file: Path, content: bytes, put: Callable[[Path, Path], object] = Path.replace) -> None:
-    """The file, old or new, whatever happens; readable by its owner alone. `put`: os.link for one that must not be there yet."""
-    part = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
-    try:
-        _write(part, content)
-        put(part, file)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _write(file: Path, content: bytes) -> None:
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
-from msgspec import field
+from typing import Literal
 
 from daq_bench.bench_model.documents.struct import Amount, Closed, Count
 
 
 class Noise(Closed, frozen=True):
-    """`sigma_fraction`: of the rate; an older bench stated `sigma_bytes_per_s`. `memory`: correlation of neighbouring samples."""
+    """`sigma_fraction`: of the rate. `memory`: correlation of neighbouring samples."""
 
+    sigma_fraction: float
     memory: float
-    sigma_fraction: float | None = None
-    sigma_bytes_per_s: float | None = None
 
 
 class CauseEvidence(Closed, frozen=True):
@@ -25,6 +22,7 @@ class CauseEvidence(Closed, frozen=True):
 class Dip(Closed, frozen=True, kw_only=True):
     """Times from the begin of its load, and on the candidate's clock. `not_looked_at`: causes for which there was no telemetry."""
 
+    kind: str
     start_s: float
     end_s: float
     start_utc_s: float
@@ -34,22 +32,21 @@ class Dip(Closed, frozen=True, kw_only=True):
     level_bytes_per_s: float
     reference_bytes_per_s: float
     lost_bytes: float
+    ended: bool
     cause: str
     evidence: list[CauseEvidence]
-    kind: str = "dip"
-    ended: bool | None = None
-    not_looked_at: list[str] = field(default_factory=list)
+    not_looked_at: list[str]
 
 
 class Pattern(Closed, frozen=True, kw_only=True):
-    """A dip that recurs. `costly`: it costs too much to be a rhythm of the target's; None: an older bench did not say."""
+    """A dip that recurs. `costly`: it costs too much to be a rhythm of the target's."""
 
     count: Count
     period_s: float
     depth_fraction: float
     duration_s: float
     lost_bytes: float
-    costly: bool | None = None
+    costly: bool
 
 
 class LevelChange(Closed, frozen=True):
@@ -110,7 +107,7 @@ class Throttled(Closed, frozen=True, kw_only=True):
 
     workload: str | None
     name: str | None
-    kind: str = "dip"
+    kind: str
     start_s: float | None
     end_s: float | None
     start_utc_s: float | None
@@ -138,15 +135,14 @@ class ThrottlingSummary(Closed, frozen=True):
 
 class Throttling(Closed, frozen=True):
     """results/throttling.json. `watched`: kinds of signals. `contradictions`: a drive's word against the rate's. `processors`: sentences
-    on those that were throttled for heat. `warnings_without_dip`: of an older bench, which did not count a drive's word alone."""
+    on those that were throttled for heat."""
 
     schema_version: Literal[1]
     rule: str
     drives: list[str]
     watched: list[str]
     episodes: list[Throttled]
+    contradictions: list[str]
+    processors: list[str]
     summary: ThrottlingSummary
     reasons: dict[str, str]
-    contradictions: list[str] = field(default_factory=list)
-    processors: list[str] = field(default_factory=list)
-    warnings_without_dip: list[dict[str, Any]] = field(default_factory=list)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from daq_bench.bench_model.documents.struct import Amount, Closed, Count, Struct
+from daq_bench.bench_model.documents.struct import Amount, Closed, Count, Document, Struct
 
 
 class Reasoned(Struct, frozen=True):
@@ -113,13 +113,16 @@ class Counters(Closed, frozen=True):
     written_bytes: Annotated[dict[str, Count], Meta(min_length=1)]
 
 
+WearKind = Literal["fill", "mix", "pass"]
+
+
 class WearEntry(Closed, frozen=True):
     """One step in the account of a write budget. `counted_bytes`: B by the drives' counters; null where they cannot be compared.
     `charged_bytes`: B taken from the budget; null: reserved, not settled."""
 
     run: str
     number: Count
-    kind: Literal["fill", "mix", "pass"]
+    kind: WearKind
     reserved_utc: str
     asked_bytes: Count
     reserved_bytes: Count
@@ -134,3 +137,24 @@ class WearEntry(Closed, frozen=True):
         told = [value is not None for value in (self.settled_utc, self.charged_bytes, self.charged_by)]
         if any(told) and not all(told):
             raise ValueError("settled_utc, charged_bytes and charged_by stand together or not at all")
+
+    @property
+    def spent_bytes(self) -> int:
+        """B that count as written: what was charged, or the whole reservation of a step that is not settled."""
+        return self.reserved_bytes if self.charged_bytes is None else self.charged_bytes
+
+
+class WearAccount(Closed, frozen=True):
+    """The account of a write budget, on the control node and as results/*_ledger.json. `opening`: the drives' counts and health before
+    the experiment's first byte, by `drive_wear`."""
+
+    schema_version: Literal[1]
+    experiment: WearExperiment
+    opened_utc: str
+    opening: Document | None
+    entries: list[WearEntry]
+    write_budget_bytes: Count
+
+    @property
+    def spent_bytes(self) -> int:
+        return sum(entry.spent_bytes for entry in self.entries)

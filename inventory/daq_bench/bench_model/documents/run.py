@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -15,6 +15,7 @@ OWN_SUITE = (
     "own-suite"  # the scenario's id of every run that somebody's own suite loads: no shipped or written scenario has it
 )
 State = Literal["running", "finished", "interrupted", "error"]
+FINISHED: Final = "finished"  # of a run, of its telemetry agent and of a night
 
 
 class Drive(Closed, frozen=True):

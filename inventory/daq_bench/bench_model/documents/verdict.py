@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from daq_bench.bench_model.base.direction import Better, larger_is_better
 from daq_bench.bench_model.documents.struct import Closed
 
 Outcome = Literal["PASS", "FAIL", "ERROR", "INADMISSIBLE"]
+PASS: Final = "PASS"
+FAIL: Final = "FAIL"
+ERROR: Final = "ERROR"
+INADMISSIBLE: Final = "INADMISSIBLE"
 Decided = Literal["met", "missed", "undecided"]
 
 

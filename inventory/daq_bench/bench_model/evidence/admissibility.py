@@ -15,7 +15,7 @@ from typing import Any
 from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.bundle.telemetry_files import BMC, OWN, SUMMARY_FILE
 from daq_bench.bench_model.documents.facts import Identity, Setting, Tuning
-from daq_bench.bench_model.documents.run import Run
+from daq_bench.bench_model.documents.run import FINISHED, Run
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.documents.telemetry import TelemetrySummary
 from daq_bench.bench_model.documents.verdict import Finding
@@ -45,7 +45,6 @@ UNSUPPORTED = "unsupported"
 SIMULATED = "SIMULATED: no server was measured; a physical model made up all that the tools said"
 OWN_SUITE_SAYS = "Own suite: its author chose load and order, so that it qualifies nobody"
 ASK_FOR_ALL = "Choose a scenario that asks for all of it, or correct these parameters in a copy"
-FINISHED = "finished"  # of a run and of its telemetry agent
 IDENTITY = "results/identity.json"
 CLOCK = "facts/clock.json"
 TUNING, TUNING_VERIFIED, TUNING_AFTER = "facts/tuning.json", "facts/tuning-verified.json", "facts/tuning-after.json"

@@ -8,9 +8,8 @@ from typing import Any
 
 from daq_bench.bench_model.bundle.files import plain_file, read_json
 from daq_bench.bench_model.bundle.telemetry_files import OWN, POINTS_FILE, SPOOLS, SUMMARY_FILE
+from daq_bench.bench_model.documents.run import FINISHED
 from daq_bench.bench_model.documents.struct import Document
-
-FINISHED = "finished"
 
 
 def accounted_spools(bundle: Path) -> list[Path]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Document
-from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE, failure_of, sentence
+from daq_bench.bench_model.evidence.target_failures import PURGE_FAILURE, failure_of, sentence
 from daq_bench.bench_model.workloads.plan import (
     EMPTY,
     INVALIDATES,

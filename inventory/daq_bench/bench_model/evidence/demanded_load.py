@@ -16,7 +16,7 @@ from typing import Any
 
 from daq_bench.bench_model.base.differing import same
 from daq_bench.bench_model.base.load import Demand
-from daq_bench.bench_model.base.units import binary_label, decimal_label, in_digits, parse_size
+from daq_bench.bench_model.base.units import binary_label, decimal_label, in_digits
 from daq_bench.bench_model.documents.run import DemandOfRun, Run
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.profiles.composed import read_requirements
@@ -24,6 +24,7 @@ from daq_bench.bench_model.profiles.requirements import RequirementProfile
 from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.bench_model.profiles.sizes import LEFT_OUT, SIZE_KEYS
 from daq_bench.bench_model.profiles.yaml_source import check, load_schema
+from daq_bench.candidate_kit.sizes import parse_size
 
 LOAD = ("conditions", "load")
 OUTSIDE = ("scale", "workloads")  # of a scenario: `scale_min` states the first, the workloads stand beside duration_s

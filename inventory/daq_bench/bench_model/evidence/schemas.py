@@ -27,8 +27,7 @@ from daq_bench.bench_model.documents.tools.netprobe import NetprobeBuild, Netpro
 from daq_bench.bench_model.documents.tools.streams import Streams, VerifyStreams
 from daq_bench.bench_model.documents.tools.synthetic import Read, Write
 from daq_bench.bench_model.documents.verdict import Verdict
-from daq_bench.bench_model.evidence.target_failures import TARGET_FAILURE, TargetFailure
-from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE, PurgeFailure
+from daq_bench.bench_model.evidence.target_failures import PURGE_FAILURE, TARGET_FAILURE, PurgeFailure, TargetFailure
 from daq_bench.bench_model.workloads.concurrent_analysis.reader import (
     AnalysisFarm,
     AnalysisPoints,

@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import convert
 
 from daq_bench.bench_model.bundle.spool_content import Content
+from daq_bench.bench_model.documents.run import FINISHED
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.documents.telemetry import AccountRow, Difference, InfluxCounts, Name, Step
 
@@ -70,7 +71,7 @@ def account_spool(rows: dict[str, Row], summary: Document, content: Content) -> 
 
 def _lines_against_count(row: Row, step: Step, counted: int, lines: int, summary: Document) -> None:
     """Compares the points that the agent says it wrote with those in the file; a killed agent's last count may lag behind."""
-    if summary["state"] != "finished" and lines > counted:
+    if summary["state"] != FINISHED and lines > counted:
         row.name(step, "agent killed", counted - lines, "the agent was killed after its last account of the spool")
     else:
         text = f"the agent wrote {counted} points into its spool, in which there are {lines}"

@@ -31,9 +31,10 @@ import msgspec
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.places import deciding_folders
+from daq_bench.bench_model.base.whole_files import OWN, replace_file
 from daq_bench.bench_model.bundle.bundle_state import State, state_of
 from daq_bench.bench_model.bundle.files import read_bytes
-from daq_bench.bench_model.bundle.user_key import replace_file, user_key
+from daq_bench.bench_model.bundle.user_key import user_key
 from daq_bench.bench_model.documents.struct import decoder
 from daq_bench.bench_model.nights.night import LeftOut, Night, night_or_reason
 from daq_bench.bench_model.nights.night_columns import NAME, STATE, nights_of, schema, table_of
@@ -235,8 +236,8 @@ class Index(Generic[Kept]):
         with contextlib.suppress(OSError), _locked(self.folder, fcntl.LOCK_EX):
             for left in self.folder.glob(f".{self.file.name}.*"):  # by a process that was killed
                 left.unlink()
-            replace_file(self.file, content)
-            replace_file(self.file.with_name(f"{self.file.name}.seal"), self._seal(content))
+            replace_file(self.file, content, OWN, durable=True)
+            replace_file(self.file.with_name(f"{self.file.name}.seal"), self._seal(content), OWN, durable=True)
 
     def _seal(self, content: bytes) -> bytes:
         """Returns a digest of the content and of the very code that judged: another version of the bench may judge otherwise."""

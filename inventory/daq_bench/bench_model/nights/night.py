@@ -18,8 +18,6 @@ from daq_bench.bench_model.nights.run_temperatures import temperatures_of
 from daq_bench.bench_model.verdict.judging import VERDICT, standing_of
 from daq_bench.candidate_kit import plausible
 
-FINISHED = "finished"
-
 
 @dataclass(frozen=True, slots=True)
 class Night:

@@ -15,7 +15,7 @@ from typing import Any
 
 from daq_bench.bench_model.bundle.files import read_structs
 from daq_bench.bench_model.documents.events import Event
-from daq_bench.bench_model.documents.run import Drive, Run
+from daq_bench.bench_model.documents.run import FINISHED, Drive, Run
 from daq_bench.bench_model.documents.struct import utc_text
 from daq_bench.bench_model.documents.verdict import Judgement
 from daq_bench.bench_model.nights.bundle_facts import BIOS, FIRMWARE, KERNEL, SOFTWARE
@@ -65,7 +65,7 @@ def _artifacts(run: Run, events: Sequence[Event], night: Night) -> Iterator[tupl
     for finding in night.verdict.findings:
         severity = "ERROR" if finding.invalidates else "WARNING"
         yield end, _of_run({"log": {"severity": severity, "message": finding.text}})
-    ended = "ERROR" if night.state != "finished" or night.outcome == "ERROR" else "COMPLETE"
+    ended = "ERROR" if night.state != FINISHED or night.outcome == "ERROR" else "COMPLETE"
     yield end, _of_run({"testRunEnd": {"status": ended, "result": DIAGNOSES.get(night.outcome, "NOT_APPLICABLE")}})
 
 
@@ -143,7 +143,7 @@ def _step(
         }
         yield span.end, _of_step(step, {"diagnosis": diagnosis})
     measured = any(row.measured is not None for row in rows)
-    status = "COMPLETE" if measured else "SKIP" if night.state == "finished" else "ERROR"
+    status = "COMPLETE" if measured else "SKIP" if night.state == FINISHED else "ERROR"
     yield span.end, _of_step(step, {"testStepEnd": {"status": status}})
 
 

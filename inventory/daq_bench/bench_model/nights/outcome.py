@@ -14,17 +14,15 @@ from typing import Final
 
 from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.documents.nights import Comparison, Job, NightDocument, NightRun, NightState, Status, Word
+from daq_bench.bench_model.documents.run import FINISHED
+from daq_bench.bench_model.documents.verdict import ERROR, FAIL, INADMISSIBLE, PASS
 from daq_bench.bench_model.nights.baseline import regressed
-from daq_bench.bench_model.nights.night import FINISHED, Night
+from daq_bench.bench_model.nights.night import Night
 from daq_bench.bench_model.verdict import conclusion
 from daq_bench.bench_model.verdict.advice import lines_of
 from daq_bench.bench_model.verdict.decision import MISSED
 
 INTERRUPTED: Final = "interrupted"
-ERROR: Final = "ERROR"
-FAIL: Final = "FAIL"
-INADMISSIBLE: Final = "INADMISSIBLE"
-PASS: Final = "PASS"
 SKIPPED: Final = "skipped"
 REHEARSAL: Final = "rehearsal"
 REGRESSION: Final = "regression"

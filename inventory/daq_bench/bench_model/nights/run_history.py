@@ -11,8 +11,9 @@ from pathlib import Path
 from daq_bench.bench_model.base.errors import BenchError, writable
 from daq_bench.bench_model.base.units import in_digits, same_unit
 from daq_bench.bench_model.bundle.dates import stamp_problem
+from daq_bench.bench_model.documents.run import FINISHED
 from daq_bench.bench_model.nights.history_index import read_indexed
-from daq_bench.bench_model.nights.night import FINISHED, LeftOut, Night
+from daq_bench.bench_model.nights.night import LeftOut, Night
 
 NO_NAME = "its name is no UTF-8, which is no run's name. Give it its run's name again"
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.documents.nights import Comparison
-from daq_bench.bench_model.documents.verdict import Judgement
+from daq_bench.bench_model.documents.verdict import FAIL, PASS, Judgement
 from daq_bench.bench_model.nights.baseline import REGRESSED
 from daq_bench.bench_model.nights.night import Night
-from daq_bench.bench_model.nights.outcome import FAIL, INTERRUPTED, PASS, SKIPPED, Entry
+from daq_bench.bench_model.nights.outcome import INTERRUPTED, SKIPPED, Entry
 from daq_bench.bench_model.verdict.sentences import SIGNS
 
 # XML 1.0 allows no other control characters: an error message of a tool may hold any.

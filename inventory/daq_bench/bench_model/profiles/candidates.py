@@ -12,7 +12,7 @@ from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError, ProfileError
 from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.base.places import REPOSITORY
-from daq_bench.bench_model.base.units import GIB, MIB, parse_size
+from daq_bench.bench_model.base.units import GIB, MIB
 from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.connection_entries import (
     LOCAL,
@@ -23,6 +23,7 @@ from daq_bench.bench_model.profiles.connection_entries import (
     connection_of_entry,
 )
 from daq_bench.bench_model.profiles.yaml_source import Key, YamlSource, check, read_shared_yaml
+from daq_bench.candidate_kit.sizes import parse_size
 
 RAW_DEVICE = "raw-device"
 CANDIDATE_BOUNDS = {"candidate.transient_buffer": ("transient_buffer_bytes", "B")}

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from daq_bench.bench_model.base.units import convert, parse_size
+from daq_bench.bench_model.base.units import convert
 from daq_bench.bench_model.profiles.yaml_source import YamlSource, check, parsed, text_of
+from daq_bench.candidate_kit.sizes import parse_size
 
 FOLDER = Path("devices") / "published"  # below the inventory, and below a bundle's profiles/
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from daq_bench.bench_model.base.units import parse_size
 from daq_bench.bench_model.profiles.yaml_source import YamlSource
+from daq_bench.candidate_kit.sizes import parse_size
 
 SIZE_KEYS = ("_size", "_sizes", "_budget")  # whoever reads a scenario knows by the name that this is an amount of data
 BLOCK_KEYS = ("block_size", "block_sizes")

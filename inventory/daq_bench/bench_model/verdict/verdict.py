@@ -9,31 +9,34 @@ PASS, so that a wrong PASS is no likelier than a wrong `met` of the one that is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.units import convert, in_digits
 from daq_bench.bench_model.bundle.evidence import Evidence
-from daq_bench.bench_model.documents.run import Run
-from daq_bench.bench_model.documents.verdict import Finding, Judgement, Outcome, Verdict
-from daq_bench.bench_model.evidence.admissibility import FINISHED, IDENTITY, findings, scaled_down
+from daq_bench.bench_model.documents.run import FINISHED, Run
+from daq_bench.bench_model.documents.verdict import (
+    ERROR,
+    FAIL,
+    INADMISSIBLE,
+    PASS,
+    Finding,
+    Judgement,
+    Outcome,
+    Verdict,
+)
+from daq_bench.bench_model.evidence.admissibility import IDENTITY, findings, scaled_down
 from daq_bench.bench_model.evidence.company import Company, company, rests_on_pace
 from daq_bench.bench_model.evidence.conditions import with_condition
 from daq_bench.bench_model.evidence.coverage import nothing_counts
 from daq_bench.bench_model.evidence.measured import Measured, measure
 from daq_bench.bench_model.evidence.soundness import RUN, Sound
-from daq_bench.bench_model.evidence.target_failures import carried_by, failures_of
-from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE
+from daq_bench.bench_model.evidence.target_failures import PURGE_FAILURE, carried_by, failures_of
 from daq_bench.bench_model.profiles.candidates import CANDIDATE_BOUNDS
 from daq_bench.bench_model.profiles.metrics import ResultMetric
 from daq_bench.bench_model.profiles.requirements import Requirement, RequirementProfile
 from daq_bench.bench_model.verdict.decision import MET, MISSED, UNDECIDED, Decision, Estimate, decide, estimate
 from daq_bench.bench_model.verdict.sentences import WHILE, quantity, sentence
 
-PASS: Final = "PASS"
-FAIL: Final = "FAIL"
-ERROR: Final = "ERROR"
-INADMISSIBLE: Final = "INADMISSIBLE"
 SAID_FROM = 0.01  # a smaller share of others is that of any system's own services
 NOT_ASKED = "Not measured: the own suite did not load for it"
 NOT_EMPTIED = "Not measured: the drive was not empty after its purge"

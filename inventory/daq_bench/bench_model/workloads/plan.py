@@ -10,10 +10,10 @@ from typing import Any
 
 from daq_bench.bench_model.base.differing import differences, shown
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.base.units import parse_size
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Document, Kind, read
 from daq_bench.bench_model.profiles.sizes import SIZE_KEYS
+from daq_bench.candidate_kit.sizes import parse_size
 
 # EMPTY limits as LIMITS does, and leaves so little that the run is no rehearsal either: nothing was missed, since nothing was measured.
 FAILS, LIMITS, INVALIDATES, EMPTY = "fails", "limits", "invalidates", "empty"

@@ -28,12 +28,13 @@ from daq_bench.bench_model.base.marked_page import renew
 from daq_bench.bench_model.bundle.evidence import Evidence
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Document, read
+from daq_bench.bench_model.documents.verdict import PASS
 from daq_bench.bench_model.evidence import soundness
 from daq_bench.bench_model.evidence.derived import MAKERS
 from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.bench_model.statistics.bootstrap import SeriesInterval, mean_interval
 from daq_bench.bench_model.verdict import decision
-from daq_bench.bench_model.verdict.verdict import PASS, bounds, judge
+from daq_bench.bench_model.verdict.verdict import bounds, judge
 
 BEGIN, END = "<!-- audit: begin -->", "<!-- audit: end -->"
 SEED = 20211

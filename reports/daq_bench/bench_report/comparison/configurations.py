@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from daq_bench.bench_model.behaviour.record_power import power_readings
 from daq_bench.bench_model.documents.struct import Document
+from daq_bench.bench_model.documents.verdict import INADMISSIBLE
 from daq_bench.bench_model.evidence.measured import measure
 from daq_bench.bench_model.profiles.requirements import Requirement
 from daq_bench.bench_model.tender.buyer_files import Prices, Weights
@@ -19,7 +20,7 @@ from daq_bench.bench_model.tender.contenders import (
     Series,
 )
 from daq_bench.bench_model.verdict.decision import MET, decide, estimate
-from daq_bench.bench_model.verdict.verdict import INADMISSIBLE, bounds
+from daq_bench.bench_model.verdict.verdict import bounds
 from daq_bench.bench_model.workloads.raid_vs_3dxp import analysis as raid_comparison
 from daq_bench.bench_model.workloads.raid_vs_3dxp.document import RaidVs3Dxp
 from daq_bench.bench_report.base.errors import BundleError

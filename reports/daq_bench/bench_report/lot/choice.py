@@ -7,8 +7,9 @@ from pathlib import Path
 
 from daq_bench.bench_model.base.calling import a_run
 from daq_bench.bench_model.base.nearest import nearest
+from daq_bench.bench_model.documents.run import FINISHED
 from daq_bench.bench_model.nights.bundle_facts import DRIVES
-from daq_bench.bench_model.nights.night import FINISHED, Night
+from daq_bench.bench_model.nights.night import Night
 from daq_bench.bench_model.nights.run_history import read_all
 from daq_bench.bench_report.base.errors import BundleError
 

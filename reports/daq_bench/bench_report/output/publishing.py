@@ -5,13 +5,12 @@ Promise: the same document gives the same bytes; all files take their places tog
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from daq_bench.bench_model.base.whole_files import written_beside
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.document import report_data
 from daq_bench.bench_report.document.attachments import document_attachments
@@ -46,13 +45,13 @@ def files_of(document: Document, template: str, front: Mapping[str, Any], names:
 
 def replace_all(contents: Mapping[Path, bytes]) -> None:
     """Writes every file beside its target first; only when all are on disk do they take their places."""
-    written: list[tuple[str, Path]] = []
+    written: list[tuple[Path, Path]] = []
     try:
         for target, content in contents.items():
-            written.append((_write_beside(target, content), target))
+            written.append((written_beside(target, content, durable=True), target))
         while written:
             temporary, target = written[0]
-            Path(temporary).replace(target)
+            temporary.replace(target)
             written.pop(0)
     except OSError as error:
         raise BundleError(
@@ -60,18 +59,4 @@ def replace_all(contents: Mapping[Path, bytes]) -> None:
         ) from error
     finally:
         for temporary, _ in written:
-            Path(temporary).unlink(missing_ok=True)
-
-
-def _write_beside(target: Path, content: bytes) -> str:
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fchmod(stream.fileno(), 0o644)
-            os.fsync(stream.fileno())
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return name
+            temporary.unlink(missing_ok=True)

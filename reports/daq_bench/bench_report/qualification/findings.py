@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from daq_bench.bench_model.documents.derived import HardwareEvents
 from daq_bench.bench_model.documents.dips import Dips
 from daq_bench.bench_model.documents.verdict import Judgement
-from daq_bench.bench_model.evidence.unpurged import PurgeFailure, sentence
+from daq_bench.bench_model.evidence.target_failures import PurgeFailure, sentence
 from daq_bench.bench_model.verdict.conclusion import state, weight
 from daq_bench.bench_model.verdict.sentences import brief
 from daq_bench.bench_report.base.marks import see_section, see_table

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from daq_bench.bench_model.documents.run import FINISHED
 from daq_bench.bench_model.verdict.advice import Advice, NextStep, advise, next_step
 from daq_bench.bench_report.base.marks import see_section, see_table
 from daq_bench.bench_report.base.units import utc
@@ -21,7 +22,7 @@ MOST_DRIVE_LINES = 4
 def content(bundle: Bundle) -> dict[str, Any]:
     run = bundle.run
     remarks, advised = findings(bundle), advice(bundle)
-    incomplete = bundle.verdict is None or run.state != "finished"
+    incomplete = bundle.verdict is None or run.state != FINISHED
     return {
         "run": run, "outcome": view.outcome_of(bundle), "started": utc(run.started),
         "finished": utc(run.finished) if run.finished else None, "cause": advised.cause,

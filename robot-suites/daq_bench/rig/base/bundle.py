@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import msgspec
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
+from daq_bench.bench_model.base.whole_files import replace_file
 from daq_bench.bench_model.bundle import files as bundle_files
 from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.run import Run
@@ -32,22 +32,12 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def write_text_atomically(path: Path, text: str) -> None:
-    """Writes `path` so that a reader, or a crash, sees either the old content or the new one."""
-    write_bytes_atomically(path, text.encode("utf-8"))
-
-
-def write_bytes_atomically(path: Path, content: bytes) -> None:
-    """The same of bytes. Raises OSError that names `path`, also where the system names none (a full disk), and leaves no rest."""
+def write_atomically(path: Path, content: bytes | str) -> None:
+    """Writes `path`, whole or not at all. Raises OSError that names `path`, also where the system names none (a full disk)."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            os.fchmod(file.fileno(), 0o644)
-        Path(name).replace(path)
+        replace_file(path, content)
     except OSError as error:
-        Path(name).unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
@@ -122,7 +112,7 @@ class Bundle:
     def write(self, name: str, document: object) -> Path:
         """Writes a document. Raises BenchError for one that is not of its own type: nothing is stored then."""
         path = self.path / name
-        write_text_atomically(path, to_json(checked(document) if isinstance(document, Struct) else document))
+        write_atomically(path, to_json(checked(document) if isinstance(document, Struct) else document))
         return path
 
     def find(self, name: str, kind: type[Kind]) -> Kind | None:

@@ -1,18 +1,24 @@
-"""Compares the candidate's own account (`on_candidate/reading/probe.py` reads it there) with the inventory's declaration."""
+"""The candidate's own accounts, which programs of `on_candidate` read there, and what follows: is it the machine that the inventory
+declares, can it be a candidate at all (by Ansible's own rule, bench_fit), and what did SELinux deny the bench?"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.base.units import binary_label, decimal_label, parse_size
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.bench_model.base.units import binary_label, decimal_label
 from daq_bench.bench_model.documents.facts import IdentityCheck
 from daq_bench.bench_model.documents.run import Drive, Host
-from daq_bench.bench_model.documents.struct import Closed, Struct, read
+from daq_bench.bench_model.documents.struct import Closed, Struct, as_document, read
 from daq_bench.bench_model.profiles.candidates import Candidate
-from daq_bench.rig.candidate.machine import Machine
+from daq_bench.candidate_kit.sizes import parse_size
+from daq_bench.rig.base.module_utils import use_module_utils
+from daq_bench.rig.base.settings import Layout
+from daq_bench.rig.base.terminal import printable
+from daq_bench.rig.candidate.machine import Machine, Places
 
 SHOWN_OF_SATA = 4  # characters of a firmware revision (SCSI INQUIRY)
 CAPACITY_TOLERANCE = 0.02  # [P] 7.68 TB on the label are 7.6815 TB
@@ -190,3 +196,75 @@ def require_target_directory(path: Path) -> None:
         raise BenchError(
             f"target directory {path} cannot be made: {error.strerror}. Correct target.directory in the inventory"
         ) from None
+
+
+class Runtime(Closed, frozen=True):
+    """A machine as a program finds it. `glibc` is empty where the C library is another."""
+
+    machine: str
+    glibc: str
+    python: str
+    libraries: list[str]
+
+
+def unfit(machine: Machine, layout: Layout) -> list[str]:
+    """All that keeps a machine behind SSH from being a candidate, each with its remedy. This machine runs what was built on it."""
+    if machine.is_local:
+        return []
+    use_module_utils(layout)
+    from ansible.module_utils.bench_elf import needs_of
+    from ansible.module_utils.bench_fit import obstacles, unbuilt
+
+    programs = {}
+    for file in (layout.portable_daqwriter, *layout.programs.values()):
+        try:
+            programs[file.name] = needs_of(str(file)) if file.is_file() else unbuilt()
+        except (OSError, ValueError) as error:
+            raise BenchError(f"{file} is damaged: {error}. Build it again: `make build`") from None
+    offered = read(machine.call("runtime"), Runtime, "the candidate's account of its system")
+    try:
+        found: list[str] = obstacles(programs, as_document(offered))
+    except ValueError:
+        raise BenchError(
+            f"the candidate says that its glibc is {offered.glibc!r} and its Python {offered.python!r}, which are no versions"
+        ) from None
+    return found
+
+
+def check_fit(machine: Machine, layout: Layout, name: str) -> None:
+    """Raises RefusedError with all of `unfit`."""
+    if found := unfit(machine, layout):
+        raise RefusedError(f"{name} cannot be a candidate: {'; '.join(found)}. Nothing was changed")
+
+
+# The processes by which the bench works there. The agent is Python, which the reader knows by its domain.
+NAMES = ("daqwriter", "hotstore", "netprobe", "fio", "iperf3", "smartctl", "nvme", "ipmitool", "mdadm")
+
+
+class Denials(Closed, frozen=True):
+    """`denied` in words; `unread`: why no log could be read, empty where one was or where SELinux is off."""
+
+    denied: list[str]
+    unread: str
+
+
+def denials(machine: Machine, places: Places, since_s: float) -> Denials:
+    """The denials since `since_s` by the candidate's clock. Raises BenchError."""
+    asked = {"since_s": since_s, "names": NAMES, "folders": [str(places.programs), str(places.state)]}
+    return read(machine.call("denials", json.dumps(asked)), Denials, "the candidate's account of SELinux")
+
+
+def denials_remedy(places: Places) -> str:
+    return (
+        f"`restorecon -RFv {places.programs} {places.state}` there gives the bench's files the policy's labels; if it is denied again, "
+        "`ausearch -m avc -ts recent | audit2why` says what allows it"
+    )
+
+
+def denials_cause(machine: Machine, places: Places, since_s: float) -> str:
+    """The denials since then in a sentence with the remedy; empty where there are none, or the candidate does not say."""
+    try:
+        found: Sequence[str] = denials(machine, places, since_s).denied
+    except BenchError:
+        return ""
+    return f"SELinux denied the bench: {printable('; '.join(found))}. Remedy: {denials_remedy(places)}" if found else ""

@@ -23,7 +23,7 @@ from daq_bench.rig.candidate.ssh import SshLink
 from daq_bench.rig.candidate.travelling import source_of
 
 if TYPE_CHECKING:
-    from daq_bench.rig.candidate.machine_lock import MachineLock
+    from daq_bench.rig.candidate.lock import MachineLock
 
 PROGRAMS = Path("/opt/daq-storage-bench")
 STATE = Path("/var/lib/daq-storage-bench")

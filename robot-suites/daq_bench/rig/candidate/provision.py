@@ -19,7 +19,7 @@ from daq_bench.bench_model.documents.facts import Setting, Tuning
 from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.evidence.admissibility import HELD
 from daq_bench.bench_model.profiles.candidates import Candidate
-from daq_bench.rig.base.bundle import to_json, write_text_atomically
+from daq_bench.rig.base.bundle import to_json, write_atomically
 from daq_bench.rig.base.influx import READ_TOKEN, TOKEN, TOKEN_BEFORE
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.shell import LocalShell, Shell
@@ -56,7 +56,7 @@ class Provisioner:
         name = f"ansible-{playbook}-{Path(tuning_file).stem}"
         variables = self.log_directory / f"{name}-variables.json"
         values = {**self.variables, "bench_facts_tuning_file": tuning_file, **more}
-        write_text_atomically(variables, to_json(unsafe(disclosed_variables(values))))
+        write_atomically(variables, to_json(unsafe(disclosed_variables(values))))
         log = self.log_directory / f"{name}.log"
         # The inventory is code and may read any variable; the InfluxDB tokens are withheld from it.
         environment = {
@@ -88,7 +88,7 @@ class Provisioner:
                 end_connections(self.candidate)
                 raise
         said = printable_lines(completed.stdout + completed.stderr)
-        write_text_atomically(log, without(said, self.withheld))
+        write_atomically(log, without(said, self.withheld))
         if completed.returncode != 0:
             end_connections(self.candidate)
             said = first_error(completed.stdout + completed.stderr)

@@ -17,11 +17,19 @@ from daq_bench.bench_model.base.differing import differences, shown
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle.files import read_json
 from daq_bench.bench_model.bundle.provenance import digest_in
+from daq_bench.bench_model.documents.run import FINISHED
 from daq_bench.bench_model.documents.struct import Document, Struct
 from daq_bench.bench_model.evidence.schemas import TYPES
 from daq_bench.bench_model.evidence.soundness import fault_of
-from daq_bench.bench_model.evidence.target_failures import COMPARISON, RECORD, TARGET_FAILURE, failures_of
-from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE, failure_of, sentence
+from daq_bench.bench_model.evidence.target_failures import (
+    COMPARISON,
+    PURGE_FAILURE,
+    RECORD,
+    TARGET_FAILURE,
+    failure_of,
+    failures_of,
+    sentence,
+)
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.journal import PLAIN, SUFFIX, Answers, DivergedError, Line, Replay, read_journal, recorded
@@ -101,7 +109,7 @@ def extract_again(path: Path) -> Extraction:
             for name in _strangers(bundle.path / RAW, kept)
         ]
         # A workload that was killed lists no files. Its run is no evidence of anything, so that nothing can be slipped under a result.
-        killed = bundle.run.state != "finished" and not all(lines[-1]["do"] == "end" for lines in kept)
+        killed = bundle.run.state != FINISHED and not all(lines[-1]["do"] == "end" for lines in kept)
         (found.notes if killed else found.problems).extend(strangers)
     for one in workloads:
         if lines := journals[one.name]:
@@ -156,7 +164,7 @@ def _ended(lines: Sequence[Line]) -> bool:
 def _say_unfinished(found: Extraction, bundle: Bundle, workload: Workload) -> None:
     """Notes an unfinished result: a run that ended in an error may leave the beginning of one, which meets no requirement."""
     text = f"{workload.result}: cannot be extracted again: its journal has no end, so that the workload did not finish"
-    passed = bundle.run.state == "finished"
+    passed = bundle.run.state == FINISHED
     (found.problems if passed else found.notes).append(text)
 
 

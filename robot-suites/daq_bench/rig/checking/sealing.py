@@ -20,7 +20,7 @@ from daq_bench.bench_model.bundle.provenance import (
     manifest_of,
     read_manifest,
 )
-from daq_bench.rig.base.bundle import write_bytes_atomically
+from daq_bench.rig.base.bundle import write_atomically
 from daq_bench.rig.checking.signing import Signer
 
 ALTERED, ADDED, MISSING, ODD = "altered since it was sealed", "added since the run", "missing", "a link or special file"
@@ -64,7 +64,7 @@ def _seal(bundle: Path, manifest: str, names: list[str], signer: Signer | None) 
     content = manifest_of(bundle, names)
     if not file.exists() or read_bytes(bundle, manifest) != content or manifest == REPORTS_MANIFEST:
         signature.unlink(missing_ok=True)
-        write_bytes_atomically(file, content)
+        write_atomically(file, content)
     if signer:
         signer.sign(file)
 

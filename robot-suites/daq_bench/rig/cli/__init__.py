@@ -20,7 +20,7 @@ from typing import NoReturn
 from daq_bench.bench_model.base.calling import by_make, variable
 from daq_bench.bench_model.base.command_line import Parser, reader_has_gone
 from daq_bench.bench_model.base.errors import BenchError, in_words, writable
-from daq_bench.bench_model.verdict import verdict as outcomes
+from daq_bench.bench_model.documents import verdict as outcomes
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.terminal import printable, printable_lines
 from daq_bench.rig.cli import bundles, candidate, discovery, nights, planning, profiles, runs, server, watching

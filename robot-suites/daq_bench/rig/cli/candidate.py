@@ -22,9 +22,8 @@ from daq_bench.rig.base.settings import Layout, Profiles, load_profiles, target_
 from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.candidate.connection import connection_of
 from daq_bench.rig.candidate.host import require_target_directory, survey
-from daq_bench.rig.candidate.lock import all_exclusive
+from daq_bench.rig.candidate.lock import MachineLock, SilentError, all_exclusive, machine_locked
 from daq_bench.rig.candidate.machine import Machine, machine_of
-from daq_bench.rig.candidate.machine_lock import MachineLock, SilentError, machine_locked
 from daq_bench.rig.candidate.provision import drift_in
 from daq_bench.rig.cli.arguments import Command, add_json, no_arguments, print_document, say, shown
 from daq_bench.rig.cli.exits import DRIFT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from daq_bench.bench_model.verdict import verdict as outcomes
+from daq_bench.bench_model.documents import verdict as outcomes
 
 EXIT = {outcomes.PASS: 0, outcomes.FAIL: 1, outcomes.ERROR: 2, outcomes.INADMISSIBLE: 3}
 DRIFT = 4

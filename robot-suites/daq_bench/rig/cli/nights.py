@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from daq_bench.bench_model.verdict.verdict import FAIL, INADMISSIBLE
+from daq_bench.bench_model.documents.verdict import FAIL, INADMISSIBLE
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.terminal import printable, say
 from daq_bench.rig.cli.arguments import Command, add_jobs, add_run, count, name_list, positive

@@ -10,8 +10,8 @@ from pathlib import Path
 from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.base.nearest import nearest
-from daq_bench.bench_model.base.units import parse_size
 from daq_bench.bench_model.profiles.compared_targets import compared_names
+from daq_bench.candidate_kit.sizes import parse_size
 from daq_bench.rig.base.settings import Layout, load_profiles
 from daq_bench.rig.cli.arguments import Command, add_json, add_load, print_document, say
 from daq_bench.rig.cli.profiles import add_profiles, request_of_options

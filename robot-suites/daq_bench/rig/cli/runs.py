@@ -13,12 +13,11 @@ from rich.console import Console
 from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.nights import Job
-from daq_bench.bench_model.documents.verdict import Verdict
+from daq_bench.bench_model.documents.verdict import INADMISSIBLE, Verdict
 from daq_bench.bench_model.nights.outcome import shown as called
 from daq_bench.bench_model.nights.outcome import status_of
 from daq_bench.bench_model.verdict.advice import Advice, advice_of, lines_of
 from daq_bench.bench_model.verdict.conclusion import conclude
-from daq_bench.bench_model.verdict.verdict import INADMISSIBLE
 from daq_bench.rig.base import terminal
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.influx import Influx, with_tokens
@@ -49,7 +48,7 @@ from daq_bench.rig.nightly.plan import request_of_job
 from daq_bench.rig.run.clean_up import not_given_back
 from daq_bench.rig.run.planning import plan_run
 from daq_bench.rig.run.qualify import Qualification
-from daq_bench.rig.run.resume import request_of
+from daq_bench.rig.run.record import request_of
 from daq_bench.rig.telemetry.history import influx_of, replay_earlier
 
 

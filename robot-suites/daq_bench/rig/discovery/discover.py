@@ -19,7 +19,7 @@ from daq_bench.bench_model.profiles.connection_entries import LOCAL, PLAIN, TEMP
 from daq_bench.bench_model.profiles.yaml_source import read_yaml
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.connection import connection_of
-from daq_bench.rig.candidate.fitness import check_fit
+from daq_bench.rig.candidate.host import check_fit
 from daq_bench.rig.candidate.machine import Machine, SshMachine, machine_of
 from daq_bench.rig.candidate.ssh import UnreachableError
 from daq_bench.rig.discovery.drives import judged

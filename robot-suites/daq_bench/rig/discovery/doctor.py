@@ -21,9 +21,7 @@ from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.rig.base.settings import NOT_PUT_BACK, Layout
 from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.candidate.connection import connection_of
-from daq_bench.rig.candidate.denials import denials
-from daq_bench.rig.candidate.denials import remedy as denials_remedy
-from daq_bench.rig.candidate.fitness import unfit
+from daq_bench.rig.candidate.host import denials, denials_remedy, unfit
 from daq_bench.rig.candidate.machine import Machine, SshMachine, machine_of
 from daq_bench.rig.candidate.ssh import UnreachableError
 from daq_bench.rig.discovery.discover import as_root, known_tools

@@ -13,9 +13,10 @@ from daq_bench.bench_model.bundle.provenance import MANIFEST, digest_of
 from daq_bench.bench_model.documents.admission import named
 from daq_bench.bench_model.documents.nights import Baseline
 from daq_bench.bench_model.documents.nights import Baselines as Stored
+from daq_bench.bench_model.documents.run import FINISHED
 from daq_bench.bench_model.documents.struct import checked, read
-from daq_bench.bench_model.nights.night import FINISHED, Night, read_night
-from daq_bench.rig.base.bundle import Bundle, now_utc, to_json, write_text_atomically
+from daq_bench.bench_model.nights.night import Night, read_night
+from daq_bench.rig.base.bundle import Bundle, now_utc, to_json, write_atomically
 from daq_bench.rig.checking.agreement import changes_since
 
 FILE, LOCK = "baselines.json", ".baselines.lock"
@@ -46,7 +47,7 @@ class Baselines:
         chosen = Baseline(str(bundle.path), night.id, digest_of(bundle.path / MANIFEST), now_utc())
         with _alone(self._file.with_name(LOCK)):
             known = _read(self._file) | {task_key(night): chosen}
-            write_text_atomically(self._file, to_json(checked(Stored(1, known))))
+            write_atomically(self._file, to_json(checked(Stored(1, known))))
         return night.id
 
     def of(self, night: Night, earlier: Sequence[Night]) -> Night | None:

@@ -10,7 +10,7 @@ from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.documents.nights import Job
 from daq_bench.bench_model.nights.outcome import Entry
 from daq_bench.bench_model.profiles.scenarios import Scenario
-from daq_bench.rig.base.bundle import to_json, write_text_atomically
+from daq_bench.rig.base.bundle import to_json, write_atomically
 from daq_bench.rig.nightly.lanes import lanes_of
 from daq_bench.rig.nightly.skew import Skew, begun, document, skews
 
@@ -51,7 +51,7 @@ def account(entries: Sequence[Entry], logs: Path, say: Callable[[str], None]) ->
         except BenchError as error:
             unknown[candidate] = str(error)
     known = skews(found)
-    write_text_atomically(logs / FILE, to_json(document(known, unknown)))
+    write_atomically(logs / FILE, to_json(document(known, unknown)))
     for one in known:
         say(one.words)
     for candidate, reason in unknown.items():

@@ -18,8 +18,8 @@ from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.bundle.dates import moment_of_id
 from daq_bench.bench_model.bundle.files import bytes_on_disk, states_of
 from daq_bench.bench_model.bundle.provenance import REPORTS_MANIFEST
+from daq_bench.bench_model.documents.verdict import PASS
 from daq_bench.bench_model.nights.night import Night
-from daq_bench.bench_model.nights.outcome import PASS
 from daq_bench.rig.checking.sealing import altered_evidence, sealed
 from daq_bench.rig.nightly.baselines import Baselines, task_key
 

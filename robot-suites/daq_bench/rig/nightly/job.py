@@ -20,8 +20,10 @@ from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError, ProfileError, RefusedError, in_words
 from daq_bench.bench_model.documents.nights import Job, Word
-from daq_bench.bench_model.nights.night import FINISHED, read_night, read_run
-from daq_bench.bench_model.nights.outcome import ERROR, INTERRUPTED, SKIPPED, STATUS, Entry, outcome_of
+from daq_bench.bench_model.documents.run import FINISHED
+from daq_bench.bench_model.documents.verdict import ERROR
+from daq_bench.bench_model.nights.night import read_night, read_run
+from daq_bench.bench_model.nights.outcome import INTERRUPTED, SKIPPED, STATUS, Entry, outcome_of
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.verdict.advice import advice_of
 from daq_bench.bench_model.verdict.conclusion import conclude

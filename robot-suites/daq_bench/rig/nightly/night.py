@@ -20,12 +20,13 @@ from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError, RefusedError, in_words
 from daq_bench.bench_model.bundle.files import find_struct
 from daq_bench.bench_model.documents.nights import Job, NightDocument, NightRun, NightState, Word
+from daq_bench.bench_model.documents.run import FINISHED
 from daq_bench.bench_model.documents.struct import checked
+from daq_bench.bench_model.documents.verdict import ERROR
 from daq_bench.bench_model.nights import ocp_tv
 from daq_bench.bench_model.nights.baseline import REGRESSED, compare
-from daq_bench.bench_model.nights.night import FINISHED, Night, read_night
+from daq_bench.bench_model.nights.night import Night, read_night
 from daq_bench.bench_model.nights.outcome import (
-    ERROR,
     INTERRUPTED,
     REGRESSION,
     SKIPPED,
@@ -40,7 +41,7 @@ from daq_bench.bench_model.nights.outcome import (
 )
 from daq_bench.bench_model.nights.run_history import read_all, without_duplicates
 from daq_bench.bench_model.nights.xunit import xunit
-from daq_bench.rig.base.bundle import now_utc, point_latest, to_json, write_text_atomically
+from daq_bench.rig.base.bundle import now_utc, point_latest, to_json, write_atomically
 from daq_bench.rig.base.shell import LocalShell
 from daq_bench.rig.base.terminal import say
 from daq_bench.rig.checking.door import admit
@@ -236,9 +237,9 @@ class Nightly:
         if state not in DONE:
             ended = {entry.job for entry in entries}
             entries = [*entries, *(Entry(job, INTERRUPTED, NOT_ENDED) for job in self._plan.jobs if job not in ended)]
-        write_text_atomically(self._folder / DOCUMENT, to_json(checked(self._document(state, entries, deleted))))
-        write_text_atomically(self._folder / SUMMARY, summary(entries, self._started, str(self._folder)))
-        write_text_atomically(self._folder / XUNIT, xunit(entries, self._folder.name))
+        write_atomically(self._folder / DOCUMENT, to_json(checked(self._document(state, entries, deleted))))
+        write_atomically(self._folder / SUMMARY, summary(entries, self._started, str(self._folder)))
+        write_atomically(self._folder / XUNIT, xunit(entries, self._folder.name))
 
     def _document(self, state: NightState, entries: Sequence[Entry], deleted: Sequence[str] = ()) -> NightDocument:
         times = (self._started, now_utc() if state in DONE else None)
@@ -251,7 +252,7 @@ class Nightly:
             except (OSError, ValueError, KeyError, TypeError) as error:
                 self._say(f"warning: {night.id} gives no OCP output ({error!r})")
                 continue
-            write_text_atomically(self._folder / OCP / f"{night.id}.jsonl", "\n".join(lines) + "\n")
+            write_atomically(self._folder / OCP / f"{night.id}.jsonl", "\n".join(lines) + "\n")
 
     def _render(self) -> None:
         """nightly.html and a trend per task; without them the night's outcome stands all the same."""

@@ -21,9 +21,7 @@ from daq_bench.rig.base.influx import Influx
 from daq_bench.rig.base.settings import Layout, Profiles, target_directory
 from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.candidate.connection import connection_of
-from daq_bench.rig.candidate.denials import cause
-from daq_bench.rig.candidate.fitness import check_fit
-from daq_bench.rig.candidate.host import Survey, clock_of, survey
+from daq_bench.rig.candidate.host import Survey, check_fit, clock_of, denials_cause, survey
 from daq_bench.rig.candidate.machine import Machine, SshMachine, machine_of, prepare_folders
 from daq_bench.rig.candidate.provision import Provisioner, provisioner
 from daq_bench.rig.run.clean_up import CleanUp, Place, socket_folder
@@ -210,7 +208,7 @@ class CandidateSession:
 
     def denied(self, since_s: float, bundle: Bundle) -> str:
         """Returns what SELinux denied the bench since then by the candidate's clock, with the remedy; empty where nothing."""
-        return cause(self.machine, self.machine.places(self.profiles.candidate.name, bundle.path), since_s)
+        return denials_cause(self.machine, self.machine.places(self.profiles.candidate.name, bundle.path), since_s)
 
     def forget_run(self, bundle: Bundle) -> None:
         """Removes the run's folders from a candidate behind SSH; their content is in the bundle."""

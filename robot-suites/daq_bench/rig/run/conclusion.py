@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle.column_file import write_columns
+from daq_bench.bench_model.documents.run import FINISHED
 from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.evidence import derived
 from daq_bench.bench_model.verdict.judging import VERDICT, judge_bundle
-from daq_bench.rig.base.bundle import Bundle, write_text_atomically
+from daq_bench.rig.base.bundle import Bundle, write_atomically
 from daq_bench.rig.base.influx import Influx
 from daq_bench.rig.checking.reporting import render_and_seal
 from daq_bench.rig.checking.sealing import seal_evidence
@@ -28,8 +29,8 @@ def derive(bundle: Bundle) -> None:
     for fault in faults:
         text = f"a fault of the bench: {fault.name} could not be made ({fault.reason}); its traceback is in error.txt"
         bundle.event("error", "derive", text)
-        write_text_atomically(bundle.path / "error.txt", fault.traceback)
-        if bundle.run.state == "finished":
+        write_atomically(bundle.path / "error.txt", fault.traceback)
+        if bundle.run.state == FINISHED:
             bundle.save_run(state="error", state_reason=text)
 
 

@@ -18,7 +18,7 @@ from daq_bench.bench_model.bundle.files import SPOOL_BYTES_MAX, last_lines, open
 from daq_bench.bench_model.bundle.line_protocol import Point, parse_line
 from daq_bench.bench_model.bundle.provenance import MANIFEST, REPORTS_MANIFEST
 from daq_bench.bench_model.bundle.telemetry_files import OWN, POINTS_FILE
-from daq_bench.bench_model.documents.run import Run
+from daq_bench.bench_model.documents.run import FINISHED, Run
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.evidence.measured import Measured, measure
 from daq_bench.bench_model.profiles.requirements import Requirement
@@ -32,7 +32,7 @@ from daq_bench.rig.candidate.lock import holder_since_s
 from daq_bench.rig.run.planning import plan_run
 from daq_bench.rig.run.progress import GLANCE_BYTES, Observer, Plan
 from daq_bench.rig.run.qualify import DRIVES_A_RUN
-from daq_bench.rig.run.resume import request_of
+from daq_bench.rig.run.record import request_of
 from daq_bench.rig.telemetry.agent import PERIOD_S
 
 RUNS_MAX = 500  # the newest by name, which begins with the time
@@ -138,7 +138,7 @@ class Onlooker:
                 return
             since_s = holder_since_s(run.candidate.name, DRIVES_A_RUN)
             is_driven = since_s is not None and since_s <= run.started.timestamp() + CLOCK_S
-            is_rendering = is_driven and run.state == "finished" and not (path / REPORTS_MANIFEST).exists()
+            is_rendering = is_driven and run.state == FINISHED and not (path / REPORTS_MANIFEST).exists()
             if run.candidate.name in seen or ((path / MANIFEST).exists() and not is_rendering):
                 self._ended[name] = run.candidate.name
                 seen.add(run.candidate.name)
@@ -276,7 +276,7 @@ def _next_step(run: Run, path: Path) -> tuple[str, ...]:
     restore = f"`daq-bench restore --candidate {run.candidate.name}` gives the machine back"
     if run.own_suite:
         return ("start your suite again", restore)
-    if run.state == "finished":
+    if run.state == FINISHED:
         return (f"`daq-bench judge {path}` says what it measured", restore)
     return (f"`daq-bench resume {path}` starts it again", f"{restore} without a new run")
 

@@ -36,7 +36,7 @@ from daq_bench.rig.run.record import planned_run
 from daq_bench.rig.workloads.registry import workloads_of
 from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, Need, Step, duration_of, need_of, written_by
 from daq_bench.rig.workloads.shared.wear_account import LEVEL_NAMES, account_of, copies_of
-from daq_bench.rig.workloads.shared.wear_ledger import read_entries, spent_bytes
+from daq_bench.rig.workloads.shared.wear_ledger import read_account
 
 PLAYBOOK_S = 12.0  # a playbook's duration on the machines seen so far
 REBOOTS = 5  # at most: one for the firmware's settings, and four rounds that put them back (ansible: bench_bmc)
@@ -404,10 +404,10 @@ def _spent(candidate: Candidate, scenario: str, own: _Beneath) -> int:
     """Returns B that earlier runs of the scenario wrote out of its budget, by the account that the control node keeps."""
     serials = tuple(sorted(_key(one) for one in own.drives))
     try:
-        document = read_entries(account_of(WearExperiment(candidate.name, scenario, candidate.target.name, serials)))
+        found = read_account(account_of(WearExperiment(candidate.name, scenario, candidate.target.name, serials)))
     except RefusedError:  # it is told where the workload's own check meets it
         return 0
-    return spent_bytes(document) if document else 0
+    return found.spent_bytes if found else 0
 
 
 def _reasons(profiles: Profiles, layout: Layout, own: _Beneath, found: Survey | None, folder: Path) -> Iterator[Reason]:

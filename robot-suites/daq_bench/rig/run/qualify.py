@@ -11,7 +11,7 @@ from rich.console import Console
 
 from daq_bench.bench_model.base.errors import BenchError, InterruptedRunError
 from daq_bench.bench_model.documents.verdict import Verdict
-from daq_bench.rig.base.bundle import Bundle, now_utc, write_text_atomically
+from daq_bench.rig.base.bundle import Bundle, now_utc, write_atomically
 from daq_bench.rig.base.influx import INVENTORY_KEY, check, chosen
 from daq_bench.rig.base.module_utils import check_storage
 from daq_bench.rig.base.settings import Layout, Profiles, Request, load_profiles, target_directory
@@ -19,8 +19,7 @@ from daq_bench.rig.base.terminal import agree, say
 from daq_bench.rig.candidate.connection import variables_of
 from daq_bench.rig.candidate.disclosure import secrets_of, without
 from daq_bench.rig.candidate.host import Survey
-from daq_bench.rig.candidate.lock import all_exclusive
-from daq_bench.rig.candidate.machine_lock import machine_locked
+from daq_bench.rig.candidate.lock import all_exclusive, machine_locked
 from daq_bench.rig.checking.reporting import signing_for
 from daq_bench.rig.checking.signing import Signer
 from daq_bench.rig.on_candidate.scratch import PREFIX as SCRATCH_PREFIX
@@ -31,8 +30,7 @@ from daq_bench.rig.run.facilities import described_targets
 from daq_bench.rig.run.measuring import measure
 from daq_bench.rig.run.planning import plan_run
 from daq_bench.rig.run.progress import Observer, Plan, ProgressDisplay
-from daq_bench.rig.run.record import copy_profiles, first_run
-from daq_bench.rig.run.resume import asked_for
+from daq_bench.rig.run.record import asked_for, copy_profiles, first_run
 from daq_bench.rig.run.suites import Loads, ScenarioSuites, suite_files
 from daq_bench.rig.run.targets import Targets
 from daq_bench.rig.run.watch import Watch
@@ -154,7 +152,7 @@ class Qualification:
             Exception
         ) as error:  # a fault in the bench itself must not leave a tuned machine or a scratch file behind
             with suppress(OSError):  # of a full disk, on which the next write ends the run
-                write_text_atomically(bundle.path / "error.txt", bundle.told(traceback.format_exc()))
+                write_atomically(bundle.path / "error.txt", bundle.told(traceback.format_exc()))
             return "error", f"a fault of the bench: {error!r}; its traceback is in error.txt"
         return "finished", None
 

@@ -11,7 +11,10 @@ from pathlib import Path
 import msgspec
 from ruamel.yaml import YAML
 
+from daq_bench.bench_model.base.errors import RefusedError
 from daq_bench.bench_model.documents.run import (
+    FINISHED,
+    AskedFor,
     CandidateOfRun,
     DemandOfRun,
     Git,
@@ -28,10 +31,11 @@ from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.composed import Requirements, Scenarios, read_requirements, read_scenario
 from daq_bench.bench_model.profiles.published import FOLDER
 from daq_bench.rig.base.bundle import Bundle, now_utc
-from daq_bench.rig.base.settings import Profiles
+from daq_bench.rig.base.settings import Profiles, Request
 from daq_bench.rig.base.shell import Shell
 from daq_bench.rig.candidate.disclosure import disclosed
 from daq_bench.rig.candidate.host import Survey
+from daq_bench.rig.checking.sealing import altered_evidence, sealed
 from daq_bench.rig.workloads.registry import declared_limits
 
 PACKAGES = ("robotframework", "ansible-core", "influxdb-client", "scipy", "matplotlib", "weasyprint")
@@ -143,3 +147,58 @@ def versions(influx: str | None) -> dict[str, str]:
     if influx:
         found["influxdb"] = influx
     return found
+
+
+PROFILES = ("profiles/scenarios", "profiles/requirements")
+
+
+def asked_for(request: Request) -> AskedFor:
+    """Returns run.json's `request`."""
+    return AskedFor(
+        inventory=str(request.inventory.resolve()) if request.inventory else None,
+        scale=request.scale,
+        duration_s=request.duration_s,
+        target_directory=str(request.target_directory) if request.target_directory else None,
+        influx_url=request.influx_url,
+        keep_tuning=request.keep_tuning,
+    )
+
+
+def _altered_profiles(bundle: Bundle) -> list[str]:
+    changes = altered_evidence(bundle.path) if sealed(bundle.path) else []
+    return [change.name for change in changes if change.name.startswith(PROFILES)]
+
+
+def request_of(bundle: Bundle) -> Request:
+    """The same request again, its run to stand beside the interrupted one. Raises RefusedError when there is nothing to resume."""
+    run = bundle.run
+    if run.state == FINISHED:
+        raise RefusedError(
+            f"{bundle.path} is finished: there is nothing to resume. `daq-bench qualify` runs its scenario again"
+        )
+    if run.request is None:
+        raise RefusedError(
+            f"{bundle.path / 'run.json'} does not say what its run was asked for. Use `daq-bench qualify`"
+        )
+    altered = _altered_profiles(bundle)
+    if altered:
+        raise RefusedError(
+            f"{bundle.path}: {', '.join(altered)} changed since the run, so that another experiment would be resumed. "
+            "Use `daq-bench qualify` with profiles of your own"
+        )
+    asked, profiles = run.request, bundle.path / "profiles"
+    return Request(
+        candidate=run.candidate.name,
+        target=run.target.name,
+        scenario=str(profiles / "scenarios" / run.scenario.file),
+        requirement=str(profiles / "requirements" / run.requirement.file),
+        scale=asked.scale,
+        duration_s=asked.duration_s,
+        inventory=Path(asked.inventory) if asked.inventory else None,
+        runs=bundle.path.parent,
+        target_directory=Path(asked.target_directory) if asked.target_directory else None,
+        influx_url=asked.influx_url,
+        keep_tuning=asked.keep_tuning,
+        challenge=run.challenge,
+        resumes=bundle.id,
+    )

@@ -10,7 +10,8 @@ from functools import wraps
 from inspect import signature
 from typing import Any, get_args, get_type_hints
 
-from daq_bench.bench_model.base.units import binary_label, convert, dimension, known_units, parse_size
+from daq_bench.bench_model.base.units import binary_label, convert, dimension, known_units
+from daq_bench.candidate_kit.sizes import parse_size
 
 NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?\s*")
 NUMBER_AND_UNIT = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")

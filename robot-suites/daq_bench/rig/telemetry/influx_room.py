@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
-from daq_bench.bench_model.base.units import decimal_label, parse_size
+from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.bench_model.bundle.dates import moment_of_id
 from daq_bench.bench_model.bundle.files import bytes_on_disk
 from daq_bench.bench_model.bundle.provenance import MANIFEST
 from daq_bench.candidate_kit.influxql import duration_s, name_in
+from daq_bench.candidate_kit.sizes import parse_size
 from daq_bench.rig.base.influx import DATABASE
 from daq_bench.rig.base.module_utils import use_module_utils
 from daq_bench.rig.base.settings import Layout

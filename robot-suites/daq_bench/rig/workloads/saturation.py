@@ -279,8 +279,8 @@ def _pass(plan: SaturationPlan, wear: Wear, ledger: WearLedger, number: int, rep
             ledger.settle_interrupted(entry, wear.read()[0])
         raise
     after: Counters = wear.read()[0]
-    ledger.settle(entry, written.written_bytes, after)
-    return row(number, plan.raw_drive, capacity, asked, conditioning, written, entry["counted_bytes"])
+    entry = ledger.settle(entry, written.written_bytes, after)
+    return row(number, plan.raw_drive, capacity, asked, conditioning, written, entry.counted_bytes)
 
 
 def options(plan: SaturationPlan, asked: int, number: int) -> list[str]:
@@ -357,5 +357,5 @@ def document(version: str, plan: SaturationPlan, ledger: WearLedger, rows: list[
         "repetitions": rows,
         "limits": list(dict.fromkeys(limits)),
         "invalid": others_wrote(ledger, overrun) if overrun > 0 else [],
-        **ledger.account(),
+        **ledger.repeated(),
     }

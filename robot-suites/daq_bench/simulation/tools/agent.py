@@ -19,11 +19,11 @@ from daq_bench.simulation.tools import ipmitool, smartctl
 from daq_bench.telemetry_agent.agent import EDITION
 from daq_bench.telemetry_agent.base.point import Encoder, Point
 from daq_bench.telemetry_agent.collectors.block_device import DISK_KEY, BlockDevice
-from daq_bench.telemetry_agent.collectors.cpu import STAT, Cpu
 from daq_bench.telemetry_agent.collectors.hardware.kernel_log import GAP, NAMES, RECORDS, KernelLog
 from daq_bench.telemetry_agent.collectors.ipmi import POWER, SENSORS, Ipmi
 from daq_bench.telemetry_agent.collectors.processes import CPUS as NUMBER_OF_CPUS
 from daq_bench.telemetry_agent.collectors.processes import OWN, Processes
+from daq_bench.telemetry_agent.collectors.processor.cpu import STAT, Cpu
 from daq_bench.telemetry_agent.collectors.smart import drive_points
 from daq_bench.telemetry_agent.collectors.temperature import degrees_celsius
 from daq_bench.telemetry_agent.collectors.workload import Workload

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from daq_bench.bench_model.base.whole_files import replace_file
 from daq_bench.virtual_candidate.bmc.bios import Bios
-from daq_bench.virtual_candidate.files import append_json_line, locked, read_json_lines, write_text
+from daq_bench.virtual_candidate.files import append_json_line, locked, read_json_lines
 
 SHUTDOWN_S_MAX = 90.0  # how long a graceful restart waits for the guest before it cuts the power
 
@@ -47,10 +48,10 @@ class NoMachine:
         return not self._file.exists() or self._file.read_text(encoding="ascii").strip() == "on"
 
     def on(self) -> None:
-        write_text(self._file, "on\n")
+        replace_file(self._file, "on\n")
 
     def off(self) -> None:
-        write_text(self._file, "off\n")
+        replace_file(self._file, "off\n")
 
     def reset(self) -> None:
         """Does nothing: there is no machine to reset."""

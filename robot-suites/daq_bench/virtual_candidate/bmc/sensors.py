@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.virtual_candidate.files import locked, write_text
+from daq_bench.bench_model.base.whole_files import replace_file
+from daq_bench.virtual_candidate.files import locked
 from daq_bench.virtual_candidate.hardware import (
     DEFAULT_FAN_MODE,
     FAN_MODES,
@@ -54,7 +55,7 @@ class Sensors:
         highest = 255 * known.step
         if not 0 <= value <= highest:
             raise BenchError(f"{name}: {value} is out of range. Choose a value from 0 to {highest} {known.unit}")
-        write_text(self.files / known.file, f"{value}\n")
+        replace_file(self.files / known.file, f"{value}\n")
 
     def release(self, name: str) -> None:
         """Sets the sensor back to its base value."""
@@ -68,7 +69,7 @@ class Sensors:
         """Does the work of the BMC's own control when a mode is chosen through Redfish; the C plug-in does the same for IPMI."""
         mode = next(each for each in FAN_MODES if each.name == name)
         with locked(self.directory / "fans.lock"):
-            write_text(self._control, f"{mode.code} {mode.duties[0]} {mode.duties[1]}\n")
+            replace_file(self._control, f"{mode.code} {mode.duties[0]} {mode.duties[1]}\n")
             self._turn_fans()
 
     def stop_fan(self, name: str) -> None:

@@ -27,12 +27,13 @@ from typing import Any
 
 from daq_bench import bench_model, virtual_candidate
 from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.whole_files import replace_file
 from daq_bench.virtual_candidate import processes, tls
 from daq_bench.virtual_candidate.bmc import ipmi_config, redfish_service
 from daq_bench.virtual_candidate.bmc.bios import Bios
 from daq_bench.virtual_candidate.bmc.power import Power
 from daq_bench.virtual_candidate.bmc.sensors import Sensors
-from daq_bench.virtual_candidate.files import read_json_lines, write_text
+from daq_bench.virtual_candidate.files import read_json_lines
 from daq_bench.virtual_candidate.hardware import DEFAULT_VENDOR
 from daq_bench.virtual_candidate.vendors import VENDORS, Vendor
 
@@ -204,14 +205,14 @@ class Bmc:
         self.bios.create(vendor)
         tls.create(self.tls)
         chassis = self.directory / "chassis.sh"
-        write_text(chassis, _chassis_script(self.directory), mode=0o755)
-        write_text(self.directory / "plugin.conf", ipmi_config.plugin_conf(vendor))
-        write_text(self.directory / "bmc.emu", ipmi_config.emulator_commands(vendor, self.sensors_directory))
+        replace_file(chassis, _chassis_script(self.directory), mode=0o755)
+        replace_file(self.directory / "plugin.conf", ipmi_config.plugin_conf(vendor))
+        replace_file(self.directory / "bmc.emu", ipmi_config.emulator_commands(vendor, self.sensors_directory))
         address = ipmi_config.IpmiAddress(self.ipmi_port, self.system_port)
         configuration = ipmi_config.lan_conf(address, self.user, self.password, chassis, self._plugin(), self.directory)
-        write_text(self.directory / "lan.conf", configuration, mode=0o600)
+        replace_file(self.directory / "lan.conf", configuration, mode=0o600)
         source = self.directory / "bmc.sdrs"
-        write_text(source, ipmi_config.sdr_source())
+        replace_file(source, ipmi_config.sdr_source())
         state = self.directory / "state" / "ipmi_sim" / ipmi_config.NAME
         state.mkdir(parents=True, exist_ok=True)
         _run(["sdrcomp", "-o", str(state / "sdr.20.main"), str(source)], "compiling the sensor data records")

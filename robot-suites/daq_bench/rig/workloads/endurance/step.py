@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.documents.results import WearExperiment
+from daq_bench.bench_model.documents.results import WearExperiment, WearKind
 from daq_bench.bench_model.documents.run import Drive
 from daq_bench.rig.candidate.load_target import LoadTarget
 from daq_bench.rig.workloads.shared import fio
@@ -20,7 +20,7 @@ SLOWEST_BYTES_PER_S = 2e6  # random writes to a slow drive: bounds the wait for 
 class Step:
     """One piece of writing. `sequential_bytes` and `random_bytes` are written at the same time, from `offset_bytes` on."""
 
-    kind: str  # "fill": the file is written once, so that all that follows overwrites; "mix": the pattern
+    kind: WearKind  # "fill": the file is written once, so that all that follows overwrites; "mix": the pattern
     sequential_bytes: int
     random_bytes: int
     offset_bytes: int

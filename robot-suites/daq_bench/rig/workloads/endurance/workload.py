@@ -11,7 +11,7 @@ from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.base.units import decimal_label
-from daq_bench.bench_model.documents.results import WearExperiment
+from daq_bench.bench_model.documents.results import WearEntry, WearExperiment
 from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
@@ -178,7 +178,7 @@ def run_experiment(
     ended = None
     while ended is None:
         number = len(document["steps"])
-        done = sum(1 for entry in ledger.entries if entry["kind"] == "mix")
+        done = sum(1 for entry in ledger.entries if entry.kind == "mix")
         step = fill_step(plan.parameters) if number == 0 else mix_step(plan.parameters, done)
         reserved = reserved_bytes(step.asked_bytes, plan.copies)
         if reserved > ledger.left_bytes:
@@ -192,7 +192,7 @@ def run_experiment(
         report(text, min(number + 1, total), total, step.asked_bytes / UNIT_BYTES_PER_S)
         entry = ledger.reserve(step.kind, step.asked_bytes, reserved, before)
         try:
-            written = write(plan, step, entry["number"])
+            written = write(plan, step, entry.number)
         except (
             BaseException
         ):  # a Ctrl-C, a lost candidate: the drives' present counts are better than the whole reservation
@@ -202,7 +202,7 @@ def run_experiment(
                 keep(document)
             raise
         after, health = wear.read()
-        ledger.settle(entry, written["written_bytes"], after)
+        entry = ledger.settle(entry, written["written_bytes"], after)
         document["steps"].append(_step_document(step, entry, written, health))
         document |= _account(ledger) | {"at_end": health}
         keep(document)
@@ -240,7 +240,7 @@ def _document(plan: Plan, ledger: WearLedger, epoch: str, health: list[dict[str,
             for drive in plan.drives
         ],
         "writes_per_byte_max": plan.copies,
-        "opening": ledger.document["opening"],
+        "opening": ledger.account.opening,
         "epoch": epoch,
         "at_start": health,
         "at_end": health,
@@ -275,7 +275,7 @@ def _reasons(health: list[dict[str, Any]]) -> dict[str, str]:
 def _account(ledger: WearLedger) -> dict[str, Any]:
     left = ledger.left_bytes
     return {
-        **ledger.account(),
+        **ledger.repeated(),
         "left_bytes": max(0, left),
         "overrun_bytes": max(0, -left),
         "invalid": others_wrote(ledger, -left) if left < 0 else [],
@@ -283,9 +283,9 @@ def _account(ledger: WearLedger) -> dict[str, Any]:
 
 
 def _step_document(
-    step: Step, entry: dict[str, Any], written: dict[str, Any], health: list[dict[str, Any]]
+    step: Step, entry: WearEntry, written: dict[str, Any], health: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    counted = entry["counted_bytes"]
+    counted = entry.counted_bytes
     reason = None
     if written["written_bytes"] < step.asked_bytes:
         reason = f"fio wrote {written['written_bytes']} B of {step.asked_bytes} B"
@@ -294,7 +294,7 @@ def _step_document(
     elif counted < DEVICE_SHARE_MIN * step.asked_bytes:
         reason = f"the drives counted {counted} B of the {step.asked_bytes} B that fio says it wrote"
     return {
-        "number": entry["number"],
+        "number": entry.number,
         "kind": step.kind,
         "asked_bytes": step.asked_bytes,
         "sequential_bytes": step.sequential_bytes,

@@ -12,12 +12,13 @@ from functools import partial
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.base.units import decimal_label, in_digits, parse_size
+from daq_bench.bench_model.base.units import decimal_label, in_digits
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.profiles.candidates import Target
 from daq_bench.bench_model.profiles.compared_targets import Compared, compared
 from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.bench_model.workloads.raid_vs_3dxp.document import RaidVs3Dxp
+from daq_bench.candidate_kit.sizes import parse_size
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.facilities import OpenTarget
 from daq_bench.rig.candidate.hazard_control import HazardControl

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from daq_bench.bench_model.base.units import decimal_label
-from daq_bench.bench_model.evidence.unpurged import in_words
+from daq_bench.bench_model.evidence.target_failures import in_words
 from daq_bench.bench_model.workloads.preconditioning import FRESH, PASSES, PRECONDITIONED, TRIM, bytes_due
 from daq_bench.rig.candidate.load_target import FileTarget, LoadTarget, RawDevice
 from daq_bench.rig.candidate.machine import Machine

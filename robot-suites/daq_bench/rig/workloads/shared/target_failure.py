@@ -6,8 +6,13 @@ from msgspec import convert
 
 from daq_bench.bench_model.base.errors import BenchError, InterruptedRunError
 from daq_bench.bench_model.documents.struct import Document, Struct, as_document
-from daq_bench.bench_model.evidence.target_failures import TARGET_FAILURE, TargetFailure
-from daq_bench.bench_model.evidence.unpurged import PURGE_FAILURE, PurgeFailure, in_words
+from daq_bench.bench_model.evidence.target_failures import (
+    PURGE_FAILURE,
+    TARGET_FAILURE,
+    PurgeFailure,
+    TargetFailure,
+    in_words,
+)
 
 
 class _ToldError(BenchError):
@@ -32,7 +37,7 @@ class TargetFailedError(_ToldError):
 
 
 class UnpurgedError(_ToldError):
-    """A purge left data on the raw drive that a workload needs empty (bench_model.evidence.unpurged)."""
+    """A purge left data on the raw drive that a workload needs empty (bench_model.evidence.target_failures)."""
 
     file, kind = PURGE_FAILURE, PurgeFailure
 

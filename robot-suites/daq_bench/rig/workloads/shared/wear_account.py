@@ -15,11 +15,12 @@ from typing import Any
 
 from daq_bench.bench_model.base.errors import RefusedError
 from daq_bench.bench_model.base.units import decimal_label
-from daq_bench.bench_model.documents.results import Counters, WearExperiment
+from daq_bench.bench_model.documents.results import Counters, WearAccount, WearExperiment
 from daq_bench.bench_model.documents.run import Drive
+from daq_bench.bench_model.documents.struct import as_document, read
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
-from daq_bench.rig.base.bundle import now_utc, to_json
+from daq_bench.rig.base.bundle import now_utc
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
@@ -30,9 +31,8 @@ from daq_bench.rig.workloads.shared.wear_ledger import (
     adopt,
     held_elsewhere,
     ledger_file,
-    read_entries,
-    spent_bytes,
-    write_durably,
+    read_account,
+    write_account,
 )
 
 # Bytes that may reach the drives beyond those asked: journal and metadata of the file system, the counters' steps.
@@ -87,8 +87,8 @@ def account_of(experiment: WearExperiment) -> Path:
 
 def require_left(scenario: Scenario, workload: str, account: Path, budget: int, need: int, arithmetic: str) -> None:
     """Raises RefusedError when the budget that earlier runs left does not pay for one more."""
-    document = read_entries(account)
-    spent = spent_bytes(document) if document else 0
+    found = read_account(account)
+    spent = found.spent_bytes if found else 0
     if budget - spent >= need:
         return
     left = max(0, budget - spent)
@@ -145,7 +145,7 @@ def open_ledger(context: RunContext, worn: Worn, budget: int, need: tuple[int, s
     file = copy if machine.from_record else account_of(worn.experiment)
     before = machine.observe("the account before", lambda: _opened(context, worn, budget, need, file))
     if machine.from_record and before is not None:
-        write_durably(file, to_json(before))
+        write_account(file, read(before, WearAccount, worn.ledger))
     clock = partial(machine.observe, "the time", now_utc)
     ledger = WearLedger(file, worn.experiment, budget, context.bundle.id, [copy], clock)
     ledger.save()
@@ -164,7 +164,8 @@ def _opened(context: RunContext, worn: Worn, budget: int, need: tuple[int, str],
             text = f"the write budget's account was taken from {copy.parts[-3]}"
             context.bundle.event(worn.workload, worn.workload, text)
     require_left(context.scenario, worn.workload, file, budget, *need)
-    return read_entries(file)
+    found = read_account(file)
+    return as_document(found) if found else None
 
 
 class Wear:
@@ -186,8 +187,8 @@ class Wear:
 
 def others_wrote(ledger: WearLedger, overrun: int) -> list[str]:
     """Says that others wrote: a step only begins when it fits, so that an overrun is their writing, and no fault of the candidate."""
-    counted = sum(entry["counted_bytes"] or 0 for entry in ledger.entries)
-    asked = sum(entry["asked_bytes"] for entry in ledger.entries if entry["counted_bytes"] is not None)
+    counted = sum(entry.counted_bytes or 0 for entry in ledger.entries)
+    asked = sum(entry.asked_bytes for entry in ledger.entries if entry.counted_bytes is not None)
     return [
         f"The write budget is exceeded by {decimal_label(overrun)}: something besides the bench wrote to the drives, which counted "
         f"{decimal_label(counted)} while {decimal_label(asked)} were asked for"

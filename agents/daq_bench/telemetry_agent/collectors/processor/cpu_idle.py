@@ -12,7 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from daq_bench.telemetry_agent.base.point import Point
-from daq_bench.telemetry_agent.collectors.cpu_throttle import CPUS, packages
+from daq_bench.telemetry_agent.collectors.processor.cpu_throttle import CPUS, packages
 from daq_bench.telemetry_agent.reading.attributes import read_present, reading_of, whole_number
 from daq_bench.telemetry_agent.reading.collector import (
     SLOW_PERIOD_S,
