@@ -123,7 +123,7 @@ def steps() -> list[Step]:
         *([influxd2] if influx2 in waiting else []),
         *computing(full, done),
         *(replace(step, after=(*done, influxd2.name) if step is influx2 else done) for step in waiting),
-        pytest("main job, end to end", [*IN_PARALLEL, unit, "-m", f"integration and {virtual}{short}"], alone=True),
+        pytest("main job, end to end", [unit, "-m", f"integration and {virtual}{short}"], alone=True),
         *campaigns(unit),
     ]
 

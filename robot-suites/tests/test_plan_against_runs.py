@@ -18,10 +18,7 @@ from daq_bench.bench_model.profiles.scenarios import load_scenario
 from daq_bench.rig.workloads.registry import WORKLOADS
 from daq_bench.rig.workloads.shared.plan import UNIT_BYTES_PER_S, Ground, written_by
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.skipif(os.geteuid() != 0, reason="a loop device takes root"),
-]
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a loop device takes root")
 
 # Amounts beside which a journal's are small; rates that a loaded machine keeps.
 LARGER: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

@@ -30,12 +30,9 @@ os.execvp(argv[0], argv)
 WITHOUT_TARGET = {"lan"}  # writes nothing: a drive would be emptied for nothing
 RAW = sorted(name for name in small_runs.SMALL if WORKLOADS[name].raw)
 OTHERS = sorted(small_runs.SMALL.keys() - set(RAW) - WITHOUT_TARGET)
-pytestmark = [
-    pytest.mark.integration,  # loads this machine
-    pytest.mark.skipif(
-        os.geteuid() != 0 or not Path("/dev/loop-control").exists(), reason="needs root and loop devices"
-    ),
-]
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 or not Path("/dev/loop-control").exists(), reason="needs root and loop devices"
+)
 
 
 @pytest.fixture

@@ -160,7 +160,6 @@ PULLED = [
 ]
 
 
-@pytest.mark.integration  # loads this machine
 @pytest.mark.parametrize(("workload", "behind_mib", "changes", "during", "tool"), PULLED)
 def test_a_drive_that_is_pulled_under_a_load_is_its_evidence(
     drive: LoopDrive,
@@ -192,7 +191,6 @@ def test_a_drive_that_is_pulled_under_a_load_is_its_evidence(
     assert extract_again(bundle).problems == [f"{TARGET_FAILURE}: missing"]
 
 
-@pytest.mark.integration  # loads this machine
 def test_a_failure_that_no_tool_told_is_a_problem(disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DAQ_BENCH_LOCK_DIR", str(tmp_path / "locks"))
     bundle = small_runs.small_run(tmp_path, disk, "block_scan")
