@@ -11,7 +11,15 @@ import pytest
 
 from daq_bench.bench_report.document.canvas import Figure
 from daq_bench.bench_report.reading.load import load
-from daq_bench.bench_report.workloads.snb_record.repetitions import BACKLOGS, ECDF, MOST_PANELS, repetition_figures
+from daq_bench.bench_report.workloads.latency_under_load.figures import Curve
+from daq_bench.bench_report.workloads.snb_record.repetitions import (
+    BACKLOGS,
+    ECDF,
+    MOST_PANELS,
+    Latencies,
+    _alike,
+    repetition_figures,
+)
 
 Maker = Callable[..., Path]
 
@@ -75,6 +83,21 @@ def test_repetitions_that_would_lie_on_each_other_share_one_line_and_the_odd_one
     assert [one.series for one in figure.data] == ["repetitions 1, 3, 4", "repetition 2"]
     assert "within a line's width of each other all along share one" in figure.caption
     assert "repetition 2, end at" in figure.see and "Only percentiles are known" in figure.caption
+
+
+@pytest.mark.parametrize(("longer_by", "lines"), [(1.0, 1), (1.08, 1), (1.2, 2)])
+@pytest.mark.parametrize("percentiles", [(1.0, 50.0, 60.0, 90.0, 99.9999), (1.0, 49.0, 60.0, 90.0, 99.9999)])
+def test_a_steep_curve_has_a_lines_width_aside_too(
+    longer_by: float, lines: int, percentiles: tuple[float, ...]
+) -> None:
+    """A line's width upwards is 7 % here, of a range of three decades."""
+    us = (1.0, 10.0, 300.0, 900.0, 1000.0)
+    curves = (percentiles, us), ((1.0, 50.0, 60.0, 90.0, 99.9999), (1.0, 10.0, 300.0 * longer_by, 900.0, 1000.0))
+    own = [
+        Latencies(number, None, Curve(str(number), 1, shares, taken, True, None))
+        for number, (shares, taken) in enumerate(curves, 1)
+    ]
+    assert len(_alike(own)) == lines
 
 
 def test_of_very_many_those_with_the_highest_backlog_are_shown(bundle_with: Maker) -> None:

@@ -30,6 +30,7 @@ PANEL_MM, MARGIN_MM, ECDF_MM = 18.0, 11.0, 48.0
 MOST_COLOURED = len(SERIES)
 ROOM = 1.15
 SAME = 0.01  # of the axis' height, a line's width: nearer lines cannot be told apart on paper
+LONGER = 3.0  # the axis of percentiles than that of latencies
 HAIR = 1 / 60  # of a small panel's width: a shorter episode is drawn as wide, else nobody sees it
 BACKLOGS, ECDF = "repetitions-backlog", "repetitions-latency"
 Numbered = list[tuple[int, Minidaq]]
@@ -151,10 +152,11 @@ def _latencies(bundle: Bundle, found: Numbered) -> Figure | None:
 def _alike(own: Sequence[Latencies]) -> list[list[Latencies]]:
     """Repetitions under one condition whose lines would lie on each other, together."""
     values = [us for one in own for us in one.curve.us if us > 0]
-    room = SAME * math.log(max(values) / min(values)) if values else 0.0
+    above = SAME * math.log(max(values) / min(values)) if values else 0.0
+    beside = SAME / LONGER * math.log(max(nines(max(one.curve.percentiles)) for one in own))
     found: list[list[Latencies]] = []
     for one in own:
-        same = next((group for group in found if _coincide(group[0], one, room)), None)
+        same = next((group for group in found if _coincide(group[0], one, above, beside)), None)
         if same is None:
             found.append([one])
         else:
@@ -162,17 +164,22 @@ def _alike(own: Sequence[Latencies]) -> list[list[Latencies]]:
     return found
 
 
-def _coincide(one: Latencies, other: Latencies, room: float) -> bool:
-    """Says whether the curves lie within `room` of each other wherever both are drawn; `room` is a distance of logarithms."""
+def _coincide(one: Latencies, other: Latencies, above: float, beside: float) -> bool:
+    """Says whether the curves lie on each other wherever both are drawn: nearer than `above` or `beside`, distances of logarithms on the
+    axes. Where a curve is steep, a line's width aside is more than one upwards."""
     if (one.condition, one.curve.whole) != (other.condition, other.curve.whole):
         return False
-    across = np.union1d(one.curve.percentiles, other.curve.percentiles)
-    end = min(max(each.curve.percentiles) for each in (one, other))
-    across = across[(across >= LEAST_SHOWN) & (across <= end)]
     first, second = (
-        np.interp(across, each.curve.percentiles, np.log(np.maximum(each.curve.us, 1e-3))) for each in (one, other)
+        np.log([[nines(share) for share in each.curve.percentiles], [max(us, 1e-3) for us in each.curve.us]])
+        for each in (one, other)
     )
-    return bool(np.all(np.abs(first - second) <= room))
+    across = np.union1d(first[0], second[0])
+    across = across[(across >= math.log(nines(LEAST_SHOWN))) & (across <= min(first[0][-1], second[0][-1]))]
+    for curve, near in ((first, second), (second, first)):
+        drawn, low, high = np.interp(across, *curve), *(np.interp(across + aside, *near) for aside in (-beside, beside))
+        if np.any((drawn < low - above) | (drawn > high + above)):
+            return False
+    return True
 
 
 def _label(group: Sequence[Latencies]) -> str:
