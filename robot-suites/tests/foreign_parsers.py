@@ -38,16 +38,8 @@ from daq_bench.rig.on_candidate.reading import cpu_topology, drive_wear, firmwar
 from daq_bench.rig.workloads.endurance.step import parse_step
 from daq_bench.rig.workloads.shared import fio, write_point
 from daq_bench.telemetry_agent.base import line_parser
-from daq_bench.telemetry_agent.collectors import (
-    cpu_frequency,
-    interrupts,
-    memory,
-    memory_bandwidth,
-    network_link,
-    numa,
-    pcie_errors,
-    pressure,
-)
+from daq_bench.telemetry_agent.collectors import memory, network_link, numa, pcie_errors, pressure
+from daq_bench.telemetry_agent.collectors.processor import cpu_frequency, interrupts, memory_bandwidth
 from daq_bench.telemetry_agent.devices import (
     drive_questions,
     ipmi_text,
