@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible.module_utils.bench_state import FIELDS
-from ansible.module_utils.bench_state import tuning_record as whole
 
+# As in module_utils.bench_state, which a filter cannot import: Ansible finds it for modules alone.
+FIELDS = ("id", "role", "subject", "asked", "before", "applied", "read_back", "status", "detail")
 STATUSES = ("applied", "unchanged", "unsupported", "refused", "mismatch")
 
 
@@ -17,7 +17,8 @@ def tuning_record(setting_id: str, **fields: str) -> dict[str, str]:
     unknown = sorted(set(fields) - set(FIELDS))
     if unknown:
         raise AnsibleFilterError(f"{setting_id}: unknown field {unknown[0]}; known: {', '.join(FIELDS)}")
-    record: dict[str, str] = whole(setting_id, **{name: str(text) for name, text in fields.items()})
+    record = dict.fromkeys(FIELDS, "") | {"id": setting_id}
+    record |= {name: str(text) for name, text in fields.items()}
     status = record["status"]
     if status not in STATUSES:
         raise AnsibleFilterError(f"{setting_id}: status is {status!r}; known: {', '.join(STATUSES)}")

@@ -14,6 +14,7 @@ import bench_storage_target as storage
 import bench_tool_versions
 import pytest
 from ansible.errors import AnsibleFilterError
+from ansible.module_utils import bench_state
 
 from daq_bench.candidate_kit import smartctl
 from daq_bench.telemetry_agent.devices import smartctl_json
@@ -240,7 +241,7 @@ def test_numa_nodes_are_listed_in_order(tmp_path: Path) -> None:
 def test_a_record_is_whole_and_needs_a_reason_where_it_is_no_success() -> None:
     """A report must never have to guess why."""
     record = bench_records.tuning_record("fan-mode", role="fans", status="unsupported", detail="no BMC")
-    assert tuple(record) == bench_records.FIELDS
+    assert tuple(record) == bench_records.FIELDS == bench_state.FIELDS
     with pytest.raises(AnsibleFilterError, match="needs its reason"):
         bench_records.tuning_record("fan-mode", status="unsupported")
     with pytest.raises(AnsibleFilterError, match="status is 'ok'"):
