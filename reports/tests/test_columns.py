@@ -60,7 +60,7 @@ def test_evidence_counts_or_says_why_not(point: Point, said: str) -> None:
 
 def test_forms_of_numbers() -> None:
     assert (share(0.24), three(1.23456), three(0)) == (f"24{THIN}%", "1.23", "0")
-    assert (three_of_rate(2.5e9), span((1.0, 12.0))) == (f"2.50{THIN}GB/s", "1.00 to 12.0")
+    assert (three_of_rate(2.5e9), span((1.0, 12.0))) == (f"2.50{THIN}GB/s", "1 to 12")
     assert span((1, 20000), count) == f"1 to 20{THIN}000"
     with pytest.raises(ValueError, match="not a measurement"):
         three(float("nan"))
