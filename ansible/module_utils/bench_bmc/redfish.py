@@ -37,6 +37,7 @@ TASK_S_MAX = 60.0
 OK, BAD_REQUEST = 200, 400
 # Messages that say no more than that all is well, or that a restart is still to come.
 NO_REFUSAL = ("Success", "SystemResetRequired", "ResetRequired")
+EXTENDED_INFO = "@Message.ExtendedInfo"
 TAG_REFUSED = (412, 428)  # an entity tag that does not match, and one that is missing
 APPLY_TIME_TYPE = "#Settings.v1_1_0.PreferredApplyTime"
 JOB_WAITS = ("Scheduled", "New", "Pending", "ReadyForExecution", "Scheduling", "Waiting")
@@ -630,9 +631,9 @@ def by_property(document: Mapping[str, Any]) -> dict[str, str]:
     inner = document.get("Attributes")
     found = {}
     for key, rows in [*document.items(), *(inner.items() if isinstance(inner, dict) else ())]:
-        path, _, term = key.partition("@")
+        path = key[: -len(EXTENDED_INFO)] if key.endswith(EXTENDED_INFO) else ""
         said = words_of([row for row in _rows(rows) if _refuses(row)])
-        if path and term == "Message.ExtendedInfo" and said:
+        if path and said:
             found[path.rpartition("/")[2]] = said
     return found
 
