@@ -262,9 +262,12 @@ TEST_F(FramedWriterTest, OneWriterThatFailsEndsAllAndClosesNothing) {
 }
 
 TEST_F(FramedWriterTest, OneWriterThatHangsIsNamedAndClosesNothing) {
+  const TempDir apart{testing::memory()};  // where no other call waits for a busy disk
   MiniDaqOptions o = options(2);
+  o.target = apart.path("record");
+  o.consent.memory_target = true;
   o.duration_s = 20;
-  o.stall_limit_s = 0.3;
+  o.stall_limit_s = testing::kPatienceS;
   o.preallocate = false;
   const MiniDaqResult r =
       record(o, with_second([](auto inner) { return std::make_unique<SilentEngine>(std::move(inner), 5); }));
@@ -273,7 +276,7 @@ TEST_F(FramedWriterTest, OneWriterThatHangsIsNamedAndClosesNothing) {
   EXPECT_NE(r.error.find("have had no answer"), std::string::npos) << r.error;
   EXPECT_GT(r.unanswered_bytes, 0u);
   expect_account(r);
-  expect_not_closed(target, r);
+  expect_not_closed(o.target, r);
 }
 
 TEST_F(FramedWriterTest, AnInterruptionEndsAHungWriterToo) {

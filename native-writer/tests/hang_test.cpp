@@ -36,11 +36,16 @@ class HangTest : public ::testing::Test {
   void SetUp() override {
     if (SANITIZED) GTEST_SKIP() << "a sanitizer wants to be loaded before any other library";
   }
+  Arguments with_json(Arguments arguments) const {
+    arguments.insert(arguments.end(), {"--json", json});
+    if (arguments.front() != "verify") arguments.push_back("--allow-memory-target");
+    return arguments;
+  }
   // Runs a command of which a call hangs; its JSON, which must be there within the limit.
   nlohmann::json run(
       const std::string& call, const std::string& path, int after, Arguments arguments, int signal_number = 0,
       const std::function<void()>& meanwhile = [] {}) {
-    arguments.insert(arguments.end(), {"--json", json});
+    arguments = with_json(arguments);
     setenv("HANG_CALL", call.c_str(), 1);
     setenv("HANG_PATH", path.c_str(), 1);
     setenv("HANG_AFTER", std::to_string(after).c_str(), 1);
@@ -72,20 +77,21 @@ class HangTest : public ::testing::Test {
     fs::remove(json);
   }
   Arguments write(const std::string& name) const {
-    return {"write",        "--target", directory.path(name), "--bytes", "16MiB",
-            "--block-size", "64KiB",    "--stall-limit",      "0.5"};
+    return {"write",        "--target", directory.path(name), "--bytes",         "16MiB",
+            "--block-size", "64KiB",    "--stall-limit",      testing::kPatience};
   }
   // It has so many events that more than one stream gets some, whatever the run's id draws.
   void make_run() {
-    const auto made = run_daqwriter(
-        {"streams", "--target", directory.path("run"), "--bytes", "16MiB", "--event-size", "100KiB"});
+    const auto made = run_daqwriter(with_json(
+        {"streams", "--target", directory.path("run"), "--bytes", "16MiB", "--event-size", "100KiB"}));
+    fs::remove(json);
     ASSERT_EQ(made.exit_code, 0) << made.error_text;
   }
   Arguments verify_run() const {
-    return {"verify", "--target", directory.path("run"), "--stall-limit", "0.5"};
+    return {"verify", "--target", directory.path("run"), "--stall-limit", testing::kPatience};
   }
 
-  TempDir directory;
+  const TempDir directory{testing::memory()};
   std::string json = directory.path("result.json");
   int exit_code = -1;
   double took_s = 0;
@@ -126,7 +132,7 @@ TEST_F(HangTest, ARecord) {
                                "--block-size",
                                "64KiB",
                                "--stall-limit",
-                               "0.5"};
+                               testing::kPatience};
   expect_failed(run("io_submit", "", 5, arguments), {"/r", kHeld});
   Arguments two = arguments;
   two.insert(two.end(), {"--writers", "2"});
@@ -140,16 +146,18 @@ TEST_F(HangTest, ARecord) {
 }
 
 TEST_F(HangTest, AStorageApplication) {
-  const Arguments arguments = {"streams",       "--target", directory.path("s"), "--bytes", "64MiB",
-                               "--stall-limit", "0.5"};
+  const Arguments arguments = {"streams", "--target",      directory.path("s"), "--bytes",
+                               "64MiB",   "--stall-limit", testing::kPatience};
   expect_failed(run("io_submit", "", 3, arguments), {directory.path("s"), kHeld});
 }
 
 TEST_F(HangTest, AReadBackOfARecord) {
-  const auto made = run_daqwriter({"minidaq", "--target", directory.path("r"), "--links", "2", "--scale",
-                                   "0.02", "--duration", "0.5", "--ring-size", "8MiB"});
+  const auto made = run_daqwriter(with_json({"minidaq", "--target", directory.path("r"), "--links", "2",
+                                             "--scale", "0.02", "--duration", "0.5", "--ring-size", "8MiB"}));
+  fs::remove(json);
   ASSERT_EQ(made.exit_code, 0) << made.error_text;
-  const Arguments arguments = {"verify", "--target", directory.path("r"), "--stall-limit", "0.5"};
+  const Arguments arguments = {"verify", "--target", directory.path("r"), "--stall-limit",
+                               testing::kPatience};
   expect_failed(run("io_submit", "", 1, arguments), {"/r", kHeld});
   expect_failed(run("open", "/r", 0, arguments), {"/r: opening it has not returned", "--stall-limit"});
 }
@@ -158,9 +166,8 @@ TEST_F(HangTest, AReadBackOfARecord) {
 TEST_F(HangTest, LookingWhetherTheResultsLieApart) {
   testing::write_text(directory.path("r"), "a record");
   for (const Arguments& command : {Arguments{"verify", "--target", directory.path("r")}, write("r")}) {
-    Arguments arguments = command;
-    arguments.insert(arguments.end(), {"--json", json});
-    if (command.front() == "verify") arguments.insert(arguments.end(), {"--stall-limit", "0.5"});
+    Arguments arguments = with_json(command);
+    if (command.front() == "verify") arguments.insert(arguments.end(), {"--stall-limit", testing::kPatience});
     setenv("HANG_CALL", "stat", 1);
     setenv("HANG_PATH", "/r", 1);
     setenv("HANG_AFTER", "0", 1);
@@ -179,8 +186,10 @@ TEST_F(HangTest, LookingWhetherTheTargetMayBeWritten) {
   // The directory is opened to examine it and for nothing else before.
   const std::string parent = directory.path("drive"), target = parent + "/w";
   fs::create_directory(parent);
-  const Arguments record = {"minidaq", "--target", target, "--duration", "1", "--stall-limit", "0.5"};
-  const Arguments events = {"streams", "--target", target, "--bytes", "16MiB", "--stall-limit", "0.5"};
+  const Arguments record = {"minidaq",       "--target",        target, "--duration", "1",
+                            "--stall-limit", testing::kPatience};
+  const Arguments events = {"streams",       "--target",        target, "--bytes", "16MiB",
+                            "--stall-limit", testing::kPatience};
   for (const Arguments& command : {write("drive/w"), record, events}) {
     run("open", parent, 0, command);
     EXPECT_EQ(exit_code, 1) << said;
@@ -205,8 +214,10 @@ TEST_F(HangTest, ASignalEndsTheLookAtATarget) {
 // Nothing was written, and the JSON says where.
 TEST_F(HangTest, MakingATarget) {
   const std::string target = directory.path("new-file");
-  const Arguments record = {"minidaq", "--target", target, "--duration", "1", "--stall-limit", "0.5"};
-  const Arguments events = {"streams", "--target", target, "--bytes", "16MiB", "--stall-limit", "0.5"};
+  const Arguments record = {"minidaq",       "--target",        target, "--duration", "1",
+                            "--stall-limit", testing::kPatience};
+  const Arguments events = {"streams",       "--target",        target, "--bytes", "16MiB",
+                            "--stall-limit", testing::kPatience};
   const std::string held = "making or preallocating it has not returned";
   for (const std::string call : {"create", "fallocate"}) {
     for (const Arguments& command : {write("new-file"), record}) {
@@ -269,13 +280,13 @@ class DriveThatIsDiscarded : public HangTest {
 };
 
 TEST_F(DriveThatIsDiscarded, IsEmptyToItsEnd) {
-  const auto result = run_daqwriter(load("5"));
+  const auto result = run_daqwriter(load(testing::kPatience));
   EXPECT_EQ(result.exit_code, 0) << result.error_text;
   for (const std::uint64_t at : kData) EXPECT_FALSE(holds_data(at)) << at;
 }
 
 TEST_F(DriveThatIsDiscarded, APieceThatDoesNotReturnIsNamed) {
-  const auto document = run("discard", "", 1, load("0.5"));
+  const auto document = run("discard", "", 1, load(testing::kPatience));
   EXPECT_EQ(document["written_bytes"], 0);
   expect_failed(document, {drive->path() + ": the discard from offset 4294967296 on has not returned",
                            "--stall-limit"});

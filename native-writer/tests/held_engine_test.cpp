@@ -16,8 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::TempDir;
 
-// How long a target that works may be silent. It lies in memory, where it does not wait for a busy disk.
-constexpr double kPatienceS = 5;
 const std::string kHeld = "has not returned from the call that hands it requests";
 
 class HeldEngine : public IoEngine {
@@ -90,7 +88,7 @@ TEST_P(HeldEngineTest, AWriteIsGivenUp) {
   options.bytes = 4 << 20;
   options.block_bytes = kBlock;
   options.threads = 2;
-  options.stall_limit_s = kPatienceS;
+  options.stall_limit_s = testing::kPatienceS;
   options.consent.memory_target = true;
   const WritePlan plan = plan_write(options);
   const WriteResult result = run_write(options, plan, held({1}, 5), signal);
@@ -113,7 +111,7 @@ TEST_P(HeldEngineTest, OneOfTwoTargetsOfAWrite) {
   options.duration_s = 600;
   options.span_bytes = 4 << 20;
   options.block_bytes = kBlock;
-  options.stall_limit_s = kPatienceS;
+  options.stall_limit_s = testing::kPatienceS;
   options.consent.memory_target = true;
   const WriteResult result = run_write(options, plan_write(options), held({0}, 5), signal);
   EXPECT_EQ(result.status, RunStatus::failed);
@@ -136,7 +134,7 @@ MiniDaqOptions two_records(const TempDir& directory) {
   options.preallocate = false;
   options.consent.memory_target = true;
   options.duration_s = 60;
-  options.stall_limit_s = kPatienceS;
+  options.stall_limit_s = testing::kPatienceS;
   return options;
 }
 

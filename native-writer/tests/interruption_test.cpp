@@ -86,7 +86,7 @@ class FrozenDriveTest : public ::testing::Test {
     return fs::exists(json) ? testing::read_json(json) : nlohmann::json();
   }
 
-  TempDir directory;
+  const TempDir directory{testing::memory()};
   std::string mnt = directory.path("mnt");
   std::string json = directory.path("result.json");
   std::string lines = directory.path("lines");
@@ -142,7 +142,7 @@ TEST_F(FrozenDriveTest, SyntheticWritesToo) {
 
 TEST_F(FrozenDriveTest, SilenceWithoutASignalIsAFailure) {
   Arguments arguments = kRecord;
-  arguments.insert(arguments.end(), {"--stall-limit", "3"});
+  arguments.insert(arguments.end(), {"--stall-limit", testing::kPatience});
   const auto document = end_frozen(arguments, {});
   EXPECT_EQ(exit_code, 1) << said;
   EXPECT_EQ(document["status"], "failed");
@@ -155,10 +155,25 @@ TEST_F(FrozenDriveTest, AFrozenFileSystemHoldsTheCallAndIsAFailureToo) {
   for (const char* engine : {"libaio", "io_uring"}) {
     fs::remove(json);
     fs::remove(lines);
-    const Arguments arguments = {
-        "write",        "--duration", "40",       "--condition",   "overwrite", "--span", "8MiB",
-        "--block-size", "64KiB",      "--target", mnt + "/file",   "--json",    json,     "--line-protocol",
-        lines,          "--engine",   engine,     "--stall-limit", "1"};
+    const Arguments arguments = {"write",
+                                 "--duration",
+                                 "40",
+                                 "--condition",
+                                 "overwrite",
+                                 "--span",
+                                 "8MiB",
+                                 "--block-size",
+                                 "64KiB",
+                                 "--target",
+                                 mnt + "/file",
+                                 "--json",
+                                 json,
+                                 "--line-protocol",
+                                 lines,
+                                 "--engine",
+                                 engine,
+                                 "--stall-limit",
+                                 testing::kPatience};
     bool in_time = false;
     const auto result = run_daqwriter(arguments, [&](pid_t) {
       testing::wait_for_lines(lines, 5);
@@ -240,7 +255,7 @@ class HeldBackDriveTest : public ::testing::Test {
   }
 
   inline static const fs::path kThrottle = "/sys/fs/cgroup/blkio";
-  TempDir directory;
+  const TempDir directory{testing::memory()};
   fs::path group = kThrottle / ("daqwriter-test-" + std::to_string(getpid()));
   std::string json = directory.path("result.json");
   std::unique_ptr<LoopDevice> drive;
@@ -249,7 +264,7 @@ class HeldBackDriveTest : public ::testing::Test {
 };
 
 TEST_F(HeldBackDriveTest, ADriveWhoseFirstBlockDoesNotComeIsAFailureWithJson) {
-  const auto document = verify(1, {"--stall-limit", "0.5"}, {});
+  const auto document = verify(1, {"--stall-limit", testing::kPatience}, {});
   EXPECT_EQ(exit_code, 1) << said;
   EXPECT_EQ(document["status"], "failed");
   const std::string error = document["error"];
@@ -258,11 +273,11 @@ TEST_F(HeldBackDriveTest, ADriveWhoseFirstBlockDoesNotComeIsAFailureWithJson) {
 }
 
 TEST_F(HeldBackDriveTest, ReadsThatAreNotAnsweredAreNamed) {
-  const auto document = verify(100'000, {"--stall-limit", "1"}, {});
+  const auto document = verify(100'000, {"--stall-limit", testing::kPatience}, {});
   EXPECT_EQ(exit_code, 1) << said;
   EXPECT_EQ(document["status"], "failed");
   const std::string error = document["error"];
-  EXPECT_NE(error.find("have had no answer for 1 s"), std::string::npos) << error;
+  EXPECT_NE(error.find("have had no answer for 5 s"), std::string::npos) << error;
 }
 
 TEST_F(HeldBackDriveTest, OneSignalEndsItWithinItsBound) {

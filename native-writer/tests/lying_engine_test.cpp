@@ -363,20 +363,21 @@ class StuckLoadTest : public ::testing::Test {
       return engine;
     };
   }
-  TempDir directory;
+  const TempDir directory{testing::memory()};
   std::atomic<int> signal{0};
 };
 
 TEST_F(StuckLoadTest, ARecordFails) {
   static const MiniDaqOptions options = [this] {  // what is kept for the kernel refers to them
     MiniDaqOptions o = testing::small_record(directory.path("record"));
-    o.stall_limit_s = 0.2;
+    o.consent.memory_target = true;
+    o.stall_limit_s = testing::kPatienceS;
     return o;
   }();
   static const MiniDaqPlan plan = plan_minidaq(options);
   const MiniDaqResult result = run_minidaq(options, plan, stuck_after(2), signal);
   EXPECT_EQ(result.status, RunStatus::failed);
-  EXPECT_NE(result.error.find("have had no answer for 0.2 s"), std::string::npos) << result.error;
+  EXPECT_NE(result.error.find("have had no answer for 5 s"), std::string::npos) << result.error;
   EXPECT_NE(result.error.find("the record is incomplete"), std::string::npos) << result.error;
   EXPECT_GT(result.unanswered_bytes, 0u);
   EXPECT_EQ(minidaq_json(options, plan, result)["bytes"]["unanswered"], result.unanswered_bytes);
@@ -386,6 +387,7 @@ TEST_F(StuckLoadTest, ARecordFails) {
 TEST_F(StuckLoadTest, AnInterruptedRecordIsInterrupted) {
   static const MiniDaqOptions options = [this] {
     MiniDaqOptions o = testing::small_record(directory.path("record"));
+    o.consent.memory_target = true;
     o.unpaced = true;
     return o;
   }();
@@ -407,7 +409,8 @@ TEST_F(StuckLoadTest, AWriteFails) {
   options.target = directory.path("file");
   options.bytes = 4 << 20;
   options.block_bytes = 64 << 10;
-  options.stall_limit_s = 0.2;
+  options.stall_limit_s = testing::kPatienceS;
+  options.consent.memory_target = true;
   static const WritePlan plan = plan_write(options);
   const WriteResult result = run_write(options, plan, stuck_after(5), signal);
   EXPECT_EQ(result.status, RunStatus::failed);
