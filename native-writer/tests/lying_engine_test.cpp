@@ -495,6 +495,7 @@ TEST_F(LyingReadsTest, WhatNobodyWantsAnyMoreIsWaitedForAndTheRoomIsFreeAgain) {
 TEST_F(StuckLoadTest, AWriteThatTheKernelDoesNotTakeFails) {
   WriteOptions options;
   options.target = directory.path("file");
+  options.consent.memory_target = true;
   options.bytes = 4 << 20;
   options.block_bytes = 64 << 10;
   const WritePlan plan = plan_write(options);
@@ -517,6 +518,7 @@ TEST_F(StuckLoadTest, AWriteThatTheKernelDoesNotTakeFails) {
 TEST_F(StuckLoadTest, AWriteOfWhichTheKernelTakesAPartAtATimeIsWhole) {
   WriteOptions options;
   options.target = directory.path("file");
+  options.consent.memory_target = true;
   options.bytes = 4 << 20;
   options.block_bytes = 64 << 10;
   options.zeros = true;  // the engine stores nothing, and holes are zeros
