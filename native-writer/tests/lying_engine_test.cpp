@@ -343,7 +343,7 @@ TEST_F(HesitatingEngineTest, IsNotCalledAnyMoreOnceItIsGivenUp) {
 // A stop of the whole process is no silence of the target.
 TEST(Silence, CountsOneLookOfALongGap) {
   Silence silence;
-  silence.end(0);
+  silence.restart(0);
   EXPECT_FALSE(silence.exceeds(1'000'000'000, 3'600'000'000'000));
   for (int i = 1; i < 10; ++i)
     EXPECT_FALSE(silence.exceeds(1'000'000'000, 3'600'000'000'000 + i * 100'000'000ll));

@@ -82,7 +82,7 @@ class Load {
       phase_ = Phase::over;
       result.error = failure.what();
     }
-    crew.last(monotonic_ns(), options_.interval_s, [] {});
+    crew.run_to_end(monotonic_ns(), options_.interval_s, [] {});
     gather(producers_, result.put, result);
     gather(consumers_, result.consume, result);
     return result;

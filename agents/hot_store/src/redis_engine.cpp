@@ -13,7 +13,7 @@ namespace {
 using daqwriter::Failure;
 using daqwriter::Refusal;
 
-constexpr const char* kPlacementName = "placement";
+constexpr const char* kShardingName = "sharding";
 
 Answer answer_of(std::int64_t number) {
   constexpr std::array kAnswers{Answer::ok,     Answer::exists,     Answer::not_found,
@@ -33,14 +33,14 @@ std::uint64_t primary_number(View primary) {
 }
 
 std::string meta_key() {
-  return Placement::tag(0) + "meta";
+  return Sharding::tag(0) + "meta";
 }
 
 }  // namespace
 
 struct RedisEngine::Keys {
-  Keys(unsigned bucket, View primary) : slot(Placement::slot(bucket)) {
-    const std::string tag = Placement::tag(bucket);
+  Keys(unsigned bucket, View primary) : slot(Sharding::slot(bucket)) {
+    const std::string tag = Sharding::tag(bucket);
     names = {tag + "e:", tag + "m:", tag + "all", tag + "f1", tag + "f2", tag + "due", tag + "t"};
     names[0].append(primary);
     names[1].append(primary);
@@ -54,9 +54,9 @@ struct RedisEngine::Keys {
   std::array<std::string, 7> names;
 };
 
-RedisEngine::RedisEngine(std::shared_ptr<RedisLink> link, Placement placement, std::size_t primary_bytes)
+RedisEngine::RedisEngine(std::shared_ptr<RedisLink> link, Sharding sharding, std::size_t primary_bytes)
     : link_(std::move(link)),
-      placement_(std::move(placement)),
+      sharding_(std::move(sharding)),
       primary_bytes_(primary_bytes),
       put_(load(scripts::kPut)),
       update_(load(scripts::kUpdate)),
@@ -66,10 +66,10 @@ RedisEngine::RedisEngine(std::shared_ptr<RedisLink> link, Placement placement, s
       renew_(load(scripts::kRenew)),
       lock_(load(scripts::kLock)),
       unlock_(load(scripts::kUnlock)),
-      bucket_(std::random_device{}() % Placement::kBuckets) {  // consumers start at different ones
-  const Bytes kept = remember(kPlacementName, placement_.text());
-  if (kept != placement_.text())
-    throw Refusal(description() + " was filled with --location '" + kept + "', not '" + placement_.text() +
+      bucket_(std::random_device{}() % Sharding::kBuckets) {  // consumers start at different ones
+  const Bytes kept = remember(kShardingName, sharding_.text());
+  if (kept != sharding_.text())
+    throw Refusal(description() + " was filled with --location '" + kept + "', not '" + sharding_.text() +
                   "': events would not be found");
 }
 
@@ -79,7 +79,7 @@ RedisEngine::Script RedisEngine::load(const char* body) const {
 }
 
 unsigned RedisEngine::bucket_of(View primary) const {
-  return placement_.bucket_of(primary_number(primary));
+  return sharding_.bucket_of(primary_number(primary));
 }
 
 Reply RedisEngine::run(const Script& script, View primary, const Words& arguments) {
@@ -150,8 +150,8 @@ Answer RedisEngine::complete(View primary, Token token, Records& before) {
 
 std::optional<Grant> RedisEngine::get_any(const Claimant& claimant) {
   const unsigned first = bucket_.load(std::memory_order_relaxed);
-  for (unsigned i = 0; i < Placement::kBuckets; ++i) {
-    const unsigned bucket = (first + i) % Placement::kBuckets;
+  for (unsigned i = 0; i < Sharding::kBuckets; ++i) {
+    const unsigned bucket = (first + i) % Sharding::kBuckets;
     if (auto grant = get_any_of(bucket, claimant)) {
       bucket_.store(bucket, std::memory_order_relaxed);
       return grant;
@@ -196,8 +196,8 @@ Records RedisEngine::range(const KeySchema& schema, const Box& box) {
   if (first > last) return {};
   const std::string from = "[" + schema.encode_primary(first), to = "[" + schema.encode_primary(last);
   Records found;
-  for (unsigned bucket = 0; bucket < Placement::kBuckets; ++bucket) {
-    if (first == last && bucket != placement_.bucket_of(first)) continue;
+  for (unsigned bucket = 0; bucket < Sharding::kBuckets; ++bucket) {
+    if (first == last && bucket != sharding_.bucket_of(first)) continue;
     const Keys keys(bucket, {});
     std::vector<Bytes> events{from.substr(1)};
     if (first != last)
@@ -232,8 +232,8 @@ std::string RedisEngine::promise() const {
 }
 
 std::string RedisValueStore::key_of(View name) const {
-  const unsigned bucket = placement_.bucket_of(primary_number(name.substr(0, primary_bytes_)));
-  return Placement::tag(bucket) + "v:" + Bytes(name);
+  const unsigned bucket = sharding_.bucket_of(primary_number(name.substr(0, primary_bytes_)));
+  return Sharding::tag(bucket) + "v:" + Bytes(name);
 }
 
 Answer RedisValueStore::put(View name, View value) {

@@ -14,15 +14,15 @@
 #include <memory>
 
 #include "engine.h"
-#include "placement.h"
 #include "redis_link.h"
+#include "sharding.h"
 
 namespace hotstore {
 
 class RedisEngine : public Engine {
  public:
-  // Throws Refusal when the store was filled with another placement.
-  RedisEngine(std::shared_ptr<RedisLink> link, Placement placement, std::size_t primary_bytes);
+  // Throws Refusal when the store was filled with another sharding.
+  RedisEngine(std::shared_ptr<RedisLink> link, Sharding sharding, std::size_t primary_bytes);
 
   Answer put(EngineKey key, View head, View value) override;
   Answer get(EngineKey key, char& level, Bytes& rest) override;
@@ -55,7 +55,7 @@ class RedisEngine : public Engine {
   std::optional<Grant> get_any_of(unsigned bucket, const Claimant& claimant);
 
   std::shared_ptr<RedisLink> link_;
-  Placement placement_;
+  Sharding sharding_;
   std::size_t primary_bytes_;
   Script put_, update_, remove_, complete_, get_any_, renew_, lock_, unlock_;
   std::atomic<unsigned> bucket_;  // where the last event came from
@@ -63,8 +63,8 @@ class RedisEngine : public Engine {
 
 class RedisValueStore : public ValueStore {
  public:
-  RedisValueStore(std::shared_ptr<RedisLink> link, Placement placement, std::size_t primary_bytes)
-      : link_(std::move(link)), placement_(std::move(placement)), primary_bytes_(primary_bytes) {}
+  RedisValueStore(std::shared_ptr<RedisLink> link, Sharding sharding, std::size_t primary_bytes)
+      : link_(std::move(link)), sharding_(std::move(sharding)), primary_bytes_(primary_bytes) {}
   Answer put(View name, View value) override;
   Answer get(View name, Bytes& value) override;
   void erase(View name) override;
@@ -74,7 +74,7 @@ class RedisValueStore : public ValueStore {
   std::string key_of(View name) const;
 
   std::shared_ptr<RedisLink> link_;
-  Placement placement_;
+  Sharding sharding_;
   std::size_t primary_bytes_;
 };
 

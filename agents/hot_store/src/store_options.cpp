@@ -118,12 +118,12 @@ HotStore open_redis(const StoreOptions& options, const KeySchema& schema) {
   std::unique_ptr<ValueStore> second;
   if (!options.level2_endpoints.empty()) {
     auto second_link = link_to(options, options.level2_endpoints);
-    Placement placement(location, second_link->shards());
-    second = std::make_unique<RedisValueStore>(std::move(second_link), std::move(placement),
+    Sharding sharding(location, second_link->shards());
+    second = std::make_unique<RedisValueStore>(std::move(second_link), std::move(sharding),
                                                schema.primary_bytes());
   }
-  Placement placement(location, link->shards());
-  auto engine = std::make_unique<RedisEngine>(std::move(link), std::move(placement), schema.primary_bytes());
+  Sharding sharding(location, link->shards());
+  auto engine = std::make_unique<RedisEngine>(std::move(link), std::move(sharding), schema.primary_bytes());
   return HotStore(schema, std::move(engine), std::move(second));
 }
 

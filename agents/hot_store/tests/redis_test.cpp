@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/status.h"
-#include "placement.h"
+#include "sharding.h"
 
 namespace hotstore {
 namespace {
@@ -35,35 +35,35 @@ TEST(Location, IsReadOrRefusedWithTheSpellingToUse) {
     EXPECT_THROW(Location::parse(text), Refusal) << text;
 }
 
-TEST(Placement, WithHashEveryNodeGetsAboutItsShareOfTheEvents) {
-  const Placement placement(Location::parse("hash"), kThreeShards);
+TEST(Sharding, WithHashEveryNodeGetsAboutItsShareOfTheEvents) {
+  const Sharding sharding(Location::parse("hash"), kThreeShards);
   std::vector<int> events(3);
-  for (std::uint64_t event = 0; event < 30'000; ++event) ++events[placement.node_of(event)];
+  for (std::uint64_t event = 0; event < 30'000; ++event) ++events[sharding.node_of(event)];
   for (const int each : events) EXPECT_NEAR(each, 10'000, 4'000);  // 64 buckets are not dealt out evenly
 }
 
-TEST(Placement, WithALocationMapAnEventIsOnItsNodeAndNowhereElse) {
-  const Placement modulo(Location::parse("modulo"), kThreeShards);
-  const Placement table(Location::parse("0-99=2,100-199=0"), kThreeShards);
+TEST(Sharding, WithALocationMapAnEventIsOnItsNodeAndNowhereElse) {
+  const Sharding modulo(Location::parse("modulo"), kThreeShards);
+  const Sharding table(Location::parse("0-99=2,100-199=0"), kThreeShards);
   for (std::uint64_t event = 0; event < 200; ++event) {
     EXPECT_EQ(modulo.node_of(event), event % 3);
     EXPECT_EQ(table.node_of(event), event < 100 ? 2u : 0u);
-    for (const Placement* placement : {&modulo, &table}) {
-      const unsigned slot = Placement::slot(placement->bucket_of(event));
-      const Shard& shard = kThreeShards[placement->node_of(event)];
+    for (const Sharding* sharding : {&modulo, &table}) {
+      const unsigned slot = Sharding::slot(sharding->bucket_of(event));
+      const Shard& shard = kThreeShards[sharding->node_of(event)];
       EXPECT_TRUE(shard.first <= slot && slot <= shard.last);
     }
   }
   EXPECT_THROW(table.node_of(200), Refusal);
-  EXPECT_THROW(Placement(Location::parse("0-9=3"), kThreeShards), Refusal);
+  EXPECT_THROW(Sharding(Location::parse("0-9=3"), kThreeShards), Refusal);
 }
 
-TEST(Placement, IsNamedSoThatAnotherOneCanBeRefused) {
+TEST(Sharding, IsNamedSoThatAnotherOneCanBeRefused) {
   const std::vector<Shard> one{{0, 16383, {"a", 1}}};
-  EXPECT_EQ(Placement(Location::parse("hash"), one).text(),
-            Placement(Location::parse("hash"), kThreeShards).text());
-  EXPECT_NE(Placement(Location::parse("modulo"), one).text(),
-            Placement(Location::parse("modulo"), kThreeShards).text());
+  EXPECT_EQ(Sharding(Location::parse("hash"), one).text(),
+            Sharding(Location::parse("hash"), kThreeShards).text());
+  EXPECT_NE(Sharding(Location::parse("modulo"), one).text(),
+            Sharding(Location::parse("modulo"), kThreeShards).text());
 }
 
 TEST(Endpoint, IsReadOrRefused) {

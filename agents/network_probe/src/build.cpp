@@ -58,7 +58,7 @@ class Builder {
   // Builds events until `end`, and finishes those that were already asked for. Failure names the sources that
   // owe a fragment and are silent.
   void run(std::int64_t end) {
-    silence_.end(monotonic_ns());
+    silence_.restart(monotonic_ns());
     try {
       build(end);
     } catch (const Interrupted&) {
@@ -117,7 +117,7 @@ class Builder {
     std::vector<pollfd> waiting;
     for (const auto& source : sources_) waiting.push_back({source->connection.descriptor(), POLLIN, 0});
     if (poll(waiting.data(), waiting.size(), kPeerLookMs) <= 0) return require_answers();
-    silence_.end(monotonic_ns());
+    silence_.restart(monotonic_ns());
     for (std::size_t at = 0; at < sources_.size(); ++at)
       if (waiting[at].revents != 0) take(*sources_[at]);
   }

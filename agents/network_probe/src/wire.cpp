@@ -139,7 +139,7 @@ class Connection::Wait {
     const Patience& patience = connection_.patience_;
     if (asked_to_end(patience)) give_in(connection_.peer_);
     const std::int64_t now = daqwriter::monotonic_ns();
-    if (!std::exchange(silent_, true)) silence_.end(now);
+    if (!std::exchange(silent_, true)) silence_.restart(now);
     if (!silence_.exceeds(patience.stall_ns, now)) return;
     throw Failure(connection_.peer_ + ": " + what + ": it has been silent for " +
                   daqwriter::format_number(daqwriter::seconds(patience.stall_ns)) +

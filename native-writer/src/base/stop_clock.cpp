@@ -16,7 +16,7 @@ bool StopClock::expired(std::int64_t after_ns) const {
   return (signal & kSecondSignal) != 0 || now - noticed >= after_ns;
 }
 
-void Silence::end(std::int64_t now_ns) {
+void Silence::restart(std::int64_t now_ns) {
   quiet_ns_ = 0;
   looked_ns_ = now_ns;
 }

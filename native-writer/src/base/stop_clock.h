@@ -37,7 +37,7 @@ class Silence {
  public:
   static constexpr std::int64_t kMostBetweenLooksNs = 100'000'000;
 
-  void end(std::int64_t now_ns);
+  void restart(std::int64_t now_ns);
   bool exceeds(std::int64_t limit_ns, std::int64_t now_ns);
 
  private:

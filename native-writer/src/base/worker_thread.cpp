@@ -106,7 +106,7 @@ void call_until(const std::function<std::string()>& given_up, std::function<void
 void call_within(const StopClock& stop, std::int64_t after_ns, std::int64_t stall_ns, const std::string& what,
                  std::function<void()> work) {
   Silence silence;
-  silence.end(monotonic_ns());
+  silence.restart(monotonic_ns());
   const auto given_up = [&]() -> std::string {
     const bool interrupted = stop.expired(after_ns);
     if (!interrupted && !silence.exceeds(stall_ns, monotonic_ns())) return "";

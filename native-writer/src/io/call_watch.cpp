@@ -26,7 +26,7 @@ const Requests* CallWatch::held(const StopClock& stop, std::int64_t stall_ns) {
   const std::int64_t now = monotonic_ns();
   std::uint64_t turn = turn_.load(std::memory_order_relaxed);
   if (turn % 2 == 0 || turn != std::exchange(seen_, turn)) {
-    inside_.end(now);
+    inside_.restart(now);
     return nullptr;
   }
   const bool interrupted = stop.expired(StopClock::kAnswerNs);

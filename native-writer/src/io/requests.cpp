@@ -72,7 +72,7 @@ void Requests::take(const IoRequest& request, std::int64_t now_ns) {
   slot.taken = true;
   if (slot.taken_ns == 0) slot.taken_ns = now_ns;
   bytes_ += slot.bytes;
-  if (count_++ == 0) silence_.end(now_ns);
+  if (count_++ == 0) silence_.restart(now_ns);
 }
 
 // For lack of resources; others may give some back, but not for ever.
@@ -112,7 +112,7 @@ std::optional<std::size_t> Requests::settle(const IoCompletion& answer) {
   }
   Slot& slot = slots_[index];
   free_slot(slot);
-  silence_.end(now_ns_);
+  silence_.restart(now_ns_);
   if (!advance(slot, answer)) return std::nullopt;
   if (slot.left == 0) return index;
   waiting_.insert(waiting_.begin(), request(index));

@@ -20,9 +20,9 @@ class Crew {
   explicit Crew(std::size_t lasting) : running_(lasting) {}
 
   // `ended` is called when the work has ended, also when it could not be started. `note` is told why it
-  // failed, by the thread that calls this and last(). `held` see WorkerThread. `lost`, asked time and again
-  // while the run lasts, says that the thread is held in a call and will never do anything again: it has then
-  // ended, as one that failed.
+  // failed, by the thread that calls this and run_to_end(). `held` see WorkerThread. `lost`, asked time and
+  // again while the run lasts, says that the thread is held in a call and will never do anything again: it
+  // has then ended, as one that failed.
   void start(
       std::function<void()> work, const std::function<void(bool failed)>& ended,
       const std::function<void(const std::string&)>& note, std::function<bool()> held = [] { return false; },
@@ -39,7 +39,7 @@ class Crew {
     if (running_.fetch_sub(1) == 1) ticker_.finish();
   }
   // Until the end of all; `tick` at every interval and once more behind it.
-  void last(std::int64_t start_ns, double interval_s, const std::function<void()>& tick) {
+  void run_to_end(std::int64_t start_ns, double interval_s, const std::function<void()>& tick) {
     ticker_.run(start_ns, interval_s, tick, [this] { look(); });
     for (Member& each : threads_) {
       try {

@@ -25,8 +25,8 @@ std::uint64_t random_run_key() {
 
 }  // namespace
 
-Application::Application(const MiniDaqOptions& options, const MiniDaqPlan& plan, std::uint32_t number,
-                         RunControl& control)
+MiniDaqApplication::MiniDaqApplication(const MiniDaqOptions& options, const MiniDaqPlan& plan,
+                                       std::uint32_t number, RunControl& control)
     : options_(options),
       plan_(plan),
       mine_(plan.applications[number]),
@@ -51,16 +51,16 @@ Application::Application(const MiniDaqOptions& options, const MiniDaqPlan& plan,
                 options.checksum);
 }
 
-std::span<std::byte> Application::control_block() {
+std::span<std::byte> MiniDaqApplication::control_block() {
   return {control_memory_.data(), mine_.target.alignment};
 }
 
-void Application::open(std::shared_ptr<Target> target, const EngineFactory& make_engine) {
+void MiniDaqApplication::open(std::shared_ptr<Target> target, const EngineFactory& make_engine) {
   target_ = std::move(target);
   for (const auto& writer : writers_) writer->open(make_engine, target_->fd(), ring_memory_);
 }
 
-void Application::write_header(std::int64_t started_utc_ns) {
+void MiniDaqApplication::write_header(std::int64_t started_utc_ns) {
   RecordHeader header{result_.record_id,
                       options_.seed,
                       started_utc_ns,
@@ -95,14 +95,14 @@ void Application::write_header(std::int64_t started_utc_ns) {
 
 // An earlier record on this device may have had the same id. Its trailer, wherever it stands, is bound to the
 // header that is overwritten now; where one is looked for first, none is left.
-void Application::clear_old_trailer() {
+void MiniDaqApplication::clear_old_trailer() {
   if (mine_.target.kind != TargetKind::raw_device) return;
   const std::span<std::byte> block = control_block();
   std::fill(block.begin(), block.end(), std::byte{0});
   target_->write_block(block.data(), block.size(), mine_.base + plan_.record_bytes - block.size());
 }
 
-void Application::build() {
+void MiniDaqApplication::build() {
   const std::uint64_t limit = options_.unpaced ? plan_.intended_superchunks : UINT64_MAX;
   source_ = std::make_unique<ReadoutEmulator>(
       rings_, schedule_,
@@ -114,7 +114,7 @@ void Application::build() {
   for (const auto& writer : writers_) writer->build(rings_, *source_, schedule_, target_->fd(), framing());
 }
 
-std::optional<Framing> Application::framing() {
+std::optional<Framing> MiniDaqApplication::framing() {
   if (!options_.framed()) return std::nullopt;
   return Framing{.frame = {.record_id = result_.record_id, .header_crc = header_crc_},
                  .superchunks_per_block = plan_.superchunks_per_block,
@@ -123,7 +123,7 @@ std::optional<Framing> Application::framing() {
                  .next_number = &next_number_};
 }
 
-void Application::start(Crew& crew) {
+void MiniDaqApplication::start(Crew& crew) {
   const auto emit = [this] {
     pin_this_thread(mine_.placement.source_cpus());
     source_->run(control_.start_ns, writer_done_);
@@ -143,7 +143,7 @@ void Application::start(Crew& crew) {
   }
 }
 
-void Application::writer_ended(bool failed, Crew& crew) {
+void MiniDaqApplication::writer_ended(bool failed, Crew& crew) {
   // Relaxed: the flag carries no data.
   if (failed) control_.abort.store(true, std::memory_order_relaxed);
   // Acquire and release: the last one to end has seen the end state of all.
@@ -153,30 +153,30 @@ void Application::writer_ended(bool failed, Crew& crew) {
   crew.one_ended();
 }
 
-bool Application::unanswered() const {
+bool MiniDaqApplication::unanswered() const {
   return held_ || std::any_of(writers_.begin(), writers_.end(),
                               [](const auto& writer) { return writer->unanswered(); });
 }
 
-std::uint64_t Application::durable_bytes() const {
+std::uint64_t MiniDaqApplication::durable_bytes() const {
   std::uint64_t sum = 0;
   for (const auto& writer : writers_) sum += writer->ledger().durable_bytes();
   return sum;
 }
 
-std::uint64_t Application::stored() const {
+std::uint64_t MiniDaqApplication::stored() const {
   std::uint64_t sum = 0;
   for (const auto& writer : writers_) sum += writer->ledger().superchunks_stored();
   return sum;
 }
 
 // Where the trailer stands.
-std::uint64_t Application::end_offset() const {
+std::uint64_t MiniDaqApplication::end_offset() const {
   if (!options_.framed()) return writers_.front()->blocks().end_offset();
   return mine_.base + mine_.target.alignment + next_number_.load() * options_.block_bytes;
 }
 
-void Application::close() {
+void MiniDaqApplication::close() {
   if (held_) return;
   const std::uint64_t alignment = mine_.target.alignment;
   result_.written_bytes = alignment;
@@ -206,7 +206,7 @@ void Application::close() {
 
 // Returns whether a writer failed or was given up: no trailer may vouch for the blocks that it leaves out.
 // A failed writer is the cause for those that were only given up.
-bool Application::close_failed(const std::string& rest) {
+bool MiniDaqApplication::close_failed(const std::string& rest) {
   std::string failures;
   std::string given_up;
   int target_errno = 0;
@@ -232,7 +232,7 @@ bool Application::close_failed(const std::string& rest) {
   return true;
 }
 
-void Application::cut() {
+void MiniDaqApplication::cut() {
   try {
     if (unanswered()) return;
     if (result_.status != RunStatus::failed) {
@@ -254,24 +254,24 @@ void Application::cut() {
   }
 }
 
-void Application::within(const char* what, const std::function<void()>& call) {
+void MiniDaqApplication::within(const char* what, const std::function<void()>& call) {
   call_within(control_.stop, StopClock::kCloseNs, to_ns(options_.stall_limit_s),
               mine_.target.path + ": " + what, call);
 }
 
 // A call on the target has not returned.
-void Application::not_answered(const std::string& text) {
+void MiniDaqApplication::not_answered(const std::string& text) {
   held_ = true;
   control_.stop.asked() ? give_up(text) : fail(text);
 }
 
 // Interrupted, and the target did not answer in the time that this leaves.
-void Application::give_up(const std::string& text) {
+void MiniDaqApplication::give_up(const std::string& text) {
   result_.status = RunStatus::interrupted;
   result_.error += (result_.error.empty() ? "" : "; then ") + text;
 }
 
-void Application::encode_trailer() {
+void MiniDaqApplication::encode_trailer() {
   RecordTrailer trailer;
   trailer.record_id = result_.record_id;
   trailer.status =
@@ -291,13 +291,13 @@ void Application::encode_trailer() {
 }
 
 // A failure after the first may take back data that was thought to be stored: the error names it too.
-void Application::fail(const std::string& text, int target_errno) {
+void MiniDaqApplication::fail(const std::string& text, int target_errno) {
   if (result_.status != RunStatus::failed) result_.target_errno = target_errno;
   result_.status = RunStatus::failed;
   result_.error += (result_.error.empty() ? "" : "; then ") + text;
 }
 
-ApplicationResult Application::result() {
+ApplicationResult MiniDaqApplication::result() {
   ApplicationResult& r = result_;
   r.record_ns = source_->emission_ns();
   r.emitted = source_->emitted();

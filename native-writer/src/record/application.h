@@ -12,10 +12,10 @@
 
 namespace daqwriter {
 
-class Application {
+class MiniDaqApplication {
  public:
-  Application(const MiniDaqOptions& options, const MiniDaqPlan& plan, std::uint32_t number,
-              RunControl& control);
+  MiniDaqApplication(const MiniDaqOptions& options, const MiniDaqPlan& plan, std::uint32_t number,
+                     RunControl& control);
 
   // Takes the opened target; nothing is written yet.
   void open(std::shared_ptr<Target> target, const EngineFactory& make_engine);

@@ -29,7 +29,7 @@ class Run {
     run_at_once(options.target_count(), [&](std::size_t target) {
       for (std::uint32_t i = 0; i < options_.applications; ++i) {
         const auto number = static_cast<std::uint32_t>(target) * options_.applications + i;
-        applications_[number] = std::make_unique<Application>(options_, plan_, number, control_);
+        applications_[number] = std::make_unique<MiniDaqApplication>(options_, plan_, number, control_);
       }
     });
     open_targets();
@@ -93,7 +93,7 @@ class Run {
     for (const auto& application : applications_) application->build();
     Crew crew(applications_.size());
     for (const auto& application : applications_) application->start(crew);
-    crew.last(control_.start_ns, options_.interval_s, [this] { sample(); });
+    crew.run_to_end(control_.start_ns, options_.interval_s, [this] { sample(); });
   }
 
   // Momentary sums over some applications.
@@ -118,7 +118,7 @@ class Run {
   Counts count(std::size_t target) const {
     Counts counts;
     for (std::size_t i = 0; i < options_.applications; ++i) {
-      const Application& application = *applications_[target * options_.applications + i];
+      const MiniDaqApplication& application = *applications_[target * options_.applications + i];
       const ReadoutEmulator& source = application.source();
       counts.add({source.accepted() * options_.superchunk_bytes, application.durable_bytes(), source.lost(),
                   source.busy_count(), source.finished()});
@@ -204,7 +204,7 @@ class Run {
   RunControl control_;
   MiniDaqResult result_;
   std::vector<std::shared_ptr<Target>> targets_;
-  std::vector<std::unique_ptr<Application>> applications_;
+  std::vector<std::unique_ptr<MiniDaqApplication>> applications_;
   std::vector<std::int64_t> closed_ns_;  // of each application, after the start
   std::unique_ptr<LineProtocol> lines_;
   CpuUse cpu_before_;

@@ -13,9 +13,10 @@ namespace {
 
 // One running application. Members are destroyed in reverse order: the engines (which wait for the kernel) go
 // before the memory that the kernel may still be reading.
-class Application {
+class StreamsApplication {
  public:
-  Application(const StreamsOptions& options, const StreamsPlan& plan, const std::atomic<int>& stop_signal)
+  StreamsApplication(const StreamsOptions& options, const StreamsPlan& plan,
+                     const std::atomic<int>& stop_signal)
       : options_(options),
         stop_signal_(stop_signal),
         stop_(stop_signal),
@@ -128,7 +129,7 @@ class Application {
           },
           noted, [this, i] { return writers_[i]->unanswered(); }, [this, i] { return writers_[i]->lost(); });
     }
-    crew.last(start_ns_, options_.interval_s, [this] { sample(); });
+    crew.run_to_end(start_ns_, options_.interval_s, [this] { sample(); });
   }
 
   // The first failure is the cause.
@@ -249,8 +250,9 @@ StreamsResult failed_streams(const StreamsOptions& options, const std::string& e
 StreamsResult run_streams(const StreamsOptions& options, const StreamsPlan& plan,
                           const EngineFactory& make_engine, const std::atomic<int>& stop_signal) {
   const std::int64_t since = monotonic_ns();
-  const auto application = std::make_shared<Application>(options, plan, stop_signal);
-  return run_and_keep(application, [&](Application& running) { return running.run(make_engine, since); });
+  const auto application = std::make_shared<StreamsApplication>(options, plan, stop_signal);
+  return run_and_keep(application,
+                      [&](StreamsApplication& running) { return running.run(make_engine, since); });
 }
 
 }  // namespace daqwriter

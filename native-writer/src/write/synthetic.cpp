@@ -275,7 +275,7 @@ class Load {
       crew.one_ended();
     };
     for (const auto& target : targets_) target->start(crew, deadline, ended);
-    crew.last(start_ns_, options_.interval_s, [this] { sample(); });
+    crew.run_to_end(start_ns_, options_.interval_s, [this] { sample(); });
     result_.cpu = process_cpu_use() - before;
   }
 

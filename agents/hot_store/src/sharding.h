@@ -32,13 +32,13 @@ struct Location {
   std::string text() const;
 };
 
-class Placement {
+class Sharding {
  public:
   static constexpr unsigned kBuckets = 64;
 
   // Throws Refusal for a location map that names a node that is not there, or
   // nodes without a bucket.
-  Placement(Location location, const std::vector<Shard>& shards);
+  Sharding(Location location, const std::vector<Shard>& shards);
 
   unsigned bucket_of(std::uint64_t primary) const;
   std::size_t node_of(std::uint64_t primary) const;

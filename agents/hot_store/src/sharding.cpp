@@ -1,4 +1,4 @@
-#include "placement.h"
+#include "sharding.h"
 
 #include <algorithm>
 #include <charconv>
@@ -67,7 +67,7 @@ std::string Location::text() const {
   return text;
 }
 
-Placement::Placement(Location location, const std::vector<Shard>& shards)
+Sharding::Sharding(Location location, const std::vector<Shard>& shards)
     : location_(std::move(location)), shards_(shards), buckets_of_(shards.size()) {
   for (unsigned bucket = 0; bucket < kBuckets; ++bucket) {
     const unsigned wanted = slot(bucket);
@@ -88,7 +88,7 @@ Placement::Placement(Location location, const std::vector<Shard>& shards)
   }
 }
 
-std::size_t Placement::node_of(std::uint64_t primary) const {
+std::size_t Sharding::node_of(std::uint64_t primary) const {
   if (location_.kind == Location::Kind::modulo) return primary % buckets_of_.size();
   if (location_.kind == Location::Kind::table) {
     for (const Location::Span& span : location_.table) {
@@ -103,14 +103,14 @@ std::size_t Placement::node_of(std::uint64_t primary) const {
   return 0;
 }
 
-unsigned Placement::bucket_of(std::uint64_t primary) const {
+unsigned Sharding::bucket_of(std::uint64_t primary) const {
   const std::uint64_t hash = daqwriter::scramble(primary);
   if (location_.kind == Location::Kind::hash) return static_cast<unsigned>(hash % kBuckets);
   const std::vector<unsigned>& own = buckets_of_[node_of(primary)];
   return own[hash % own.size()];
 }
 
-std::string Placement::text() const {
+std::string Sharding::text() const {
   std::string text = std::to_string(kBuckets) + " buckets, " + location_.text();
   if (location_.kind == Location::Kind::hash) return text;  // the slots say where, whoever owns them
   for (const Shard& shard : shards_)
