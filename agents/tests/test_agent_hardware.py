@@ -388,7 +388,7 @@ def test_a_log_that_is_written_all_the_time_does_not_hold_the_collector(tmp_path
         try:
             began = time.monotonic()
             _, points = sample(log)
-            assert time.monotonic() - began < 20 and len(points) <= 2
+            assert time.monotonic() - began < 60 and len(points) <= 2
         finally:
             stop.set()
             thread.join()

@@ -385,7 +385,7 @@ def dripping(handler: Any) -> None:
     handler.send_header("Content-Length", "1000")
     handler.end_headers()
     with suppress(OSError):  # the collector goes away
-        for _ in range(400):
+        for _ in range(1000):
             handler.wfile.write(b" ")
             time.sleep(0.1)
 
@@ -413,7 +413,7 @@ def test_an_answer_that_is_none_is_named_in_time(service: Service, answer: Any, 
         started_s = time.monotonic()
         with pytest.raises(kind, match=said) as raised:
             asking.read()
-        assert time.monotonic() - started_s < 15 and PASSWORD not in str(raised.value)
+        assert time.monotonic() - started_s < 60 and PASSWORD not in str(raised.value)
     service.tree["/Chassis/1/Thermal"] = sound
     assert collector.parse(collector.read(), None)[0].fields == {"temperature_degc": 24.0}
 

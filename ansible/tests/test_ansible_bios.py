@@ -486,7 +486,7 @@ def test_a_shutdown_that_goes_on_is_waited_out_and_a_server_that_stays_on_is_lef
     note.save()
     began = time.monotonic()
     assert recovered(connect(server.service), note)["status"] == "unchanged"
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert bmc.power.actions() == ["shutdown", "on"]
 
 

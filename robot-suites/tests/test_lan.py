@@ -264,7 +264,7 @@ def test_a_setting_outlives_no_signal(port: str, tmp_path: Path, number: int) ->
     journal = tmp_path / "journal"
     argv = LocalMachine().program("network_nodes", json.dumps(host_plan(port, journal, [SLEEP])))
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as running:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while mtu_of(port) != "1400" and time.monotonic() < deadline:
             time.sleep(0.05)
         assert mtu_of(port) == "1400" and journal.exists()
@@ -482,7 +482,7 @@ def test_a_server_counts_as_ready_when_it_listens() -> None:
         assert network_nodes.listens(server.pid) is False
         server.stdin.write("\n")
         server.stdin.flush()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not network_nodes.listens(server.pid):
             assert time.monotonic() < deadline
         server.kill()

@@ -330,7 +330,7 @@ def test_fio_ends_when_it_is_asked_to_and_leaves_its_account(disk: Path) -> None
     load.start()
     time.sleep(5)
     result = load.stop()
-    assert time.monotonic() - begin < 30
+    assert time.monotonic() - begin < 100  # of 120
     assert not load.running()
     assert 0 < result["throughput_bytes_per_s"] < 1.3 * 20e6  # at its pace; below it where the machine stalls
     assert 2 <= result["end_utc_s"] - result["start_utc_s"] <= 25

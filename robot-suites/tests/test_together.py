@@ -74,7 +74,7 @@ def candidates(tmp_path: Path, meeting: Meeting, monkeypatch: pytest.MonkeyPatch
 
 
 def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.01)
