@@ -218,7 +218,7 @@ TEST_F(HangTest, MakingATarget) {
                             "--stall-limit", testing::kPatience};
   const Arguments events = {"streams",       "--target",        target, "--bytes", "16MiB",
                             "--stall-limit", testing::kPatience};
-  const std::string held = "making or preallocating it has not returned";
+  const std::string held = "making or preallocating it has not returned for 5.5 s";
   for (const std::string call : {"create", "fallocate"}) {
     for (const Arguments& command : {write("new-file"), record}) {
       expect_failed(run(call, "new-file", 0, command), {"/new-file: " + held, "--stall-limit"});

@@ -277,7 +277,7 @@ TEST_F(HeldBackDriveTest, ReadsThatAreNotAnsweredAreNamed) {
   EXPECT_EQ(exit_code, 1) << said;
   EXPECT_EQ(document["status"], "failed");
   const std::string error = document["error"];
-  EXPECT_NE(error.find("have had no answer for 5 s"), std::string::npos) << error;
+  EXPECT_NE(error.find("have had no answer for 5.5 s"), std::string::npos) << error;
 }
 
 TEST_F(HeldBackDriveTest, OneSignalEndsItWithinItsBound) {

@@ -377,7 +377,7 @@ TEST_F(StuckLoadTest, ARecordFails) {
   static const MiniDaqPlan plan = plan_minidaq(options);
   const MiniDaqResult result = run_minidaq(options, plan, stuck_after(2), signal);
   EXPECT_EQ(result.status, RunStatus::failed);
-  EXPECT_NE(result.error.find("have had no answer for 5 s"), std::string::npos) << result.error;
+  EXPECT_NE(result.error.find("have had no answer for 5.5 s"), std::string::npos) << result.error;
   EXPECT_NE(result.error.find("the record is incomplete"), std::string::npos) << result.error;
   EXPECT_GT(result.unanswered_bytes, 0u);
   EXPECT_EQ(minidaq_json(options, plan, result)["bytes"]["unanswered"], result.unanswered_bytes);

@@ -69,8 +69,8 @@ void run_tool(const std::string& command);  // throws when it fails
 std::filesystem::path memory();
 // A stall limit, in s, for tests in which one call never returns: a busy machine keeps the other calls for
 // less, if their files lie in memory(). As an option's text too.
-constexpr double kPatienceS = 5;
-constexpr const char* kPatience = "5";
+constexpr double kPatienceS = 5.5;
+constexpr const char* kPatience = "5.5";
 
 // Memory as the target; every request is answered by a rule that the test sets. Default: all is written.
 class FakeEngine : public IoEngine {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/units.h"
 
 namespace daqwriter {
 namespace {
@@ -112,7 +113,7 @@ void call_within(const StopClock& stop, std::int64_t after_ns, std::int64_t stal
     if (!interrupted && !silence.exceeds(stall_ns, monotonic_ns())) return "";
     return what + " has not returned " +
            (interrupted ? "in the time that an interruption leaves"
-                        : "for " + std::to_string(stall_ns / 1'000'000'000) +
+                        : "for " + format_number(seconds(stall_ns)) +
                               " s; look at the drive and the kernel's log, or raise --stall-limit");
   };
   call_until(given_up, std::move(work));
