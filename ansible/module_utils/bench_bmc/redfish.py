@@ -134,8 +134,10 @@ def fault_of(service: Service, error: Exception) -> BmcError:
             f" demands for one that was delivered with it; then put the new one into {service.password_from}"
         )
     if isinstance(error, exceptions.AccessError):
+        said = words_of(error.extended_info).rstrip(".")
+        words = f" ({said})" if said else ""
         return BmcError(
-            f"{service.where}: it refuses this user and password. Remedy: correct bmc.user or the password in"
+            f"{service.where}: it refuses this user and password{words}. Remedy: correct bmc.user or the password in"
             f" {service.password_from}, unlock the user, or give it the right to configure"
         )
     if isinstance(error, exceptions.ConnectionError):
@@ -166,7 +168,10 @@ def fault_of(service: Service, error: Exception) -> BmcError:
             f" this network and that Redfish is enabled in it. Reason: {reason_of(text)}"
         )
     if isinstance(error, exceptions.ServerSideError):
-        return BmcSilentError(f"{service.where}: it failed by itself: {said_by(error)}. Remedy: reset the BMC")
+        return BmcSilentError(
+            f"{service.where}: it failed by itself: {said_by(error).rstrip('.')}. Remedy: wait a few minutes, in case that it is starting;"
+            " then reset the BMC"
+        )
     return BmcError(f"{service.where}: {text}")
 
 
