@@ -214,6 +214,13 @@ def test_commands_and_secrets_are_not_remembered(serve: Any, tmp_path: Path) -> 
     assert state.values["attributes"] == {"ProcTurbo": "Enabled"}
 
 
+def test_what_no_table_has_for_a_vendor_is_said_so() -> None:
+    found = plan(VENDORS, "supermicro", "cooling", "maximum", Firmware({"TurboMode_3D06": "Enable"}, {}))
+    assert found.unsupported == "no attribute for it is known of this vendor's BIOS"
+    found = plan(VENDORS, "supermicro", "turbo", "on", Firmware({"Other": "1"}, {}))
+    assert found.unsupported == "the BIOS has no such attribute (looked for TurboMode or CorePerformanceBoost)"
+
+
 class Dropping:
     """In place of a System: takes a change, and drops it at the start (lenovo/python-redfish-lenovo#174: held by the mode that is set)."""
 
