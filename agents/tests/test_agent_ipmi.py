@@ -124,6 +124,74 @@ def test_a_percentage_is_a_fan_only_where_the_bmc_says_so() -> None:
     assert points_of("CPU Usage,12,percent,ok,7.1,System Board,Other,,,,,,,,,,0.000,100.000\n") == []
 
 
+TAIL = ",System Board,Other,,,,,,,,,,"
+# Rows of public outputs of `ipmitool sensor` and `sdr`, in the form that is asked for; what each measures, by hand.
+# StarlingX' hardware monitor (Wind River, ipmiClient.h): each sensor is flagged as a percentage.
+# HPE: an E930t's iLO 6, a DL380 G7's (collectd/collectd#819). Intel: an S2600's BMC, whose margins are kelvin to a limit.
+# Supermicro's X11DPH-T: a fan at 25500 (khorton/nas_fan_control#7: "this is wrong"); SPARC T3-1 (ipmitool/ipmitool#228).
+ROWS: dict[str, tuple[str, str, float] | str | None] = {
+    "Temp_CPU0,54,% degrees C,ok,3.1": ("temperature", "temperature_degc", 54.0),
+    "Fan_SYS0_2,4700,% RPM,ok,29.1": ("fan", "speed_rpm", 4700.0),
+    "Fan_SYS0_3,0,% RPM,Lower Critical,29.2": ("fan", "speed_rpm", 0.0),
+    "Fan_SYS0_4,43.512,% RPM,ok,29.3": ("fan", "duty_percent", 43.512),
+    "PSU2 Input,0,% Watts,Lower Critical,10.2": ("power", "power_w", 0.0),
+    "PS1 Curr Out %,12,% Amps,ok,10.1": None,
+    "Ambient Temp,71.600,degrees F,ok,12.1": ("temperature", "temperature_degc", 22.0),
+    "Front Temp,77,% degrees F,ok,12.2": ("temperature", "temperature_degc", 25.0),
+    "Chassis Temp,295.150,degrees K,ok,23.1": ("temperature", "temperature_degc", 22.0),
+    "Ambient Temp,0,degrees F,ok,12.1": "Ambient Temp is 0 degrees C, which is no reading of what is in use",
+    "Ambient Temp,0,degrees K,ok,12.1": "Ambient Temp is 0 degrees C, which is no reading of what is in use",
+    "Ambient Temp,400,degrees F,ok,12.1": "Ambient Temp is 204.444 degrees C, which no part of a server that runs has (-55 to 150)",
+    "System Airflow,0,CFM,ok,7.1": None,
+    "CPU Utilization,7,unspecified,ok,7.1": None,
+    "MTT CPU1,3,percent,ok,3.1": None,
+    "PS1 Curr Out %,0,percent,ok,10.1": None,
+    "P1 Therm Ctrl %,0,percent,ok,3.1": None,
+    "Agg Therm Mgn 1,-16,degrees C,ok,7.1": None,
+    "Fan 1 DutyCycle,21.952,percent,ok,7.1": ("fan", "duty_percent", 21.952),
+    "Fan Block 1,21.560,percent,ok,7.1": ("fan", "duty_percent", 21.56),
+    "15.2-PCI 1-SFP28,41,degrees C,ok,11.3": ("temperature", "temperature_degc", 41.0),
+    "FB/FM0/F0/TACH,5000,RPM,ok,29.1": ("fan", "speed_rpm", 5000.0),
+    "PS_Curr_In_01,0.300,Amps,ok,10.1": ("current", "current_a", 0.3),
+    "PVDDQ_AB,1.231,Volts,ok,7.1": ("voltage", "voltage_v", 1.231),
+    "Node Energy,1200,Joules,ok,7.1": None,
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_each_unit_is_read_as_what_it_measures(row: str) -> None:
+    """In no case is a value taken for another quantity; what cannot be is a fault."""
+    wanted = ROWS[row]
+    line = f"{row}{TAIL}\n"
+    assert parse_sensors(line)[1] == ([f"ipmitool sdr: {wanted}"] if isinstance(wanted, str) else [])
+    found = [
+        (
+            dict(point.tags)["kind"],
+            *((key, value) for key, value in point.fields.items() if key not in ("state", "severity")),
+        )
+        for point in points_of(line)
+    ]
+    assert found == ([(wanted[0], (wanted[1], wanted[2]))] if isinstance(wanted, tuple) else [])
+
+
+@pytest.mark.parametrize(
+    ("row", "reading"),
+    [
+        ("FAN1,25500,RPM,ok,29.1,Fan Device,Fan,,,,,,,,300.000,500.000,0.000,25500.000", False),
+        ("FAN1,25400,RPM,ok,29.1,Fan Device,Fan,,,,,,,,300.000,500.000,0.000,25500.000", True),
+        ("fan8,10100,RPM,ok,29.8,Fan Device,Fan,,,,,,,,,,0.000,10100.000", True),  # its own highest speed: no 255 steps
+        ("PS 2 Input,2550,Watts,ok,10.2,Power Supply,Other,,,,,,,,,,0.000,2550.000", False),
+        ("PS 1 Input,150,Watts,ok,10.1,Power Supply,Other,,,,,,,,,,0.000,2550.000", True),
+        ("PSU 1 Input,0,Watts,ok,10.1,Power Supply,Other,,,,,,,,,,0.000,0.000", True),
+        ("Fan 1 DutyCycle,99.960,percent,ok,29.1,Fan Device,Fan,,,,,,,,,,0.000,99.960", True),  # HPE: at full speed
+    ],
+)
+def test_all_ones_are_no_speed_and_no_power(row: str, reading: bool) -> None:
+    readings, faults = parse_sensors(f"{row}\n")
+    assert (len(readings), len(faults)) == ((1, 0) if reading else (0, 1))
+    assert reading or "which is the sensor's highest value and no reading" in faults[0]
+
+
 def test_no_running_server_draws_0_w() -> None:
     """A BMC that is active and says so has no reading, or a power requirement would be met by nothing."""
     nothing = DCMI.replace("420 Watts", "0 Watts")

@@ -74,7 +74,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.bench_lsblk import COMMAND, Device, devices_of, everything
+from ansible.module_utils.bench_lsblk import COMMAND, Device, devices_of, everything, serial_of
 from ansible.module_utils.bench_pci import placed, request_queues
 from ansible.module_utils.bench_storage.devices import parse_mountinfo
 from ansible.module_utils.bench_storage.errors import StorageError
@@ -96,7 +96,7 @@ def describe_device(directory: str, listed: Device) -> dict[str, Any]:
         "name": name,
         "path": listed.path,
         "model": listed.model or first_text(directory, "device/model"),
-        "serial": listed.serial or first_text(directory, "serial", "device/serial"),
+        "serial": listed.serial or serial_of(Path(directory)) or None,
         "firmware": first_text(directory, "device/firmware_rev", "device/rev") or listed.firmware or None,
         "wwn": listed.wwn or first_text(directory, "wwid", "device/wwid"),
         "size_bytes": int(sectors) * 512 if sectors else None,  # sysfs counts 512 B sectors on every device
@@ -269,8 +269,9 @@ def main() -> None:
     )
     command = [module.get_bin_path("lsblk", required=True), *COMMAND[1:]]
     _rc, output, _error = module.run_command(command, check_rc=True)
+    sys_block = Path(module.params["sysfs_root"], "block")
     try:
-        listed = {device.name: device for device in everything(devices_of(output)).values()}
+        listed = {device.name: device for device in everything(devices_of(output, sys_block)).values()}
     except ValueError as error:
         module.fail_json(msg=f"target: {error}")
     path, sysfs_root = module.params["path"], module.params["sysfs_root"]

@@ -23,7 +23,9 @@ from ansible.module_utils.bench_bmc.redfish import Service, Settings, System, ch
 from playbook_runs import ANSIBLE
 
 from daq_bench.virtual_candidate import tls
+from daq_bench.virtual_candidate.bmc.redfish_service import PLANTED
 from daq_bench.virtual_candidate.bmc.simulator import Bmc
+from daq_bench.virtual_candidate.files import write_json
 from daq_bench.virtual_candidate.ports import free_ports
 
 VENDORS: dict[str, Any] = yaml.safe_load((ANSIBLE / "roles/bios/vars/main/vendors.yml").read_text())["__bios_vendors"]
@@ -71,6 +73,11 @@ class Server:
     def patches(self) -> list[dict[str, Any]]:
         """Return the changes that the BMC was asked to make through Redfish."""
         return [line["body"] for line in self.bmc.commands() if line["via"] == "redfish" and line["method"] == "PATCH"]
+
+
+def plant(bmc: Bmc, question: str, status: int, document: Any) -> None:
+    """Make the BMC answer a question so, whatever it asks."""
+    write_json(bmc.directory / PLANTED, {question: {"status": status, "document": document}})
 
 
 def by_id(run: Run) -> dict[str, dict[str, str]]:
@@ -349,7 +356,6 @@ def test_the_resource_for_pending_settings_is_found_where_firmware_has_it(
         ("Node2", {"Node1": True, "Node2": True}, "Node2"),
         ("", {"Node1": True, "Node2": True}, None),
         ("Node3", {"Node1": True, "Node2": True}, None),
-        ("", {}, None),
     ],
 )
 def test_one_of_several_systems_is_the_one_that_is_named_or_has_the_bios(
@@ -365,6 +371,11 @@ def test_one_of_several_systems_is_the_one_that_is_named_or_has_the_bios(
             chosen_system(service, members)
     else:
         assert chosen_system(service, members).path.endswith(f"/{chosen}")
+
+
+def test_a_bmc_without_a_system_is_another_one_than_the_servers() -> None:
+    with pytest.raises(BmcError, match=r"it manages no system\. Remedy: correct bmc\.address"):
+        chosen_system(Service("127.0.0.1", 1, "u", "p", "X", system="1"), [])
 
 
 def test_a_password_that_must_be_changed_is_said_in_the_bmcs_words() -> None:
@@ -642,7 +653,7 @@ def test_what_the_bmc_refuses_is_recorded_with_its_words(server: Server, monkeyp
     read_only = {"attribute": "BMCFirmwareRevision", "values": {"on": ["1.0"], "off": ["2.0"]}}
     monkeypatch.setitem(VENDORS["supermicro"]["settings"], "turbo", [read_only])
     control = server.control()
-    monkeypatch.setattr("ansible.module_utils.bench_bmc.redfish.registry_of", lambda bios: redfish.Registry())
+    monkeypatch.setattr("ansible.module_utils.bench_bmc.redfish.registry_of", lambda root, bios: redfish.Registry())
     run = control.apply({**KEEP, "turbo": "off", "cstates": "off"}, NEVER)
     record = by_id(run)["bios-turbo"]
     assert record["status"] == "refused"
@@ -650,6 +661,119 @@ def test_what_the_bmc_refuses_is_recorded_with_its_words(server: Server, monkeyp
     assert record["applied"] == ""  # a refused setting was never applied
     assert by_id(run)["bios-cstates"]["detail"].startswith("waiting for a reboot")
     assert server.bmc.bios.waiting() == {"CPUC6Report": "Disable", "PackageCState": "C0/C1 state"}
+
+
+# What a BMC may say to a question at a property, without `error` (OpenBMC: ibm-openbmc/bmcweb#70): a restart, a job's removal.
+RESTART = "The action was refused since the host is in its self-test."
+AT_PROPERTIES = {
+    "a restart": ("/redfish/v1/Systems/System.Embedded.1/Actions/ComputerSystem.Reset", "ResetType", RESTART),
+    "a job's removal": (
+        "/redfish/v1/Managers/iDRAC.Embedded.1/Oem/Dell/DellJobService/Actions/DellJobService.DeleteJobQueue",
+        "JobID",
+        "The job cannot be deleted while it runs.",
+    ),
+}
+
+
+@pytest.mark.parametrize("bmc", ["dell"], indirect=True)
+@pytest.mark.parametrize("status", [400, 409])
+@pytest.mark.parametrize("what", AT_PROPERTIES)
+def test_a_refusal_at_a_property_of_what_is_no_attribute_is_said(
+    server: Server, bmc: Bmc, what: str, status: int
+) -> None:
+    """In the BMC's words, naming what it did not take."""
+    path, name, said = AT_PROPERTIES[what]
+    server.control().apply(WHOLE, NEVER)  # a job now waits
+    document = {f"{name}@Message.ExtendedInfo": [{"MessageId": "Base.1.8.OperationFailed", "Message": said}]}
+    plant(bmc, f"POST {path}", status, document)
+    with pytest.raises(BmcError) as refused:
+        if what == "a restart":
+            server.control().apply(WHOLE, ALLOWED)
+        else:
+            server.control().restore(NEVER)
+    assert str(refused.value) == f"{server.service.where}: it refused what it was asked: {name}: {said}"
+
+
+# Missing in one of the documents: (which, the change to it).
+SYSTEM_PATH = "/redfish/v1/Systems/System.Embedded.1"
+AT_ONCE_PATH = "/redfish/v1/Managers/iDRAC.Embedded.1/Oem/Dell/DellAttributes/System.Embedded.1"
+REGISTRY_PATH = "/redfish/v1/Registries/BiosAttributeRegistry.v1_0_0"
+REGISTRY_FILE = f"{REGISTRY_PATH}/BiosAttributeRegistry.v1_0_0.json"
+LACKING: dict[str, tuple[str, Any]] = {
+    "the root's Id": ("/redfish/v1", lambda found: found.pop("Id")),
+    "a service that is null": ("/redfish/v1", lambda found: found.update(Chassis=None, Managers=None, Tasks=None)),
+    "the registries' link": ("/redfish/v1", lambda found: found.update(Registries=None)),
+    "the system's Id": (SYSTEM_PATH, lambda found: found.pop("Id")),
+    "a null in a summary": (SYSTEM_PATH, lambda found: found.update(MemorySummary={"Status": None})),
+    "an action's target": (SYSTEM_PATH, lambda found: found["Actions"].update({"#ComputerSystem.Decommission": {}})),
+    "the BIOS' Id": (f"{SYSTEM_PATH}/Bios", lambda found: found.pop("Id")),
+    "the target of the BIOS' reset": (f"{SYSTEM_PATH}/Bios", lambda found: found["Actions"]["#Bios.ResetBios"].clear()),
+    "the registry file's Id": (REGISTRY_PATH, lambda found: found.pop("Id")),
+    "the registry file's languages": (REGISTRY_PATH, lambda found: found.pop("Languages")),
+    "the registry's owner": (REGISTRY_FILE, lambda found: found.pop("OwningEntity")),
+    "the registry's language": (REGISTRY_FILE, lambda found: found.update(Language=None)),
+    "the type of a row": (REGISTRY_FILE, lambda found: found["RegistryEntries"]["Attributes"][0].pop("Type")),
+    "a row's name": (REGISTRY_FILE, lambda found: found["RegistryEntries"]["Attributes"].append({"Type": "String"})),
+    "a whole row": (REGISTRY_FILE, lambda found: found["RegistryEntries"]["Attributes"].append(None)),
+}
+
+
+@pytest.mark.parametrize("bmc", ["dell"], indirect=True)
+def test_what_a_document_lacks_costs_nothing_else(server: Server, bmc: Bmc) -> None:
+    """Whether a key is absent or null: DSP0266 has null for what a service does not know."""
+    whole = server.control().system.firmware()
+    assert whole is not None and whole.offered and whole.current["ThermalSettings.1.FanSpeedOffset"] == "Off"
+    for what, (path, change) in LACKING.items():
+        document = bmc.redfish(path)[1]
+        change(document)
+        plant(bmc, f"GET {path}", 200, document)
+        assert server.control().system.firmware() == whole, what
+        (bmc.directory / PLANTED).unlink()
+    plant(bmc, f"GET {AT_ONCE_PATH}", 200, {"Id": "System.Embedded.1"})
+    without = server.control().system.firmware()
+    assert without is not None and set(whole.current) - set(without.current) == {
+        each.name for each in bmc.bios.vendor.at_once
+    }
+
+
+@pytest.mark.parametrize("state", [None, "Unknown"])
+def test_a_power_state_that_is_not_told_is_not_off(server: Server, bmc: Bmc, state: str | None) -> None:
+    """A restart would begin with switching on what is on, and take that for done. BMCs that have just started say so."""
+    path = "/redfish/v1/Systems/1"
+    document = {**bmc.redfish(path)[1], "PowerState": state}
+    plant(bmc, f"GET {path}", 200, document)
+    with pytest.raises(BmcError, match=rf"does not say whether the machine is on \(PowerState: {state or 'nothing'}\)"):
+        server.control().apply(WHOLE, ALLOWED)
+    assert bmc.power.actions() == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": "The service is about to start."},
+        {"error": None, "@Message.ExtendedInfo": [None, {"Message": "The service is about to start."}]},
+        {"error": {"@Message.ExtendedInfo": ["x", {"Message": "The service is about to start."}]}},
+    ],
+)
+def test_an_error_of_another_form_is_said_in_its_words(server: Server, bmc: Bmc, body: dict[str, Any]) -> None:
+    """The client would break over it, and the words be lost."""
+    plant(bmc, "GET /redfish/v1/Systems/1/Bios", 409, body)
+    with pytest.raises(BmcError, match=r"The service is about to start\."):
+        server.control().system.firmware()
+
+
+@pytest.mark.parametrize("bmc", IN_FORCE, indirect=True)
+def test_the_registry_is_found_however_its_name_is_worded(server: Server, bmc: Bmc) -> None:
+    """As Supermicro's X13 does; and as NVIDIA's GB200, whose Bios names no registry."""
+    firmware = server.control().system.firmware()
+    assert firmware is not None and {each.name for each in bmc.bios.vendor.attributes} == set(firmware.offered)
+    system = server.control().system
+    path = system.system.bios.path
+    document = bmc.redfish(path)[1]
+    del document["AttributeRegistry"]
+    plant(bmc, f"GET {path}", 200, document)
+    unnamed = system.firmware()
+    assert unnamed is not None and unnamed.offered == firmware.offered
 
 
 REFUSALS = {

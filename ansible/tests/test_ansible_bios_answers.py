@@ -19,10 +19,10 @@ from ansible.module_utils.bench_bmc.errors import BmcError
 from ansible.module_utils.bench_bmc.first_values import FirstValues
 from ansible.module_utils.bench_bmc.redfish import Service, System, registry_of
 from playbook_runs import ANSIBLE
-from sushy.resources.registry.attribute_registry import AttributeRegistry
 
 VENDORS: dict[str, Any] = yaml.safe_load((ANSIBLE / "roles/bios/vars/main/vendors.yml").read_text())["__bios_vendors"]
-SETTINGS, REGISTRY = "/redfish/v1/Systems/system/Bios/Settings", "/redfish/v1/Registries/Bios.json"
+SETTINGS, REGISTRIES = "/redfish/v1/Systems/system/Bios/Settings", "/redfish/v1/Registries"
+REGISTRY = f"{REGISTRIES}/BiosAttributeRegistry"
 Taker = Callable[[dict[str, Any]], tuple[int, dict[str, Any]]]
 
 
@@ -40,8 +40,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Give the settings resource, which shows nothing, or the registry."""
         entries = {"RegistryEntries": {"Attributes": self.server.registry}}
-        about = {"Id": "Bios", "Name": "Bios", "Language": "en", "OwningEntity": "X", "RegistryVersion": "1.0.0"}
-        self._send(200, {**about, **entries} if self.path == REGISTRY else {})
+        members = {"Members": [{"@odata.id": REGISTRY}]}
+        self._send(200, {REGISTRY: entries, REGISTRIES: members}.get(self.path, {}))
 
     def do_PATCH(self) -> None:
         """Ask the taker."""
@@ -75,9 +75,9 @@ def serve() -> Iterator[Callable[..., tuple[Answers, System]]]:
         stated = {"@Redfish.Settings": {"SettingsObject": {"@odata.id": SETTINGS}, **(settings or {})}}
         bios = type("Bios", (), {
             "path": SETTINGS.rpartition("/")[0], "json": stated, "attributes": attributes, "supported_apply_times": [],
-            "refresh": lambda self, force: None, "get_attribute_registry": lambda self: AttributeRegistry(link, REGISTRY),
+            "refresh": lambda self, force: None,
         })()  # fmt: skip
-        root = type("Root", (), {"_conn": link})()
+        root = type("Root", (), {"_conn": link, "json": {}})()
         return server, System(Service("127.0.0.1", 1, "u", "p", "X"), root, type("One", (), {"bios": bios})())
 
     yield start
@@ -208,10 +208,17 @@ def test_commands_and_secrets_are_not_remembered(serve: Any, tmp_path: Path) -> 
     _, system = serve(
         lambda attributes: (200, {}), {"TpmOperation": "Clear", "SETUP001": "x", "ProcTurbo": "Enabled"}, registry
     )
-    assert registry_of(system.system.bios).unkept == {"TpmOperation", "SETUP001"}
+    assert registry_of(system.root, system.system.bios).unkept == {"TpmOperation", "SETUP001"}
     state = FirstValues(str(tmp_path / "bios.json"), "it")
     Control(system, state, VENDORS, "hpe").apply({"turbo": "off"}, Terms(restart=False, wait_s=0))
     assert state.values["attributes"] == {"ProcTurbo": "Enabled"}
+
+
+def test_what_no_table_has_for_a_vendor_is_said_so() -> None:
+    found = plan(VENDORS, "supermicro", "cooling", "maximum", Firmware({"TurboMode_3D06": "Enable"}, {}))
+    assert found.unsupported == "no attribute for it is known of this vendor's BIOS"
+    found = plan(VENDORS, "supermicro", "turbo", "on", Firmware({"Other": "1"}, {}))
+    assert found.unsupported == "the BIOS has no such attribute (looked for TurboMode or CorePerformanceBoost)"
 
 
 class Dropping:

@@ -297,6 +297,7 @@ def test_speeds_are_read_and_judged() -> None:
     text = "FAN1,6000,RPM,ok\nFAN2,,,ns\nFan Redundancy,0x01,,ok\nFAN3,0,RPM,cr\nPSU Fan,Fully Redundant,ok\n"
     fans = parse_fans(text)
     assert fans == {"FAN1": 6000.0, "FAN2": None, "FAN3": 0.0}
+    assert parse_fans("Fan_SYS0_2,4700,% RPM,ok\nTemp_CPU0,54,% degrees C,ok\n") == {"Fan_SYS0_2": 4700.0}
     assert speeds(fans) == "FAN1 6000 RPM, FAN2 no reading, FAN3 0 RPM"
     assert parse_fans("FAN,6000,RPM,ok\nFAN,0,RPM,cr\nFAN,,,ns\n") == {"FAN": 6000.0, "FAN (2)": 0.0, "FAN (3)": None}
     assert fallen({"a": 6000.0, "b": None, "c": 0.0}, {"a": 5750.0, "b": None, "c": 0.0}) == []

@@ -21,6 +21,9 @@ import pytest
 from ruamel.yaml import YAML
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "ansible" / "tests"))
+from ansible.module_utils.bench_lsblk import Device
+from ansible.module_utils.bench_storage.devices import Mount
+from ansible.module_utils.bench_storage.machine import Machine
 from loop_drives import LoopDrives, can_use_loop_devices
 
 from daq_bench.bench_model.base.errors import BenchError
@@ -34,7 +37,10 @@ from daq_bench.rig.discovery.doctor import management
 from daq_bench.rig.discovery.drives import judged
 from daq_bench.rig.discovery.firmware import Firmware, look
 from daq_bench.rig.discovery.proposal import Found, inventory_text
+from daq_bench.rig.on_candidate.reading.discovery import places
+from daq_bench.virtual_candidate.bmc.redfish_service import PLANTED
 from daq_bench.virtual_candidate.bmc.simulator import Bmc
+from daq_bench.virtual_candidate.files import write_json
 
 loops = pytest.mark.skipif(not can_use_loop_devices(), reason="needs root and loop devices")
 PASSWORD_ENV = "BENCH_TEST_DISCOVER_PASSWORD"
@@ -285,6 +291,54 @@ def test_a_bmc_that_was_named_and_is_left_out_is_told_beside_the_entry(
     assert "--bmc admin@127.0.0.1 is left out: " in said and f"the password in {file}" in said
 
 
+# A mixed rack: what a BMC answers in the place of one document, further options, and what is told; "": its block stands in the entry.
+SYSTEM, BIOS = "/redfish/v1/Systems/1", "/redfish/v1/Systems/1/Bios"
+RACK: dict[str, tuple[dict[str, tuple[int, Any]], list[str], str, str]] = {
+    "another maker": ({SYSTEM: (200, {"Manufacturer": "GIGABYTE"})}, [], "'GIGABYTE' is no known vendor; set --bmc-vendor", ""),
+    "its names": ({SYSTEM: (200, {"Manufacturer": "GIGABYTE"})}, ["--bmc-vendor=redfish"], "", 'vendor: "redfish"'),
+    "another system": ({}, ["--bmc-redfish-system=2"], "no system 2; it has: 1. Remedy: name one of them in --bmc-redfish-system", ""),
+    "of a power shelf": ({"/redfish/v1/Systems": (200, {"Members": []})}, [], "it manages no system. Remedy: correct --bmc", ""),
+    "no right": (
+        {BIOS: (403, {"error": {"@Message.ExtendedInfo": [{"Message": "No privilege."}]}})}, [],
+        "it refuses this user and password (No privilege). Remedy: correct --bmc or the password in", "",
+    ),
+    "it starts": (
+        {"/redfish/v1/Systems": (503, {"error": {"message": "The service is starting."}})}, [],
+        "it failed by itself: The service is starting. Remedy: wait", "",
+    ),
+    "no licence": ({SYSTEM: (200, {"Bios": None})}, [], "", "cannot be had: the BMC shows no BIOS attributes"),
+    "never started": ({BIOS: (200, {"Attributes": {}})}, [], "", "cannot be had: the BMC shows no BIOS attributes"),
+    "no settings": (
+        {BIOS: (200, {"@Redfish.Settings": None}), f"{BIOS}/SD": (404, {})}, [], "",
+        'bios_cstates: "off": cannot be had: the BMC offers no resource for pending BIOS settings',
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="examining drives needs root")
+def test_what_a_mixed_rack_s_bmcs_say_names_what_can_be_typed(
+    start_bmc: Callable[..., Bmc], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An option of the command, and a BMC that can be used for its fans and sensors stays in the entry."""
+    bmc = start_bmc()
+    entry = bmc_of(bmc, tmp_path)
+    words = ["discover", "--host=local", "--bmc=admin@127.0.0.1", f"--bmc-password-file={entry['password_file']}"]
+    words += [f"--bmc-ca-file={bmc.ca_file}", f"--bmc-redfish-port={bmc.redfish_port}", "--bmc-cipher-suite=3"]
+    words.append(f"--bmc-ipmi-port={bmc.ipmi_port}")
+    for case, (answers, more, told, entered) in RACK.items():
+        planted = {}
+        for path, (status, document) in answers.items():
+            whole = bmc.redfish(path)[1] if status == 200 else {}
+            planted[f"GET {path}"] = {"status": status, "document": {**whole, **document}}
+        write_json(bmc.directory / PLANTED, planted)
+        assert main([*words, *more]) == 0, case
+        said = capsys.readouterr()
+        (bmc.directory / PLANTED).unlink()
+        assert (told in said.err and "bmc." not in said.err) if told else said.err == "", (case, said.err)
+        assert entered in said.out and ("# Left out, since" in said.out) is bool(told), (case, said.out)
+        assert told or "              fan_mode: full" in said.out or "redfish" in entered, (case, said.out)
+
+
 def test_a_bmc_that_talks_nonsense_or_has_no_password_is_said(
     mute_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -407,6 +461,19 @@ def test_a_drive_that_hangs_costs_its_own_account_alone() -> None:
     assert hung == {"fault": "it did not answer within 0 s"}
     assert fine == {"fault": ""}
     assert took_s < 100
+
+
+def test_a_mount_that_another_one_hides_costs_no_other_place(tmp_path: Path) -> None:
+    """The kernel lists both; what lies beneath is not there."""
+
+    class Mounted(Machine):
+        def mounts(self) -> list[Mount]:
+            """Two of one drive: one is hidden."""
+            return [Mount(number, str(folder), "ext4", ("rw",)) for number, folder in drives.items()]
+
+    drives = {"8:1": tmp_path / "hidden", "8:2": tmp_path}
+    roots = [Device(f"x{number}", f"/dev/x{number}", number, "disk", 10**9) for number in drives]
+    assert [one["directory"] for one in places(Mounted(lambda line: None), roots)] == [str(tmp_path)]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="examining drives needs root")

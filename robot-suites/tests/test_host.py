@@ -19,7 +19,7 @@ from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.profiles.candidates import Target as DeclaredTarget
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.candidate_kit.cpu_model import cpu_model
-from daq_bench.candidate_kit.lsblk import COMMAND, Device, devices_of, everything
+from daq_bench.candidate_kit.lsblk import COMMAND, Device, devices_of, everything, serial_of
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.host import Node, Survey, Target, check_identity, survey
 from daq_bench.rig.candidate.machine import LocalMachine
@@ -125,9 +125,43 @@ def test_a_link_that_the_kernel_does_not_know_is_none(tmp_path: Path, speed: str
 def test_a_flag_may_be_a_text(told: Any, rotational: bool) -> None:
     """lsblk before 2.33 (balena-io/etcher#2614)."""
     (found,) = devices_of(
-        json.dumps({"blockdevices": [{"kname": "a", "maj:min": "8:0", "type": "disk", "rota": told}]})
+        json.dumps({"blockdevices": [{"kname": "a", "maj:min": "8:0", "type": "disk", "rota": told}]}), None
     )
     assert found.rotational is rotational
+
+
+# In /sys/block: where SCSI and ATA (page 80h of sd, Linux' scsi_sysfs.c), NVMe and virtio each have the serial; pages that hold no serial.
+PAGE = b"\x00\x80\x00\x14        1906E1E8FDEB"
+SERIALS: dict[str, tuple[str, bytes, str]] = {
+    "sda": ("device/vpd_pg80", PAGE, "1906E1E8FDEB"),  # util-linux/util-linux#2653: a CT500MX500SSD1 without a serial
+    "sdb": ("device/vpd_pg80", b"\x00\x80\x00\x08ZC1A2B3C", "ZC1A2B3C"),
+    "nvme0n1": ("device/serial", b"S64HNE0R504123      \n", "S64HNE0R504123"),
+    "vda": ("serial", b"11111111111111111111", "11111111111111111111"),  # rockstor/rockstor-core#673
+    "sdc": ("device/vpd_pg80", b"\x00\x83\x00\x08ZC1A2B3C", ""),  # another page
+    "sdd": ("device/vpd_pg80", b"\x00\x80\x00\x14ZC1A", ""),  # cut off
+    "sde": ("device/model", b"no serial", ""),
+}
+
+
+@pytest.mark.parametrize("name", SERIALS)
+def test_a_serial_that_udev_does_not_tell_is_the_kernels(name: str, tmp_path: Path) -> None:
+    file, text, serial = SERIALS[name]
+    (tmp_path / name / file).parent.mkdir(parents=True)
+    (tmp_path / name / file).write_bytes(text)
+    row = {"name": name, "kname": name, "path": f"/dev/{name}", "maj:min": "8:0", "type": "disk", "size": 500107862016}
+
+    def listed(said: str | None, sys_block: Path | None) -> str:
+        (found,) = devices_of(json.dumps({"blockdevices": [{**row, "serial": said}]}), sys_block)
+        return found.serial
+
+    assert listed(None, tmp_path) == serial == serial_of(tmp_path / name)
+    assert (listed("1906E1E8FDEB", tmp_path), listed(None, None)) == ("1906E1E8FDEB", "")
+
+
+def test_this_machine_s_drives_have_the_serials_that_its_kernel_knows() -> None:
+    known = {one.name: one.serial for one in probe.block_devices().values()}
+    told = {folder.name: serial_of(folder) for folder in Path("/sys/block").iterdir()}
+    assert {name for name, serial in told.items() if serial and name in known} <= {n for n, s in known.items() if s}
 
 
 def test_what_a_virtual_disk_does_not_report_is_none(tmp_path: Path) -> None:
@@ -357,7 +391,7 @@ REAL = [file.read_text(encoding="utf-8") for file in sorted(LAYOUT.inventory.glo
 @pytest.mark.parametrize("text", [*REAL, subprocess.run(COMMAND, check=True, capture_output=True, text=True).stdout])
 def test_real_lists_of_lsblk_are_read_whole(text: str) -> None:
     """util-linux's own test data as three versions print it, a guest's, and this machine's: each device once, what lies on it above it."""
-    found = everything(devices_of(text))
+    found = everything(devices_of(text, None))
     kept = re.findall(r'"kname": ?"([^"]+)"', text)
     assert [one.name for one in found.values()] == list(dict.fromkeys(kept))
     assert kept and {node.kname for node in read_all(found.values())} == set(kept)
@@ -368,7 +402,7 @@ def test_real_lists_of_lsblk_are_read_whole(text: str) -> None:
 
 def test_a_volume_stands_below_each_of_its_drives_and_is_listed_once() -> None:
     (file,) = LAYOUT.inventory.glob("corpus/lsblk-2-38-lvm/raw")
-    roots = devices_of(file.read_text(encoding="utf-8"))
+    roots = devices_of(file.read_text(encoding="utf-8"), None)
     carriers = [root.name for root in roots if [child.name for child in root.children] == ["dm-0"]]
     assert carriers == ["loop0", "loop1", "loop2", "loop3"]
     assert [one.name for one in everything(roots).values()].count("dm-0") == 1

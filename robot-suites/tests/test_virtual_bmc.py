@@ -194,7 +194,8 @@ def test_a_change_on_top_of_an_outdated_reading_is_refused(start_bmc: StartBmc) 
 
 def test_the_registry_names_every_attribute_with_its_values(start_bmc: StartBmc) -> None:
     bmc = start_bmc(vendor="lenovo")
-    location = bmc.redfish("/redfish/v1/Registries/BiosAttributeRegistry.v1_0_0")[1]["Location"][0]["Uri"]
+    file = bmc.redfish("/redfish/v1/Registries")[1]["Members"][0]["@odata.id"]
+    location = bmc.redfish(file)[1]["Location"][0]["Uri"]
     entries = bmc.redfish(location)[1]["RegistryEntries"]["Attributes"]
     assert {entry["AttributeName"] for entry in entries} == set(bmc.bios.current())
 
@@ -213,7 +214,8 @@ def test_what_the_registry_says_is_held_is_refused(
 ) -> None:
     """Registry and service tell one story: an attribute that depends on another is read-only until that one has its value."""
     bmc = start_bmc(vendor=vendor)
-    location = bmc.redfish("/redfish/v1/Registries/BiosAttributeRegistry.v1_0_0")[1]["Location"][0]["Uri"]
+    file = bmc.redfish("/redfish/v1/Registries")[1]["Members"][0]["@odata.id"]
+    location = bmc.redfish(file)[1]["Location"][0]["Uri"]
     (name,) = held
     rules = bmc.redfish(location)[1]["RegistryEntries"]["Dependencies"]
     (rule,) = [one["Dependency"] for one in rules if one["DependencyFor"] == name]

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 # Without NAME lsblk prints a flat list, in which no drive has anything on it.
 COLUMNS = "NAME,KNAME,PATH,MAJ:MIN,TYPE,SIZE,MODEL,SERIAL,REV,WWN,RO,ROTA,TRAN,PKNAME,FSTYPE,LABEL,UUID,PARTUUID,PARTLABEL,MOUNTPOINT"
 COMMAND = ("lsblk", "--json", "--bytes", "--output", COLUMNS)
+SYS_BLOCK = Path("/sys/block")
+SERIAL_PAGE, PAGE_HEADER_BYTES = (
+    0x80,
+    4,
+)  # SPC-4, 7.8.17, Unit Serial Number: its number is the second byte, its length the next two
 
 
 @dataclass(frozen=True)
@@ -49,16 +56,19 @@ class Device:
         return f"{self.serial or 'no serial'} ({self.model or 'no model'}, {self.path}, {self.size_bytes / 1e9:.1f} GB)"
 
 
-def devices_of(output: str) -> list[Device]:
-    """The devices at the roots of lsblk's tree. Raises ValueError, in words for the user, where it is something else."""
+def devices_of(output: str, sys_block: Path | None) -> list[Device]:
+    """The devices at the roots of lsblk's tree. Raises ValueError, in words for the user, where it is something else.
+
+    A serial that lsblk lacks is the kernel's, of `sys_block` (None: for a list of another machine): lsblk asks udev alone, which has no
+    data in a container, and not always elsewhere (util-linux/util-linux#2653)."""
     try:
-        return [_device(row) for row in json.loads(output)["blockdevices"]]
+        return [_device(row, sys_block) for row in json.loads(output)["blockdevices"]]
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError, OverflowError) as error:
         said = f"{type(error).__name__}: {str(error)[:200]}"
         raise ValueError(f"lsblk's list of drives cannot be read ({said}); install util-linux 2.34 or newer") from None
 
 
-def _device(row: dict[str, Any]) -> Device:
+def _device(row: dict[str, Any], sys_block: Path | None) -> Device:
     """Older versions print numbers and flags as text."""
 
     def text(key: str) -> str:
@@ -71,7 +81,7 @@ def _device(row: dict[str, Any]) -> Device:
         type=row["type"].strip(),
         size_bytes=int(row.get("size") or 0),
         model=text("model"),
-        serial=text("serial"),
+        serial=text("serial") or (serial_of(sys_block / row["kname"].strip()) if sys_block else ""),
         firmware=text("rev"),
         wwn=text("wwn"),
         read_only=row.get("ro") in (True, "1", 1),
@@ -84,8 +94,22 @@ def _device(row: dict[str, Any]) -> Device:
         partition_uuid=text("partuuid"),
         partition_label=text("partlabel"),
         mount_point=text("mountpoint"),
-        children=tuple(_device(child) for child in row.get("children") or []),
+        children=tuple(_device(child, sys_block) for child in row.get("children") or []),
     )
+
+
+def serial_of(block: Path) -> str:
+    """The serial in a device's folder of /sys/block, where virtio, NVMe and SCSI or ATA each have it; empty where none has."""
+    for name in ("serial", "device/serial"):
+        with suppress(OSError):
+            if text := (block / name).read_text("utf-8", "replace").strip("\0 \n\t"):
+                return text
+    with suppress(OSError):
+        page = (block / "device" / "vpd_pg80").read_bytes()
+        end = PAGE_HEADER_BYTES + int.from_bytes(page[2:PAGE_HEADER_BYTES], "big")
+        if page[1:2] == bytes([SERIAL_PAGE]) and len(page) >= end:
+            return page[PAGE_HEADER_BYTES:end].decode("ascii", "replace").strip("\0 \n\t")
+    return ""
 
 
 def everything(roots: Iterable[Device]) -> dict[str, Device]:

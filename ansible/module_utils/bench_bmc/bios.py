@@ -158,8 +158,12 @@ def plan(vendors: dict[str, Any], key: str, setting: str, asked: str, firmware: 
             result.fallback = str(entry.get("fallback", "")).strip()
             break
     else:
-        names_text = " or ".join(looked_for) or "none is known for this vendor"
-        result.unsupported = f"the BIOS has no such attribute (looked for {names_text})"
+        tried = " or ".join(looked_for)
+        result.unsupported = (
+            f"the BIOS has no such attribute (looked for {tried})"
+            if tried
+            else "no attribute for it is known of this vendor's BIOS"
+        )
     return result
 
 

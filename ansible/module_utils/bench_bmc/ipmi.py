@@ -185,7 +185,8 @@ def parse_fans(text: str) -> dict[str, float | None]:
         if len(fields) < 3:
             continue
         silent = fields[1] in ("", "No Reading", "no reading") and "ns" in fields[2:]
-        if fields[2] == "RPM" or silent:
+        # Some BMCs flag every sensor as a percentage, and state RPM (StarlingX' hardware monitor).
+        if fields[2] in ("RPM", "% RPM") or silent:
             seen[fields[0]] += 1
             name = fields[0] if seen[fields[0]] == 1 else f"{fields[0]} ({seen[fields[0]]})"
             fans[name] = float(fields[1]) if SPEED.fullmatch(fields[1]) else None

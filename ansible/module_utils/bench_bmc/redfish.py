@@ -8,6 +8,7 @@ Runs on the control node, in the bench's Python environment. Knows nothing of An
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import re
@@ -34,11 +35,13 @@ TASK_RUNS, TASK_REFUSED = (
     ("Exception", "Killed", "Cancelled", "Interrupted"),
 )
 TASK_S_MAX = 60.0
-OK, BAD_REQUEST = 200, 400
+OK, BAD_REQUEST, UNAUTHORIZED = 200, 400, 401
 # Messages that say no more than that all is well, or that a restart is still to come.
 NO_REFUSAL = ("Success", "SystemResetRequired", "ResetRequired")
 EXTENDED_INFO = "@Message.ExtendedInfo"
 TAG_REFUSED = (412, 428)  # an entity tag that does not match, and one that is missing
+REGISTRIES, BIOS_REGISTRY = "/redfish/v1/Registries", "biosattributeregistry"
+REGISTRY_VERSION = re.compile(r"(?:[._]v?\d+)(?:[._]\d+)*(?:\.json)?$|\.json$", re.IGNORECASE)
 APPLY_TIME_TYPE = "#Settings.v1_1_0.PreferredApplyTime"
 JOB_WAITS = ("Scheduled", "New", "Pending", "ReadyForExecution", "Scheduling", "Waiting")
 NOT_THERE = (400, 404, 405, 410, 501)  # what BMCs answer for a resource that they do not have
@@ -131,8 +134,10 @@ def fault_of(service: Service, error: Exception) -> BmcError:
             f" demands for one that was delivered with it; then put the new one into {service.password_from}"
         )
     if isinstance(error, exceptions.AccessError):
+        said = words_of(error.extended_info).rstrip(".")
+        words = f" ({said})" if said else ""
         return BmcError(
-            f"{service.where}: it refuses this user and password. Remedy: correct bmc.user or the password in"
+            f"{service.where}: it refuses this user and password{words}. Remedy: correct bmc.user or the password in"
             f" {service.password_from}, unlock the user, or give it the right to configure"
         )
     if isinstance(error, exceptions.ConnectionError):
@@ -163,7 +168,10 @@ def fault_of(service: Service, error: Exception) -> BmcError:
             f" this network and that Redfish is enabled in it. Reason: {reason_of(text)}"
         )
     if isinstance(error, exceptions.ServerSideError):
-        return BmcSilentError(f"{service.where}: it failed by itself: {said_by(error)}. Remedy: reset the BMC")
+        return BmcSilentError(
+            f"{service.where}: it failed by itself: {said_by(error).rstrip('.')}. Remedy: wait a few minutes, in case that it is starting;"
+            " then reset the BMC"
+        )
     return BmcError(f"{service.where}: {text}")
 
 
@@ -174,6 +182,9 @@ def speaking_to(service: Service) -> Iterator[None]:
         yield
     except exceptions.SushyError as error:
         raise fault_of(service, error) from error
+    except NotTakenError as error:
+        told = "; ".join(f"{name}: {said}" for name, said in error.refusal.named.items())
+        raise BmcError(f"{service.where}: it refused what it was asked: {told}") from error
     except NO_REDFISH as error:
         said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise BmcError(
@@ -210,7 +221,7 @@ def client(service: Service, url: str) -> connector.Connector:
         server_side_retries_delay=TRY_PAUSE_S,
         default_request_timeout=READ_S_MAX,
         connect_timeout=CONNECT_S_MAX,
-        response_callback=named_refusal,
+        response_callback=examined,
     )
     # Neither a proxy nor ~/.netrc of whoever runs the bench may come between.
     link._session.trust_env = False
@@ -245,8 +256,13 @@ def chosen_system(service: Service, systems: Sequence[Any]) -> Any:
         with_bios = [each for each in systems if "Bios" in (each.json or {})]
         if len(with_bios) == 1:
             return with_bios[0]
-    names = ", ".join(each.path.rstrip("/").rpartition("/")[2] for each in systems) or "none"
-    wanted = f"no system {service.system}" if service.system else "several systems, or none"
+    if not systems:
+        raise BmcError(
+            f"{service.where}: it manages no system. Remedy: correct bmc.address to the server's own BMC (a chassis, a switch and a power"
+            " shelf have one, too); where it is that, reset the BMC"
+        )
+    names = ", ".join(each.path.rstrip("/").rpartition("/")[2] for each in systems)
+    wanted = f"no system {service.system}; it has" if service.system else f"{len(systems)} systems"
     raise BmcError(f"{service.where}: it manages {wanted}: {names}. Remedy: name one of them in bmc.redfish_system")
 
 
@@ -287,7 +303,7 @@ class System:
             except (exceptions.MissingAttributeError, exceptions.ResourceNotFoundError):
                 return Firmware(beside, {}, {}) if beside else None
             if self._registry is None:
-                self._registry = registry_of(bios)
+                self._registry = registry_of(self.root, bios)
             own = bios.attributes or {}
             settings = self._settings(bios)
             pending = {} if settings is None else settings.attributes
@@ -298,11 +314,13 @@ class System:
     def _attributes_beside(self) -> dict[str, Any]:
         for path in self._beside:
             try:
-                found = dict(self.root._conn.get(path).json()["Attributes"])
+                found = self.root._conn.get(path).json().get("Attributes")
             except exceptions.HTTPError as error:
                 if error.status_code in NOT_THERE:
                     continue
                 raise  # it fails just now: its first values are still to be put back
+            if not isinstance(found, dict):
+                continue
             self._at_once = dict.fromkeys(found, path)
             return found
         return {}
@@ -548,7 +566,14 @@ class System:
     def _is_on(self) -> bool:
         with speaking_to(self.service):
             self.system.refresh(force=True)
-            return bool(self.system.power_state == sushy.PowerState.ON)
+            state = self.system.power_state
+        if state is None:
+            said = text_of((self.system.json or {}).get("PowerState")) or "nothing"
+            raise BmcSilentError(
+                f"{self.service.where}: it does not say whether the machine is on (PowerState: {said}). Remedy: wait until the BMC has"
+                " started, or reset it"
+            )
+        return bool(state == sushy.PowerState.ON)
 
     def _awaited(self, on: bool, seconds: float) -> bool:
         """Wait for a state of the power; a BMC that falls silent meanwhile is asked again."""
@@ -572,23 +597,57 @@ class System:
             )
 
 
-def registry_of(bios: Any) -> Registry:
-    """Return the word of the attribute registry; nothing where the BMC has no usable one: it is only an aid."""
+def registry_of(root: Any, bios: Any) -> Registry:
+    """Return the word of the attribute registry; nothing where the BMC has no usable one: it is only an aid. A row without a name, or
+    without what a Registry says, costs no other row."""
     try:
-        registry = bios.get_attribute_registry()
-        if registry is None:
-            return Registry()
-        entries = registry.registry_entries.attributes
-        current = bios.attributes or {}
-        offered = {
-            each.name: values_of(each.allowable_values or [], text_of(current.get(each.name))) for each in entries
-        }
-        fixed = {each.name for each in entries if each.read_only is True or each.immutable is True}
-        rows = registry.json["RegistryEntries"]["Attributes"]
-        unkept = {each["AttributeName"] for each in rows if each.get("WriteOnly") is True or each["Type"] == "Password"}
-        return Registry(offered, frozenset(fixed), frozenset(unkept))
-    except (exceptions.SushyError, *NO_REDFISH):
+        entries = _registry_document(root, bios).get("RegistryEntries")
+    except (exceptions.SushyError, NotTakenError, *NO_REDFISH):
         return Registry()
+    found = _rows(entries.get("Attributes")) if isinstance(entries, dict) else []
+    rows = {each["AttributeName"]: each for each in found if isinstance(each.get("AttributeName"), str)}
+    current = bios.attributes or {}
+    return Registry(
+        {name: values_of(_rows(each.get("Value")), text_of(current.get(name))) for name, each in rows.items()},
+        frozenset(name for name, each in rows.items() if True in (each.get("ReadOnly"), each.get("Immutable"))),
+        frozenset(
+            name for name, each in rows.items() if each.get("WriteOnly") is True or each.get("Type") == "Password"
+        ),
+    )
+
+
+def _registry_document(root: Any, bios: Any) -> dict[str, Any]:
+    """Read the attribute registry, and no other: BMCs have dozens. Its name is worded differently in each place (Supermicro's X13:
+    BiosAttributeRegistry.v1_0_0 in Bios, BiosAttributeRegistry in the collection, BiosAttributeRegistry.1_0_0 in itself), or is not in Bios
+    at all (NVIDIA's GB200): then it is the only one of a BIOS. Raises what the client does."""
+    folder = _path((root.json or {}).get("Registries")) or REGISTRIES
+    members = filter(None, map(_path, _rows(root._conn.get(folder).json().get("Members"))))
+    names = {path: path.rstrip("/").rpartition("/")[2] for path in members}
+    wanted = text_of((bios.json or {}).get("AttributeRegistry"))
+    chosen = (
+        [path for path, name in names.items() if name == wanted]
+        or [path for path, name in names.items() if _stem(name) == _stem(wanted)]
+        or [path for path, name in names.items() if _stem(name).startswith(BIOS_REGISTRY)]
+    )
+    if len(chosen) != 1:
+        return {}
+    file = root._conn.get(chosen[0]).json()
+    places = [(str(row.get("Language")).lower(), _path(row, "Uri")) for row in _rows(file.get("Location"))]
+    # The names of attributes and values are the same in every language; English is the one that all have.
+    places.sort(key=lambda place: not place[0].startswith(("en", "default")))
+    found = [path for _, path in places if path]
+    return _json_of(root._conn.get(found[0])) if found else file
+
+
+def _stem(name: str) -> str:
+    """Return a registry's name without its version."""
+    return REGISTRY_VERSION.sub("", name).lower()
+
+
+def _path(link: Any, key: str = "@odata.id") -> str:
+    """Return the path in a link; empty where there is none, or one of another host, which would get the password."""
+    path = link.get(key) if isinstance(link, dict) else None
+    return path if isinstance(path, str) and path.startswith("/") and not path.startswith("//") else ""
 
 
 def values_of(allowed: Sequence[Mapping[str, Any]], now: str) -> list[str]:
@@ -616,14 +675,43 @@ def _json_of(answer: Any) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def named_refusal(answer: Any) -> None:
-    """Raises NotTakenError for an answer that says it at each property and has no `error`, so that the client finds no words (OpenBMC's
-    bmcweb, which answers 403, newer ones 405, for a property that is read-only)."""
-    if answer.status_code >= BAD_REQUEST:
-        document = _json_of(answer)
+def examined(answer: Any) -> None:
+    """Look at an answer before the client does. Raises NotTakenError for one that says it at each property and has no `error`, so that the
+    client finds no words (OpenBMC's bmcweb, which answers 403, newer ones 405, for a property that is read-only)."""
+    document = _json_of(answer)
+    if answer.status_code < BAD_REQUEST:
+        sound = _whole(document, urlsplit(str(answer.url)).path)
+    else:
         named = {} if "error" in document else by_property(document)
-        if named:
+        if named and answer.status_code not in (UNAUTHORIZED, *TAG_REFUSED):
             raise NotTakenError(Refusal(" ".join(named.values()), named))
+        told = document.get("error")
+        error = told if isinstance(told, dict) else {"message": text_of(told)}
+        sound = {"error": {**error, EXTENDED_INFO: _rows(error.get(EXTENDED_INFO, document.get(EXTENDED_INFO)))}}
+    if document and sound != document:
+        answer._content, answer.encoding = json.dumps(sound).encode(), "utf-8"
+
+
+def _whole(document: dict[str, Any], path: str) -> dict[str, Any]:
+    """Return a resource in which nothing is missing without which the client gives all of it up: `Id` is the last part of its path; what
+    is null is left out, as an action is that states no target. Values of attributes stay as they are."""
+    sound = {"Id": path.rstrip("/").rpartition("/")[2], **_without_null(document)}
+    actions = sound.get("Actions")
+    if isinstance(actions, dict):
+        sound["Actions"] = {
+            name: each
+            for name, each in actions.items()
+            if not isinstance(each, dict) or "target" in each or name == "Oem"
+        }
+    return sound
+
+
+def _without_null(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: each if key == "Attributes" else _without_null(each) for key, each in value.items() if each is not None
+        }
+    return [_without_null(each) for each in value] if isinstance(value, list) else value
 
 
 def by_property(document: Mapping[str, Any]) -> dict[str, str]:

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.bench_lsblk import Device, devices_of
 from ansible.module_utils.bench_storage.errors import StorageError
 
 
-def parse_lsblk(output: str) -> list[Device]:
+def parse_lsblk(output: str, sys_block: Path | None = None) -> list[Device]:
     """Return the devices at the roots of lsblk's tree; StorageError where it is no tree, and so hides what is in use."""
     try:
-        roots = devices_of(output)
+        roots = devices_of(output, sys_block)
     except ValueError as error:
         raise StorageError(str(error)) from None
     strays = [root.name for root in roots if root.type == "part"]

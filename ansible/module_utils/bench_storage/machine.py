@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 from ansible.module_utils.bench_lsblk import COMMAND, Device
 from ansible.module_utils.bench_storage.devices import (
@@ -107,7 +108,7 @@ class Machine:
 
     def devices(self) -> list[Device]:
         """List the block devices."""
-        return parse_lsblk(self.run(list(COMMAND)))
+        return parse_lsblk(self.run(list(COMMAND)), Path(self.sysfs_root, "block"))
 
     def mounts(self) -> list[Mount]:
         """List the mounts of this process's namespace, which is the system's."""

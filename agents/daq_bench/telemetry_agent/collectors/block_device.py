@@ -17,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from daq_bench.candidate_kit.lsblk import serial_of
 from daq_bench.candidate_kit.nvme_paths import drive_of_path, head_tells
 from daq_bench.telemetry_agent.base.point import INT64_MAX, FieldValue, Point
 from daq_bench.telemetry_agent.reading.attributes import excerpt, table_lines, whole_numbers
@@ -27,7 +28,6 @@ from daq_bench.telemetry_agent.reading.collector import (
     Reading,
     Unsupported,
     rate_interval_s,
-    read_optional,
     reading_now,
 )
 
@@ -125,19 +125,6 @@ def is_whole_disk(sys_block: Path, name: str) -> bool:
     return name.startswith("md") or (sys_block / name / "device").exists()
 
 
-def read_serial(sys_block: Path, name: str) -> str:
-    """Serial from where virtio, NVMe and SCSI/ATA each publish it; "" when nobody does."""
-    for attribute in ("serial", "device/serial"):
-        serial = read_optional(sys_block / name / attribute)
-        if serial:
-            return serial
-    try:
-        page = (sys_block / name / "device" / "vpd_pg80").read_bytes()
-    except OSError:
-        return ""
-    return page[4:].decode("ascii", "replace").strip(" \0\n")  # the page's first 4 bytes are its header
-
-
 class BlockDevice:
     """Collector of the measurement `block_device`."""
 
@@ -173,7 +160,7 @@ class BlockDevice:
         for name in present:
             if name not in self._serials:
                 whole = is_whole_disk(self._sys_block, name)
-                self._serials[name] = read_serial(self._sys_block, name) if whole else None
+                self._serials[name] = serial_of(self._sys_block / name) if whole else None
 
     def parse(self, reading: Reading, previous: Reading | None) -> list[Point]:
         """One point per disk."""

@@ -31,6 +31,9 @@ UNITS = {
     "Volts": ("voltage", "voltage_v"),
     "Amps": ("current", "current_a"),
 }
+# Units of a temperature -> (what is taken off, how many make a kelvin). IPMI 2.0, table 43-15.
+SCALES = {"degrees F": (32.0, 1.8), "degrees K": (273.15, 1.0)}
+PERCENT_FLAG, DUTY_MAX = "% ", 100.0
 FAN_ENTITIES = ("29", "30")  # IPMI 2.0, table 43-13: fan, cooling unit
 SEVERITIES = {"ok": 0, "non-critical": 1, "critical": 2, "non-recoverable": 3}
 
@@ -39,6 +42,9 @@ STATE = r"(?P<state>ok|(?:Lower|Upper) (?:Non-Critical|Critical|Non-Recoverable)
 # The name comes first and may hold commas, so it ends where the rest of the line makes sense.
 READING_LINE = re.compile(rf"(?P<name>.+?),(?P<value>-?\d+(?:\.\d+)?),(?P<unit>[^,]+),{STATE},{ENTITY},.*")
 OTHER_LINE = re.compile(rf"(?P<name>.+?),(?:,,ns|[0-9A-F]{{2}}h,(?:ok|ns)),{ENTITY},.*")
+
+BOUNDS = re.compile(r".*,(?P<least>-?\d+\.\d+),(?P<highest>-?\d+\.\d+)")
+ALL_ONES = 255  # of a sensor's eight bits
 
 # The answer of a BMC without DCMI: completion code C1h, "invalid command".
 NO_DCMI = "(c1)"
@@ -93,24 +99,60 @@ def parse_sensors(text: str) -> tuple[list[SensorReading], list[str]]:
         # Silent sensors count too: one that falls silent must not pass its name on to another.
         seen[name, entity] += 1
         if match.re is READING_LINE:
-            if fault := _temperature_fault(match):
-                faults.append(f"ipmitool sdr: {fault}")
-                continue
             number = seen[name, entity]
             sensor = name if number == 1 else f"{name} #{number}"
-            found.append(SensorReading(sensor, entity, match["unit"], float(match["value"]), match["state"].lower()))
+            reading = SensorReading(sensor, entity, *_unit_and_value(match), match["state"].lower())
+            if fault := _temperature_fault(name, reading) or _clipped(match):
+                faults.append(f"ipmitool sdr: {fault}")
+            else:
+                found.append(reading)
     return found, faults
 
 
-def _temperature_fault(match: re.Match[str]) -> str:
+def _unit_and_value(match: re.Match[str]) -> tuple[str, float]:
+    """In degrees C, and without the flag of a percentage where that is wrong: some BMCs set it for all of their sensors ("54 % degrees C",
+    "4700 % RPM": the examples of StarlingX' hardware monitor). A fan of which it is true runs at that share of its full speed."""
+    unit, value = match["unit"], float(match["value"])
+    if unit.startswith(PERCENT_FLAG) and "%" not in match["name"]:
+        unit = unit[len(PERCENT_FLAG) :]
+        if unit == "RPM" and 0 < value <= DUTY_MAX:
+            return "percent", value
+    if unit not in SCALES:
+        return unit, value
+    zero, step = SCALES[unit]
+    return "degrees C", round(
+        (value - zero) / step, 3
+    ) if value else value  # 0 is a sensor that was not read, in each of them
+
+
+def _temperature_fault(name: str, reading: SensorReading) -> str:
     """Why this is no temperature; "" where it may be one, and for a margin in kelvin to a limit, which may be 0."""
-    if match["unit"] != "degrees C" or is_margin(match["name"], float(match["value"]), match["entity"]):
+    if reading.unit != "degrees C" or is_margin(name, reading.value, reading.entity):
         return ""
     try:
-        plausible.degrees_of_a_running_part(float(match["value"]), match["name"].strip())
+        plausible.degrees_of_a_running_part(reading.value, name)
     except ValueError as error:
         return str(error)
     return ""
+
+
+def _clipped(match: re.Match[str]) -> str:
+    """Why this is no speed and no power: all of its eight bits are ones, which states that nothing was read, or that more than can be said.
+
+    The line ends with the least and the highest value of the sensor, which is 255 steps of up to three digits where its bits are ones."""
+    unit, value = match["unit"].removeprefix(PERCENT_FLAG), float(match["value"])
+    bounds = BOUNDS.fullmatch(match[0])
+    if (
+        unit not in ("RPM", "Watts")
+        or bounds is None
+        or float(bounds["highest"]) != value
+        or float(bounds["least"]) != 0
+    ):
+        return ""
+    step = value / ALL_ONES
+    if value == 0 or abs(float(f"{step:.3g}") - step) > 1e-6 * step:
+        return ""
+    return f"{match['name'].strip()} is {value:g} {unit}, which is the sensor's highest value and no reading"
 
 
 def _is_sound(match: re.Match[str]) -> bool:

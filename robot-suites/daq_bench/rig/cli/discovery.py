@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
 from dataclasses import asdict
@@ -19,6 +20,16 @@ from daq_bench.rig.discovery import doctor
 from daq_bench.rig.discovery.discover import Request, candidate_name, discover, written
 
 PASSWORD_ENV = "BENCH_BMC_PASSWORD"
+# Keys of an entry's `bmc`, as messages name them, and the options that they come from.
+OPTIONS = {
+    **dict.fromkeys(("address", "user"), "--bmc"),
+    **{
+        name: f"--bmc-{name.replace('_', '-')}"
+        for name in ("vendor", "redfish_system", "redfish_port", "ipmi_port", "cipher_suite")
+    },
+    **{"redfish_ca_file": "--bmc-ca-file", "redfish_fingerprint": "--bmc-fingerprint", "insecure": "--bmc-insecure"},
+}
+KEY = re.compile(rf"\bbmc\.(?P<key>{'|'.join(OPTIONS)})\b(?:: true\b)?")
 
 
 def add_server(command: argparse.ArgumentParser) -> None:
@@ -42,6 +53,12 @@ def _add_discover(command: argparse.ArgumentParser) -> None:
         "--bmc-fingerprint", metavar="SHA256", help="of its own certificate, which nobody else need have signed"
     )
     command.add_argument("--bmc-insecure", action="store_true", help="do not verify its certificate")
+    command.add_argument(
+        "--bmc-vendor",
+        metavar="NAME",
+        help="whose names its BIOS attributes have, where the BMC does not tell a known maker",
+    )
+    command.add_argument("--bmc-redfish-system", metavar="NAME", help="which of several systems that it manages")
     command.add_argument("--bmc-redfish-port", type=port, metavar="PORT", help="TCP port of Redfish (443)")
     command.add_argument("--bmc-ipmi-port", type=port, metavar="PORT", help="UDP port of IPMI over LAN (623)")
     command.add_argument(
@@ -64,12 +81,19 @@ def bmc_block(options: argparse.Namespace) -> dict[str, Any]:
         "redfish_port": options.bmc_redfish_port,
         "redfish_ca_file": options.bmc_ca_file,
         "redfish_fingerprint": options.bmc_fingerprint,
+        "redfish_system": options.bmc_redfish_system,
+        "vendor": options.bmc_vendor,
         "insecure": options.bmc_insecure or None,
         "password_file": options.bmc_password_file,
         "cipher_suite": options.bmc_cipher_suite,
     }
     block = {"address": address, "user": user, "password_env": options.bmc_password_env}
     return block | {key: value for key, value in asked.items() if value is not None}
+
+
+def in_options(said: str) -> str:
+    """The same words with the options of this command in the place of the inventory's keys; make takes all but BMC in DISCOVER_OPTIONS."""
+    return KEY.sub(lambda found: typed("--bmc") if OPTIONS[found["key"]] == "--bmc" else OPTIONS[found["key"]], said)
 
 
 def run_discover(options: argparse.Namespace) -> int:
@@ -81,7 +105,7 @@ def run_discover(options: argparse.Namespace) -> int:
     )
     text, left_out = discover(request, Layout())
     if left_out:
-        print(f"{typed('--bmc', options.bmc)} is left out: {printable(left_out)}", file=sys.stderr)
+        print(f"{typed('--bmc', options.bmc)} is left out: {printable(in_options(left_out))}", file=sys.stderr)
     if options.out is None:
         sys.stdout.write(text)
         return 0

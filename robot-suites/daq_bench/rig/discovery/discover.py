@@ -142,7 +142,9 @@ def reached(variables: dict[str, Any], name: str, layout: Layout) -> Iterator[Ma
             machine.link.open()
         except UnreachableError as error:
             remedy = f"Correct {typed('--host')}, {typed('--port')}, {typed('--key')} or {typed('--ssh-args')}"
-            raise BenchError(f"{error.what}. {remedy}; `ssh-keyscan` shows a host key that is not known yet") from None
+            raise BenchError(
+                f"{error.what.rstrip('.')}. {remedy}; `ssh-keyscan` shows a host key that is not known yet"
+            ) from None
         try:
             yield machine
         finally:

@@ -16,6 +16,7 @@ from daq_bench.rig.base.module_utils import use_module_utils
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.provision import secret_of
 
+NO_ATTRIBUTES = "the BMC shows no BIOS attributes (some show them only for a licence, or once the server has started)"
 ASKED = {"power_profile": "maximum-performance", "cstates": "off", "turbo": "on", "memory_speed": "maximum"}
 
 
@@ -77,7 +78,7 @@ def _vendors(file: Path, key: str) -> dict[str, Any]:
 
 
 def _redfish(layout: Layout, bmc: dict[str, Any], password: str, found: Firmware) -> None:
-    from ansible.module_utils.bench_bmc.bios import joined, plan, resolve_bonds, text_of
+    from ansible.module_utils.bench_bmc.bios import NO_SETTINGS, joined, plan, resolve_bonds, text_of
     from ansible.module_utils.bench_bmc.bios_control import vendor_key
     from ansible.module_utils.bench_bmc.redfish import Service, connect
 
@@ -101,8 +102,9 @@ def _redfish(layout: Layout, bmc: dict[str, Any], password: str, found: Firmware
         firmware = system.firmware()
     finally:
         system.close()
-    if firmware is None:
-        found.fault = f"{service.where}: it offers no BIOS attributes"
+    if firmware is None or not firmware.current:
+        # No fault: its fans and its sensors can be used all the same.
+        found.settings = [Setting(name, asked, obstacle=NO_ATTRIBUTES) for name, asked in ASKED.items()]
         return
     # Each by itself: a profile and the single settings that it holds are alternatives.
     for name, asked in ASKED.items():
@@ -113,6 +115,8 @@ def _redfish(layout: Layout, bmc: dict[str, Any], password: str, found: Firmware
         bound = next((wish.bound_to for wish in each.wishes if wish.bound_to), "")
         obstacle = each.unsupported or each.fallback or (f"can be set only with {bound}" if bound else "")
         moved = [wish for wish in each.wishes if text_of(firmware.current.get(wish.attribute)) != wish.value]
+        if moved and not firmware.settable and not all(system.is_at_once(wish.attribute) for wish in moved):
+            obstacle = obstacle or NO_SETTINGS
         words = f"now {now}, would set {then}" if moved else f"{now} already"
         found.settings.append(Setting(name, asked, "" if obstacle else words, " ".join(obstacle.split())))
 

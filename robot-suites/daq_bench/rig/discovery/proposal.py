@@ -239,7 +239,7 @@ def _tuning(found: Found) -> Iterator[tuple[int, str]]:
                 f"{name}: cannot be had: {setting.obstacle}" if setting.obstacle else f"{name}: {setting.attributes}"
             ),
         )
-    if found.firmware and found.firmware.settings:
+    if found.firmware and any(not setting.obstacle for setting in found.firmware.settings):
         yield (
             7,
             "# Firmware settings take effect at a reboot: write those that the job needs, and bios_reboot: allowed, if it may be rebooted.",

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from daq_bench.candidate_kit.lsblk import COMMAND, devices_of
+from daq_bench.candidate_kit.lsblk import COMMAND, SYS_BLOCK, devices_of
 from daq_bench.candidate_kit.tools import said
 
 BLKDISCARD, BLKRRPART, BLKGETSIZE64 = 0x1277, 0x125F, 0x80081272  # linux/fs.h
@@ -76,7 +76,7 @@ class Drive:
 
     def _format(self) -> str:
         """NVMe Format with erasure of the user data, in the LBA format that is in force."""
-        listed = devices_of(said(*COMMAND))
+        listed = devices_of(said(*COMMAND), SYS_BLOCK)
         serial = next((one.serial for one in listed if one.path == str(Path(self.path).resolve())), "")
         namespaces = sum(1 for one in listed if serial and one.serial == serial)
         if namespaces != 1:

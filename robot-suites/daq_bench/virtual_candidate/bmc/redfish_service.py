@@ -29,13 +29,14 @@ from daq_bench.virtual_candidate.bmc.power import Power
 from daq_bench.virtual_candidate.bmc.sensors import Sensors
 from daq_bench.virtual_candidate.emulated import qemu
 from daq_bench.virtual_candidate.emulated.qmp import Qmp, QmpError
-from daq_bench.virtual_candidate.files import append_json_line
+from daq_bench.virtual_candidate.files import append_json_line, read_json
 from daq_bench.virtual_candidate.hardware import INLET, POWER
 
 USER_VARIABLE = "VIRTUAL_BMC_USER"
 PASSWORD_VARIABLE = "VIRTUAL_BMC_PASSWORD"
 BODY_BYTES_MAX = 65536
 WATCH_S = 0.5
+PLANTED = "answers.json"  # {"POST /redfish/...": {status, document}}
 OPEN_PATHS = ("/redfish", "/redfish/v1")  # open by the standard, so that a client can identify the service
 
 # Names of Supermicro's fan modes in its Redfish extension -> names in hardware.FAN_MODES.
@@ -85,6 +86,12 @@ class Service:
             "jobs": lambda: [mockup.link(path) for path in self.jobs],
             "jobs_count": lambda: len(self.jobs),
         }
+
+    def planted(self, question: str) -> tuple[HTTPStatus, Document] | None:
+        """The answer that `answers.json` has to a question ("POST /redfish/..."), whatever it asks: what firmware says in a bad hour."""
+        file = self.directory / PLANTED
+        found = read_json(file).get(question) if file.exists() else None
+        return None if found is None else (HTTPStatus(found["status"]), found["document"])
 
     def readable(self) -> list[str]:
         """The path of every resource that can be read."""
@@ -270,7 +277,12 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(self, work: Callable[[], None]) -> None:
         try:
             self._authenticate()
-            work()
+            planted = self.service.planted(f"{self.command} {self._resource}")
+            if planted is None:
+                work()
+            else:
+                self.close_connection = True  # the body is not read
+                self._send(*planted)
         except ProblemError as found:
             # The body may not have been read: the next request on this connection would begin inside of it.
             self.close_connection = True

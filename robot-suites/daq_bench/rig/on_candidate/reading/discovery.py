@@ -129,10 +129,10 @@ def places(machine: Machine, roots: list[Any]) -> list[dict[str, Any]]:
         device = known.get(mount.number)
         if device is None or mount.filesystem not in FILESYSTEMS or "rw" not in mount.options:
             continue
+        if mount.number in found or mount.directory.startswith("/boot") or not Path(mount.directory).is_dir():
+            continue  # another mount may lie upon it, so that nothing is there
         if memory_beneath(Path(mount.directory)):
             continue  # a file system whose layers end in RAM is no place for a measurement
-        if mount.number in found or mount.directory.startswith("/boot") or not Path(mount.directory).is_dir():
-            continue
         directory = mount.directory
         own = Path("/var/tmp")
         if directory == "/" and own.is_dir() and own.stat().st_dev == Path("/").stat().st_dev:

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from daq_bench.candidate_kit.lsblk import serial_of
 from daq_bench.candidate_kit.nvme_paths import drive_of_path
 from daq_bench.candidate_kit.smartctl import document_of
 from daq_bench.candidate_kit.sysfs import text_of
@@ -41,7 +42,7 @@ def drives(root: Path) -> list[dict[str, Any]]:
         serial, version, source = asked(name)
         if version is None:
             version, source = text_of(device / "firmware_rev") or text_of(device / "rev"), "sysfs"
-        serial = serial or text_of(device / "serial") or text_of(device / "wwid") or name
+        serial = serial or serial_of(folder / name) or text_of(device / "wwid") or name
         found.setdefault(serial, part("drive", serial, version, source))  # namespaces of one drive share its firmware
     return list(found.values())
 

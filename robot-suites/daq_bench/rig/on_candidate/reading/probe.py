@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from daq_bench.candidate_kit.cpu_model import cpu_model
-from daq_bench.candidate_kit.lsblk import COMMAND, Device, devices_of, everything
+from daq_bench.candidate_kit.lsblk import COMMAND, SYS_BLOCK, Device, devices_of, everything
 from daq_bench.candidate_kit.sysfs import place_of, text_of
 from daq_bench.candidate_kit.tools import said
 from daq_bench.rig.on_candidate.reading.backing import memory_beneath
 
-SYS_BLOCK, UDEV = Path("/sys/block"), Path("/run/udev/data")
+UDEV = Path("/run/udev/data")
 LAYERS = ("part", "crypt", "lvm", "mpath")  # lsblk's types of what may lie on one device
 
 
@@ -48,7 +48,7 @@ def os_name(os_release: str) -> str:
 def block_devices() -> dict[str, Device]:
     """Every block device that lsblk lists, by MAJOR:MINOR."""
     try:
-        return everything(devices_of(said(*COMMAND)))
+        return everything(devices_of(said(*COMMAND), SYS_BLOCK))
     except ValueError as error:
         raise SystemExit(str(error)) from None
 
