@@ -85,7 +85,9 @@ def raw_lines(now_ns: int) -> str:
         drive(f"host=h{hours},run=h{hours}1", 0, 40, 80, health.format("true", 0, 0, 100, 0, 0), age_s=hours * HOUR_S)
     for run, total, elapsed, backlog, age_s in ((1, 100, 10, 9000, 1), (2, 50, 20, 0, 0)):
         writer(age_s, f"host=two,run=t{run}", backlog, 0, f"total_s={total}", f"elapsed_s={elapsed}")
-    put(-HOUR_S, "telemetry_agent,host=fast,run=q1,collector=cpu", "staleness_s=0.5")
+    put(10, "telemetry_agent,host=going,run=g2,collector=cpu", "staleness_s=0.5")
+    for hours, host in ((1, "fast"), (2, "fast"), (48, "far")):
+        put(-hours * HOUR_S, f"telemetry_agent,host={host},run=q1,collector=cpu", "staleness_s=0.5")
     return "\n".join(found) + "\n"
 
 
@@ -126,6 +128,23 @@ def history_lines(now_ns: int) -> str:
             f'bench_run,{tags},profile=p,run={host}1 started_ns={at}i,duration_s=90.0,outcome="{outcome}",word="{word}"'
             f"{advice.get(host, '')} {at}",
         ]
+    # After its PASS, a run of `killed` broke off; the only one of `left` four days ago; `going` runs; nobody expects anything of `retired`
+    # any more. The control node's clock of `stepped` and `leapt` went back by an hour and more, that of `far` is two days ahead.
+    for host, run, word, minutes in (
+        ("killed", "k1", "PASS", 30 * 60), ("killed", "k2", "BEGUN", 10 * 60), ("going", "g1", "FAIL", 29 * 60), ("going", "g2", "BEGUN", 60),
+        ("stepped", "p0", "PASS", -30), ("stepped", "p1", "PASS", -60), ("calm", "calm0", "FAIL", 8), ("calm", "c1", "BEGUN", 2),
+        ("ancient", "o1", "FAIL", 40 * 24 * 60), ("left", "l1", "BEGUN", 4 * 24 * 60), ("leapt", "e1", "BEGUN", 20), ("leapt", "e2", "PASS", -60),
+        ("far", "f1", "PASS", -2 * 24 * 60), ("stepped", "p2", "FAIL", 30),
+    ):  # fmt: skip
+        more = "" if word == "BEGUN" else f',started_ns=1i,duration_s=90.0,outcome="{word}"'
+        found.append(
+            f'bench_run,host={host},scenario=s,model=m,profile=p,run={run} word="{word}"{more} {now_ns - minutes * 60 * SECOND_NS}'
+        )
+    for minutes, more in (
+        (20 * 24 * 60, ',run=x1,scenario=s word="PASS",outcome="PASS"'),
+        (40 * 60, ' word="RETIRED"'),
+    ):
+        found.append(f"bench_run,host=retired{more} {now_ns - minutes * 60 * SECOND_NS}")
     # SNB-02 of a was measured by an earlier run alone.
     of_a = "bench_verdict,host=a,scenario=s,model=m,firmware=f,requirement=SNB-02"
     for of_run, minutes, more in (
@@ -248,17 +267,18 @@ def _tiles() -> tuple[Expected, ...]:
     found.append(Expected(DRIVE_HEALTH, "PCIe link in use", "busy", [[1], [0.5]], link))
 
     found += [
-        Expected(FLEET, "Runs in this range", "", [[7]], [tile("7", "blue")]),
+        Expected(FLEET, "Runs in this range", "", [[12]], [tile("12", "blue")]),
         Expected(
             FLEET,
             "Candidates by newest outcome",
             "",
-            [[2]],
+            [[1]],
             [
-                tile("2", "green", "PASS"),
-                tile("1", "red", "FAIL"),
+                tile("1", "green", "PASS"),
+                tile("2", "red", "FAIL"),
                 tile("1", "yellow", "REHEARSAL"),
-                tile("2", GREY, "none"),
+                tile("4", "blue", "not ended"),
+                tile("3", GREY, "none"),
             ],
         ),
         Expected(FLEET, "Smallest newest margin", "", [["a", "SNB-01", -3.5]], [tile("-3.5%", "red", "a SNB-01")]),
@@ -322,22 +342,33 @@ NO_FIELDS: tuple[Cell, ...] = ("", EMPTY, "", "", "", "")
 GOOD, BAD = CLEAR, "red"
 OK, WRONG = ("passed", GOOD), ("FAILED", BAD)
 OLD = (UNJUDGED, GREY)
+NOT_ENDED, RUNS, BROKEN, IDLE = ("not ended", "blue"), ("runs", "blue"), ("SILENT", "orange"), ("-", CLEAR)
 SHOWS_GB = ("9.50", "9.24", "GB/s")
 TABLES = (
     ExpectedTable(FLEET, "Runs now", "", ("host", "run", "Answered"), (
-        ("busy", "r2", NOW), ("calm", "c1", NOW), ("fast", "q1", "in an hour"), (BARE, "b1", NOW))),
-    ExpectedTable(FLEET, "Newest run of each candidate", "", ("host", "Outcome", "Judged", "Last, however old", *ADVICE), (
-        ("c", OLD, "20 days ago", ("PASS", GREY), "-", "-"), ("h37", OLD, "2 days ago", ("PASS", GREY), "-", "-"),
-        ("h35", PASS, "a day ago", ("PASS", GREY), "-", "-"), ("a", FAIL, "a day ago", ("FAIL", GREY), CAUSE, STEP),
-        ("b", REHEARSAL, "20 hours ago", ("REHEARSAL", GREY), "-", STEP), ("calm", PASS, "6 minutes ago", ("PASS", GREY), "-", PASSED),
-        ("fast", OLD, "in an hour", ("PASS", GREY), "-", "-"))),
+        ("busy", "r2", NOW), ("calm", "c1", NOW), ("fast", "q1", "in 2 hours"), ("going", "g2", NOW), (BARE, "b1", NOW))),
+    ExpectedTable(FLEET, "Newest run of each candidate", "",
+                  ("host", "Outcome", "Now", "Judged", "Last, however old", *ADVICE, "Clock ahead"), (
+        ("c", OLD, IDLE, "20 days ago", ("PASS", GREY), "-", "-", ""), ("retired", OLD, IDLE, "20 days ago", ("PASS", GREY), "-", "-", ""),
+        ("h37", OLD, IDLE, "2 days ago", ("PASS", GREY), "-", "-", ""), ("h35", PASS, IDLE, "a day ago", ("PASS", GREY), "-", "-", ""),
+        ("killed", NOT_ENDED, BROKEN, "a day ago", ("PASS", GREY), "-", "-", ""),
+        ("going", NOT_ENDED, RUNS, "a day ago", ("FAIL", GREY), "-", "-", ""),
+        ("a", FAIL, IDLE, "a day ago", ("FAIL", GREY), CAUSE, STEP, ""),
+        ("b", REHEARSAL, IDLE, "20 hours ago", ("REHEARSAL", GREY), "-", STEP, ""),
+        ("stepped", FAIL, IDLE, "30 minutes ago", ("FAIL", GREY), "-", "-", "in an hour"),
+        ("calm", NOT_ENDED, RUNS, "6 minutes ago", ("PASS", GREY), "-", PASSED, ""),
+        ("leapt", NOT_ENDED, BROKEN, "", ("", GREY), "-", "-", "in an hour"),
+        ("fast", OLD, RUNS, "", ("", GREY), "-", "-", "in an hour"), ("busy", OLD, RUNS, "", ("", GREY), "-", "-", ""),
+        (BARE, OLD, RUNS, "", ("", GREY), "-", "-", ""))),
     ExpectedTable(RUN_LIVE, "Why, and what to do next", "calm", ("run", "Judged", *ADVICE), (("calm1", "6 minutes ago", "-", PASSED),)),
     ExpectedTable(RUN_LIVE, "Why, and what to do next", "busy", (), ()),
     ExpectedTable(FLEET, "Last runs", "", ("Judged", "host", "Scenario", "Profile", "Model", "Outcome", "Took", "run"), (
-        (Ago(6), "calm", *OF_LAST, PASSED_THEN, "1 minute", "calm1"), (Ago(20 * 60), "b", *OF_LAST, REHEARSAL, "1 minute", "b1"),
+        (Ago(6), "calm", *OF_LAST, PASSED_THEN, "1 minute", "calm1"), (Ago(8), "calm", *OF_LAST, FAIL, "1 minute", "calm0"), (Ago(30), "stepped", *OF_LAST, FAIL, "1 minute", "p2"), (Ago(20 * 60), "b", *OF_LAST, REHEARSAL, "1 minute", "b1"),
         (Ago(24 * 60), "a", *OF_LAST, FAIL, "1 minute", "a1"),
+        (Ago(29 * 60), "going", *OF_LAST, FAIL, "1 minute", "g1"), (Ago(30 * 60), "killed", *OF_LAST, PASSED_THEN, "1 minute", "k1"),
         (Ago(35 * 60), "h35", *OF_LAST, PASSED_THEN, "1 minute", "h351"),
-        (Ago(37 * 60), "h37", *OF_LAST, PASSED_THEN, "1 minute", "h371"), (Ago(20 * 24 * 60), "c", *OF_LAST, PASSED_THEN, "1 minute", "c1"),
+        (Ago(37 * 60), "h37", *OF_LAST, PASSED_THEN, "1 minute", "h371"),
+        (Ago(20 * 24 * 60), "retired", "s", "", "", PASSED_THEN, "", "x1"), (Ago(20 * 24 * 60), "c", *OF_LAST, PASSED_THEN, "1 minute", "c1"),
         (Ago(21 * 24 * 60), "b", *OF_LAST, FAIL, "1 minute", "b0"))),
     ExpectedTable(FLEET, "Newest value of each requirement", "", WHOSE, (
         ("SNB-01", "b", "20 hours ago", "m", "f", "rate", ("INADMISSIBLE", "yellow"), MISSED, *SHOWS_GB, ("-90%", BAD)),
@@ -405,9 +436,15 @@ LINES = (
 # A candidate's bars: minutes before now, and the word and colour that begin then; no word: the bar ends.
 LANES = {
     "a": ((24 * 60, FAIL),),
-    "b": ((20 * 60, REHEARSAL),),
+    "b": ((21 * 24 * 60, FAIL), (21 * 24 * 60 - 36 * 60, None), (20 * 60, REHEARSAL)),
     "c": ((20 * 24 * 60, PASS), (20 * 24 * 60 - 36 * 60, None)),
-    "calm": ((6, PASS),),
+    "calm": ((8, FAIL), (6, PASS), (2, NOT_ENDED)),
     "h35": ((35 * 60, PASS),),
     "h37": ((37 * 60, PASS), (60, None)),
+    "going": ((29 * 60, FAIL), (60, NOT_ENDED)),
+    "killed": ((30 * 60, PASS), (10 * 60, NOT_ENDED)),
+    "retired": ((20 * 24 * 60, PASS), (20 * 24 * 60 - 36 * 60, None), (40 * 60, ("retired", GREY)), (4 * 60, None)),
+    "stepped": ((30, FAIL),),
+    "left": ((4 * 24 * 60, NOT_ENDED), (4 * 24 * 60 - 36 * 60, None)),
+    "leapt": ((20, NOT_ENDED),),
 }

@@ -7,6 +7,7 @@ from daq_bench.bench_dashboards.common import (
     BAR_LASTS,
     HERE,
     JUDGED_COLUMNS,
+    JUDGED_RUN,
     LATELY,
     LONG_TEXTS,
     NO_VERDICT,
@@ -117,7 +118,7 @@ JUDGED: tuple[Condition, ...] = (chosen("host"), chosen_text("of_run", "run"))
 
 
 def verdict() -> Section:
-    judged = Query("bench_run", (last("word").named(WORST),), HERE, tags=("run",), policy=HISTORY)
+    judged = Query("bench_run", (last("word").named(WORST),), (*HERE, JUDGED_RUN), tags=("run",), policy=HISTORY)
     outcome = Stat(
         "Outcome",
         f"The outcome of the run judged last, of the last {BAR_LASTS}, and which run it is; a run that goes on has none. INADMISSIBLE: its "
