@@ -425,11 +425,11 @@ class ExpectedLine:
 # Two samples of the buffer are 120 s apart. Each drive's temperature stands against the limit that it states itself.
 LINES = (
     (RUN_LIVE, "Backlog against the transient buffer", "busy",
-     (ExpectedLine("backlog", "yellow", False, ("5 kB", "9.99 kB")), ExpectedLine("transient buffer", "red", True, ("10 kB", "10 kB")))),
+     (ExpectedLine("backlog r2", "yellow", False, ("5 kB", "9.99 kB")), ExpectedLine("transient buffer r2", "red", True, ("10 kB", "10 kB")))),
     (RUN_LIVE, "Drive temperature against its own limits", "calm",
      (ExpectedLine("nvme0n1 Composite", "green", False, ("40 °C", "40 °C")),
       ExpectedLine("nvme0n1 Composite warning", "yellow", True, ("80 °C", "80 °C")))),
-    (RUN_LIVE, "BUSY and lost superchunks", "silent", (ExpectedLine("lost", "red", False, ("5", "5")),)),
+    (RUN_LIVE, "BUSY and lost superchunks", "silent", (ExpectedLine("lost s1", "red", False, ("5", "5")),)),
     (COMPARE, "Stored rate", "",
      (ExpectedLine("A", "blue", False, ("2.50 GB/s", "2.50 GB/s")), ExpectedLine("B", "orange", False, ("4 GB/s", "4 GB/s")))),
 )  # fmt: skip

@@ -152,8 +152,9 @@ class TimeSeries(Panel):
 
     @property
     def many(self) -> bool:
-        """Each device, core or sensor has a line of its own: no areas, and the legend beside the graph."""
-        return any("$tag_" in target.alias or "$col" in target.alias for target in self.targets)
+        """Each device, core or sensor has a line of its own: no areas, and the legend beside the graph. Runs are one or two."""
+        names = [target.alias.replace("$tag_run", "") for target in self.targets]
+        return any("$tag_" in name or "$col" in name for name in names)
 
     def transformations(self) -> Iterable[Json]:
         if self.rename:
