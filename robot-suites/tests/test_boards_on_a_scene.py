@@ -249,42 +249,51 @@ def test_each_table_shows_what_is_expected(on: Server, grafana: Grafana, now_ms:
     assert rows == tuple(began.values())
 
 
+OTHERS = {"last": "first", "max": "min", "min": "max", "mean": "max"}
 CONDITION = re.compile(
     r"""\"\w+\" (?:!=|=~) (?:'[^']*'|/[^$/]+/)|time [<>]=? (?:\$\{__from\}ms|now\(\)(?: [-+] \w+)?)"""
 )
 
 
-def of_table_queries(query: str) -> Iterator[str]:
-    """Mutants of a table's query: without each of the board's own conditions and ends of a time; the oldest value for the newest."""
+def mutants_of(query: str) -> Iterator[str]:
+    """Mutants of a query: without each of the board's own conditions and ends of a time; another function."""
     for found in CONDITION.finditer(query):
         yield f"{query[: found.start()]}time >= 0{query[found.end() :]}"
-    if "last(" in query:
-        yield query.replace("last(", "first(")
+    if "$timeFilter" in query:  # one of a query within a query bounds both
+        yield query.replace("$timeFilter", "time >= 0")
+    for found in re.finditer(r"\b(last|max|min|mean)\(", query):
+        yield f"{query[: found.start(1)]}{OTHERS[found[1]]}{query[found.end(1) :]}"
 
 
-# What the table shows without it: `overall` has no decision, so that it has no row.
-SHOWN_ALIKE = {("Newest value of each requirement", "\"requirement\" != 'overall'")}
+# Shown alike without it: `overall` has no decision and no margin, so that it has no row.
+OVERALL = {"Newest value of each requirement", "Smallest newest margin"}
 
 
 @pytest.mark.grafana
-@pytest.mark.parametrize("title", sorted({one.title for one in TABLES}))
-def test_a_mutant_of_a_table_is_noticed(on: Server, grafana: Grafana, now_ms: int, title: str) -> None:
-    """By one candidate's table at least."""
-    shows = [one for one in TABLES if one.title == title]
+@pytest.mark.parametrize(("uid", "title"), sorted({(one.board.uid, one.title) for one in (*TABLES, *TILES)}))
+def test_a_mutant_of_a_query_is_noticed(on: Server, grafana: Grafana, now_ms: int, uid: str, title: str) -> None:
+    """By one candidate's table or tile at least."""
+    shows = [one for one in (*TABLES, *TILES) if (one.board.uid, one.title) == (uid, title)]
     panel = panel_of(shows[0].board, title)
 
     def shown(of: Json) -> list[Json]:
-        return [grafana.shown(on, of, choices_of(one.candidate), range_of(one.board, "", now_ms)) for one in shows]
+        return [
+            grafana.shown(on, of, choices_of(one.candidate), range_of(one.board, panel.get("timeFrom", ""), now_ms))
+            for one in shows
+        ]
 
     seen = shown(panel)
+    alike: dict[str, list[int]] = {}  # but for the word that they count: one mutant for all of them
     for nth, target in enumerate(panel["targets"]):
-        for query in of_table_queries(target["query"]):
+        alike.setdefault(re.sub(r"\^\(\w+\)\$", "", target["query"]), []).append(nth)
+    for places in alike.values():
+        mutants = [mutants_of(panel["targets"][nth]["query"]) for nth in places]
+        for queries in zip(*mutants, strict=True):
             other = copy.deepcopy(panel)
-            other["targets"][nth]["query"] = query
-            left_out = any(
-                name == title and target["query"].replace(part, "time >= 0") == query for name, part in SHOWN_ALIKE
-            )
-            assert left_out or shown(other) != seen, query
+            for nth, query in zip(places, queries, strict=True):
+                other["targets"][nth]["query"] = query
+            alike_without = title in OVERALL and "overall" not in queries[0]
+            assert alike_without or shown(other) != seen, queries[0]
 
 
 def moment(now_ms: int, ago: Ago) -> str:

@@ -10,7 +10,6 @@ from daq_bench.bench_dashboards.common import (
     EPOCH_BEGIN,
     EPOCH_END,
     JUDGED_COLUMNS,
-    JUDGED_RUN,
     REPORT_URL,
     VERDICT_COLUMNS,
     links,
@@ -87,7 +86,7 @@ def _figure(title: str, description: str, column: Expression, unit: Unit, need: 
 
 def _outcome() -> Stat:
     targets = tuple(
-        Target(Query("bench_run", (last("word"),), (_run(side), JUDGED_RUN), policy=HISTORY, in_range=False), side)
+        Target(Query("bench_run", (last("word"),), (_run(side),), policy=HISTORY, in_range=False), side)
         for side in SIDES
     )
     return Stat(
