@@ -126,7 +126,8 @@ def _mixed_lines(now_ns: int) -> list[str]:
 
     def smart(*numbers: int) -> str:
         names = ("critical_warning", "percentage_used_percent", "available_spare_percent", "media_errors", "critical_temperature_time_min",
-                 "error_log_entries", "reallocated_sectors", "temperature_degc", "data_written_bytes", "power_on_hours", "unsafe_shutdowns")  # fmt: skip
+                 "error_log_entries", "reallocated_sectors", "temperature_degc", "data_written_bytes", "power_on_hours",
+                 "unsafe_shutdowns")  # fmt: skip
         told = ",".join(
             f"{name}={value}{'' if name == 'temperature_degc' else 'i'}"
             for name, value in zip(names, numbers, strict=True)
@@ -188,10 +189,12 @@ def history_lines(now_ns: int) -> str:
     # After its PASS, a run of `killed` broke off; the only one of `left` four days ago; `going` runs; nobody expects anything of `retired`
     # any more. The control node's clock of `stepped` and `leapt` went back by an hour and more, that of `far` is two days ahead.
     for host, run, word, minutes in (
-        ("killed", "k1", "PASS", 30 * 60), ("killed", "k2", "BEGUN", 10 * 60), ("going", "g1", "FAIL", 29 * 60), ("going", "g2", "BEGUN", 60),
+        ("killed", "k1", "PASS", 30 * 60), ("killed", "k2", "BEGUN", 10 * 60), ("going", "g1", "FAIL", 29 * 60),
+        ("going", "g2", "BEGUN", 60),
         ("stepped", "p0", "PASS", -30), ("stepped", "p1", "PASS", -60), ("calm", "calm0", "FAIL", 8), ("calm", "calm2", "BEGUN", 2),
         ("a", "a1", "BEGUN", 25 * 60), ("c", "c1", "BEGUN", 20 * 24 * 60 + 60),
-        ("ancient", "o1", "FAIL", 40 * 24 * 60), ("left", "l1", "BEGUN", 4 * 24 * 60), ("leapt", "e1", "BEGUN", 20), ("leapt", "e2", "PASS", -60),
+        ("ancient", "o1", "FAIL", 40 * 24 * 60), ("left", "l1", "BEGUN", 4 * 24 * 60), ("leapt", "e1", "BEGUN", 20),
+        ("leapt", "e2", "PASS", -60),
         ("far", "f0", "PASS", 18 * 24 * 60), ("far", "f1", "PASS", -2 * 24 * 60), ("stepped", "p2", "FAIL", 30),
     ):  # fmt: skip
         more = "" if word == "BEGUN" else f',started_ns=1i,duration_s=90.0,outcome="{word}"'
@@ -438,7 +441,8 @@ NOT_ENDED, RUNS, BROKEN, IDLE = ("not ended", "blue"), ("runs", "blue"), ("SILEN
 SHOWS_GB = ("9.50", "9.24", "GB/s")
 TABLES = (
     ExpectedTable(FLEET, "Runs now", "", ("host", "run", "Answered"), (
-        ("busy", "r2", NOW), ("calm", "c1", NOW), ("fast", "q1", "in 2 hours"), ("going", "g2", NOW), (BARE, "b1", NOW), ("mixed", "m1", NOW))),
+        ("busy", "r2", NOW), ("calm", "c1", NOW), ("fast", "q1", "in 2 hours"), ("going", "g2", NOW), (BARE, "b1", NOW),
+        ("mixed", "m1", NOW))),
     ExpectedTable(FLEET, "Newest run of each candidate", "",
                   ("host", "Outcome", "Now", "Judged", "Last, however old", *ADVICE, "Clock ahead"), (
         ("c", OLD, IDLE, "20 days ago", ("PASS", GREY), "-", "-", ""), ("retired", OLD, IDLE, "19 days ago", ("PASS", GREY), "-", "-", ""),
@@ -465,7 +469,8 @@ TABLES = (
         (Ago(35 * 60), "h35", *OF_LAST, PASSED_THEN, "1 minute", "h351"),
         (Ago(37 * 60), "h37", *OF_LAST, PASSED_THEN, "1 minute", "h371"),
         (Ago(18 * 24 * 60), "far", *OF_LAST, PASSED_THEN, "1 minute", "f0"),
-        (Ago(19 * 24 * 60), "retired", "s", "", "", PASSED_THEN, "", "x1"), (Ago(20 * 24 * 60), "c", *OF_LAST, PASSED_THEN, "1 minute", "c1"),
+        (Ago(19 * 24 * 60), "retired", "s", "", "", PASSED_THEN, "", "x1"),
+        (Ago(20 * 24 * 60), "c", *OF_LAST, PASSED_THEN, "1 minute", "c1"),
         (Ago(21 * 24 * 60), "b", *OF_LAST, FAIL, "1 minute", "b0"))),
     ExpectedTable(FLEET, "Newest value of each requirement", "", WHOSE, (
         ("SNB-01", "b", "20 hours ago", "m", "f", "rate", ("INADMISSIBLE", "yellow"), MISSED, *SHOWS_GB, ("-90%", BAD)),
@@ -487,7 +492,8 @@ TABLES = (
         ("nvme1n1", "S1", "m", OK, ("0", GOOD), ("93%", "yellow"), ("50%", GOOD), ("0", GOOD), *NO_FIELDS),
         ("nvme2n1", "S2", "m", WRONG, ("1", BAD), ("20%", GOOD), ("4%", BAD), ("7", BAD), *NO_FIELDS))),
     ExpectedTable(DRIVE_HEALTH, "Newest values of each drive", "mixed", DRIVES, (
-        ("nvme0n1", "S0", "m", OK, ("0", GOOD), ("30%", GOOD), ("60%", GOOD), ("0", GOOD), "1", ("0", GOOD), "50 °C", "2 GB", "1.71 days", "4"),)),
+        ("nvme0n1", "S0", "m", OK, ("0", GOOD), ("30%", GOOD), ("60%", GOOD), ("0", GOOD), "1", ("0", GOOD), "50 °C",
+         "2 GB", "1.71 days", "4"),)),
     ExpectedTable(DRIVE_HEALTH, "Newest values of each drive", BARE, (), ()),
     ExpectedTable(RUN_LIVE, "Requirements of runs judged in this range", "calm", (*ASKED, "run"),
                   (("SNB-01", "rate", PASSED_THEN, MET, *SHOWS_GB, "30%", "calm1"),)),
@@ -525,7 +531,8 @@ class ExpectedLine:
 # Two samples of the buffer are 120 s apart. Each drive's temperature stands against the limit that it states itself.
 LINES = (
     (RUN_LIVE, "Backlog against the transient buffer", "busy",
-     (ExpectedLine("backlog r2", "yellow", False, ("5 kB", "9.99 kB")), ExpectedLine("transient buffer r2", "red", True, ("10 kB", "10 kB")))),
+     (ExpectedLine("backlog r2", "yellow", False, ("5 kB", "9.99 kB")),
+      ExpectedLine("transient buffer r2", "red", True, ("10 kB", "10 kB")))),
     (RUN_LIVE, "Drive temperature against its own limits", "calm",
      (ExpectedLine("nvme0n1 Composite", "green", False, ("40 °C", "40 °C")),
       ExpectedLine("nvme0n1 Composite warning", "yellow", True, ("80 °C", "80 °C")))),

@@ -79,14 +79,12 @@ def verdict_points(bundle: Bundle) -> list[Point]:
     return points
 
 
-def begin_point(bundle: Bundle) -> Point:
-    """The point `bench_run` of a run that has begun: until its verdict comes it is its candidate's newest, also when it broke off."""
-    return _run_point(bundle, bundle.run.started).field("word", BEGUN)
-
-
 def publish_begin(bundle: Bundle, influx: Influx) -> None:
-    """Raises InfluxError."""
-    influx.write(influx.history, begin_point(bundle).to_line_protocol())
+    """Writes a point `bench_run` at the run's begin: until its verdict comes it is the candidate's newest, also when the run breaks off.
+    Raises InfluxError."""
+    point = _run_point(bundle, bundle.run.started)
+    point.field("word", BEGUN)
+    influx.write(influx.history, point.to_line_protocol())
 
 
 def run_point(bundle: Bundle) -> Point | None:
@@ -95,7 +93,8 @@ def run_point(bundle: Bundle) -> Point | None:
     if verdict is None:
         return None
     started, finished = bundle.run.started, _end(bundle)
-    point = _run_point(bundle, finished).field("started_ns", nanoseconds(started)).field("outcome", verdict["outcome"])
+    point = _run_point(bundle, finished)
+    point.field("started_ns", nanoseconds(started)).field("outcome", verdict["outcome"])
     point.field("word", _word(verdict))
     for name, text in _advice(bundle).items():
         point.field(name, text)
