@@ -331,6 +331,12 @@ def test_green_is_nowhere_what_may_be_old() -> None:
         assert all("time <= now()" in one and "now() + 1d" not in one for one in fresh), "nor is what is still to come"
 
 
+def test_a_lane_is_as_high_as_its_name_however_many_there_are() -> None:
+    """150 candidates: of the panel's height, title, axis, legend and pages take 130 pixels."""
+    lanes = panel_of("daq-bench-fleet", "Outcome of each candidate, night by night")
+    assert (lanes["gridPos"]["h"] * 38 - 8 - 130) / lanes["options"]["perPage"] >= 18
+
+
 def test_annotations_have_an_end_where_they_say_so() -> None:
     for document in FILES.values():
         for annotation in document["annotations"]["list"]:

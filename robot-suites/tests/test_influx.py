@@ -9,7 +9,7 @@ import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import pytest
 from daq_bench.audit.good.small_run import candidate, drive, scenario, some_run, target
@@ -26,6 +26,8 @@ from daq_bench.rig.base.influx import TOKEN, URL, Influx
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.lock import exclusive
 from daq_bench.rig.cli import main
+from daq_bench.rig.run.candidate_session import CandidateSession
+from daq_bench.rig.run.watch import Watch
 from daq_bench.rig.telemetry.history import (
     publish,
     publish_begin,
@@ -188,6 +190,15 @@ def test_a_run_that_has_begun_is_the_newest_until_its_verdict_comes(influx: Loca
     assert newest() == ((ended, "INADMISSIBLE", "INADMISSIBLE"), 1)
     publish_begin(finished, own)
     assert newest() == ((ended, "INADMISSIBLE", "INADMISSIBLE"), 1), "told again, it takes the place of nothing"
+
+
+def test_a_history_that_takes_no_begin_is_told_once(finished: Bundle) -> None:
+    """Where the run has told already that InfluxDB takes nothing, it does not wait for it once more."""
+    said: list[str] = []
+    for problem in (None, "it does not answer"):
+        watch = Watch(cast(CandidateSession, None), finished, None, problem, said.append)
+        watch.tell_begin(Influx("http://127.0.0.1:1"))
+    assert len(said) == 1 and said[0].startswith("warning: InfluxDB's history does not know that the run has begun (")
 
 
 AWKWARD = 'Größe "5 °C", a=b, \\x1b \\'
