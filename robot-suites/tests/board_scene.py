@@ -85,8 +85,68 @@ def raw_lines(now_ns: int) -> str:
         drive(f"host=h{hours},run=h{hours}1", 0, 40, 80, health.format("true", 0, 0, 100, 0, 0), age_s=hours * HOUR_S)
     for run, total, elapsed, backlog, age_s in ((1, 100, 10, 9000, 1), (2, 50, 20, 0, 0)):
         writer(age_s, f"host=two,run=t{run}", backlog, 0, f"total_s={total}", f"elapsed_s={elapsed}")
-    put(-HOUR_S, "telemetry_agent,host=fast,run=q1,collector=cpu", "staleness_s=0.5")
+    put(10, "telemetry_agent,host=going,run=g2,collector=cpu", "staleness_s=0.5")
+    found += _mixed_lines(now_ns)
+    for hours, host in ((1, "fast"), (2, "fast"), (48, "far")):
+        put(-hours * HOUR_S, f"telemetry_agent,host={host},run=q1,collector=cpu", "staleness_s=0.5")
     return "\n".join(found) + "\n"
+
+
+def _mixed_lines(now_ns: int) -> list[str]:
+    """A candidate whose values of before the ranges, of their begin and of now all differ, with two runs at one time."""
+    found = []
+
+    def put(series: str, *by_age: tuple[float, str]) -> None:
+        name, _, tags = series.partition(",")
+        found.extend(f"{name},host=mixed,{tags} {fields} {now_ns - int(age_s * SECOND_NS)}" for age_s, fields in by_age)
+
+    def writer(backlog: int, size: int, lost: int, total: int, elapsed: int) -> str:
+        return f"backlog_bytes={backlog}i,buffer_bytes={size}i,lost_superchunks={lost}i,total_s={total},elapsed_s={elapsed}"
+
+    put("daqwriter,run=m0", (1000, writer(9900, 10_000, 50, 900, 1)))
+    put("daqwriter,run=m1", (40, writer(8000, 20_000, 1, 900, 10)), (20, writer(6000, 10_000, 3, 400, 340)))
+    put("daqwriter,run=m2", (20, writer(1000, 10_000, 2, 50, 45)))
+    put(
+        "temperature,run=m1,device=nvme0n1,label=Composite",
+        (40, "temperature_degc=50,warning_degc=90"),
+        (20, "temperature_degc=60,warning_degc=85"),
+    )
+    put("temperature,run=m1,device=nvme9n1,label=Composite", (1000, "temperature_degc=85,warning_degc=85"))
+    put("temperature,run=m1,label=CPU", (20, "temperature_degc=80,warning_degc=81"))
+    account = "collected_points={0}i,spooled_points={0}i,delivered_points={0}i,rejected_points=0i,undelivered_points=0i,unspooled_points=0i"
+    put(
+        "telemetry_agent,run=m1,collector=cpu",
+        (40, f"staleness_s=3,{account.format(7)}"),
+        (20, f"staleness_s=1,{account.format(9)}"),
+    )
+    put("telemetry_agent,run=m0,collector=old", (31 * DAY_S, f"staleness_s=50,{account.format(5)}"))
+    put("telemetry_agent,run=m1,collector=old", (1000, "staleness_s=50"))
+    put("ipmi_sensor,run=m1,sensor=A,kind=fan,entity=29.1", (40, "severity=2i"), (20, "severity=0i"))
+    put("ipmi_sensor,run=m1,sensor=B,kind=fan,entity=29.2", (1000, "severity=3i"))
+
+    def smart(*numbers: int) -> str:
+        names = ("critical_warning", "percentage_used_percent", "available_spare_percent", "media_errors", "critical_temperature_time_min",
+                 "error_log_entries", "reallocated_sectors", "temperature_degc", "data_written_bytes", "power_on_hours",
+                 "unsafe_shutdowns")  # fmt: skip
+        told = ",".join(
+            f"{name}={value}{'' if name == 'temperature_degc' else 'i'}"
+            for name, value in zip(names, numbers, strict=True)
+        )
+        return f"passed={'false' if numbers[0] else 'true'},{told}"
+
+    worst = smart(9, 99, 1, 99, 99, 99, 99, 99, 99, 99, 99)
+    put("smart,run=m1,device=nvme0n1,serial=S0,model=m", (HOUR_S, smart(1, 50, 20, 9, 8, 7, 6, 70, 10**9, 40, 5)),
+        (20, smart(0, 30, 60, 0, 0, 1, 0, 50, 2 * 10**9, 41, 4)))  # fmt: skip
+    put("smart,run=m1,device=nvme8n1,serial=S8,model=m", (8 * DAY_S, worst))
+    put("smart_temperature,run=m1,device=nvme0n1,serial=S0,sensor=composite", (HOUR_S, "temperature_degc=50,warning_degc=90"),
+        (20, "temperature_degc=60,warning_degc=85"))  # fmt: skip
+    put(
+        "smart_temperature,run=m1,device=nvme8n1,serial=S8,sensor=composite",
+        (37 * HOUR_S, "temperature_degc=85,warning_degc=85"),
+    )
+    put("pcie_link,run=m1,device=nvme0n1", (HOUR_S, "bandwidth_fraction=0.5"), (20, "bandwidth_fraction=1"))
+    put("pcie_link,run=m1,device=nvme8n1", (8 * DAY_S, "bandwidth_fraction=0.25"))
+    return found
 
 
 CAUSE = 'nvme0n1 says "Größe \\x1b, 5 °C=limit", twice; ' + "as long as an advice lets it be, " * 7 + "at least"
@@ -126,6 +186,26 @@ def history_lines(now_ns: int) -> str:
             f'bench_run,{tags},profile=p,run={host}1 started_ns={at}i,duration_s=90.0,outcome="{outcome}",word="{word}"'
             f"{advice.get(host, '')} {at}",
         ]
+    # After its PASS, a run of `killed` broke off; the only one of `left` four days ago; `going` runs; nobody expects anything of `retired`
+    # any more. The control node's clock of `stepped` and `leapt` went back by an hour and more, that of `far` is two days ahead.
+    for host, run, word, minutes in (
+        ("killed", "k1", "PASS", 30 * 60), ("killed", "k2", "BEGUN", 10 * 60), ("going", "g1", "FAIL", 29 * 60),
+        ("going", "g2", "BEGUN", 60),
+        ("stepped", "p0", "PASS", -30), ("stepped", "p1", "PASS", -60), ("calm", "calm0", "FAIL", 8), ("calm", "calm2", "BEGUN", 2),
+        ("a", "a1", "BEGUN", 25 * 60), ("c", "c1", "BEGUN", 20 * 24 * 60 + 60),
+        ("ancient", "o1", "FAIL", 40 * 24 * 60), ("left", "l1", "BEGUN", 4 * 24 * 60), ("leapt", "e1", "BEGUN", 20),
+        ("leapt", "e2", "PASS", -60),
+        ("far", "f0", "PASS", 18 * 24 * 60), ("far", "f1", "PASS", -2 * 24 * 60), ("stepped", "p2", "FAIL", 30),
+    ):  # fmt: skip
+        more = "" if word == "BEGUN" else f',started_ns=1i,duration_s=90.0,outcome="{word}"'
+        found.append(
+            f'bench_run,host={host},scenario=s,model=m,profile=p,run={run} word="{word}"{more} {now_ns - minutes * 60 * SECOND_NS}'
+        )
+    for minutes, more in (
+        (19 * 24 * 60, ',run=x1,scenario=s word="PASS",outcome="PASS"'),
+        (40 * 60, ' word="RETIRED"'),
+    ):
+        found.append(f"bench_run,host=retired{more} {now_ns - minutes * 60 * SECOND_NS}")
     # SNB-02 of a was measured by an earlier run alone.
     of_a = "bench_verdict,host=a,scenario=s,model=m,firmware=f,requirement=SNB-02"
     for of_run, minutes, more in (
@@ -134,10 +214,18 @@ def history_lines(now_ns: int) -> str:
     ):
         at = now_ns - minutes * 60 * SECOND_NS
         found.append(f'{of_a} of_run="{of_run}",text="rest",unit="GB/s",{more} {at}')
+    found.append(
+        f'bench_verdict,host=a,scenario=s,model=m,firmware=f,requirement=SNB-01 of_run="a01",outcome="FAIL",margin_percent=-5,'
+        f'decision="missed" {now_ns - 30 * HOUR_S * SECOND_NS}'
+    )
     for run, rate, backlog, share in (("a1", 2.5e9, 1e9, 0.25), ("c1", 4e9, 0, 0.125)):
-        fields = f'load="record 1",stored_bytes_per_s={rate},system_fraction={share},busy_fraction=0.5'
-        found += [f"aligned_run,host=h,run={run} {fields},backlog_bytes={backlog * second / 2} {EPOCH_NS + second * SECOND_NS}"
-                  for second in range(3)]  # fmt: skip
+        for nth, second in enumerate((0, 1, 2, 200)):  # the last one comes after the range
+            later = nth == 3
+            fields = (
+                f"system_fraction={1 if later else share},busy_fraction=0.5,stored_bytes_per_s={rate * (1 + nth) / 2},"
+                f"backlog_bytes={9e9 if later else backlog * nth / 2}"
+            )
+            found.append(f'aligned_run,host=h,run={run} load="record 1",{fields} {EPOCH_NS + second * SECOND_NS}')
     return "\n".join(found) + "\n"
 
 
@@ -248,17 +336,18 @@ def _tiles() -> tuple[Expected, ...]:
     found.append(Expected(DRIVE_HEALTH, "PCIe link in use", "busy", [[1], [0.5]], link))
 
     found += [
-        Expected(FLEET, "Runs in this range", "", [[7]], [tile("7", "blue")]),
+        Expected(FLEET, "Runs in this range", "", [[13]], [tile("13", "blue")]),
         Expected(
             FLEET,
             "Candidates by newest outcome",
             "",
-            [[2]],
+            [[1]],
             [
-                tile("2", "green", "PASS"),
-                tile("1", "red", "FAIL"),
+                tile("1", "green", "PASS"),
+                tile("2", "red", "FAIL"),
                 tile("1", "yellow", "REHEARSAL"),
-                tile("2", GREY, "none"),
+                tile("4", "blue", "not ended"),
+                tile("4", GREY, "none"),
             ],
         ),
         Expected(FLEET, "Smallest newest margin", "", [["a", "SNB-01", -3.5]], [tile("-3.5%", "red", "a SNB-01")]),
@@ -278,6 +367,32 @@ def _tiles() -> tuple[Expected, ...]:
             [[0.25]],
             [tile("25%", "blue", "A"), tile("12.5%", "blue", "B")],
         ),
+    ]
+    found += [
+        Expected(
+            board,
+            title,
+            "mixed",
+            [[*whose, value]],
+            [tile(text, colour, *([" ".join(whose)] if whose else ([name] if name else [])))],
+        )
+        for board, title, whose, value, text, colour, name in (
+            (RUN_LIVE, "Runs now", [], 1, "1 s", "blue", "m1"),
+            (RUN_LIVE, "Left of this load", [], 60, "1 minute", "blue", ""),
+            (RUN_LIVE, "Lost superchunks", [], 3, "3", "red", ""),
+            (RUN_LIVE, "Buffer in use", [], 0.6, "60%", "yellow", ""),
+            (RUN_LIVE, "Fullest buffer", [], 0.6, "60%", "yellow", ""),
+            (RUN_LIVE, "Margin to warning", ["nvme0n1", "Composite"], 25, "25 K", "green", ""),
+            (RUN_LIVE, "Telemetry's age", [], 1, "1.0 s", "green", ""),
+            (RUN_LIVE, "Sensors that the BMC complains of", [], 2, "2", "red", "A"),
+            (DRIVE_HEALTH, "Critical warning", ["nvme0n1", "S0"], 0, "0", "green", ""),
+            (DRIVE_HEALTH, "Most media errors", ["nvme0n1", "S0"], 0, "0", "green", ""),
+            (DRIVE_HEALTH, "Most worn", ["nvme0n1", "S0"], 30, "30%", "green", ""),
+            (DRIVE_HEALTH, "Least spare", ["nvme0n1", "S0"], 60, "60%", "green", ""),
+            (DRIVE_HEALTH, "Time above critical", ["nvme0n1", "S0"], 0, "0 min", "green", ""),
+            (DRIVE_HEALTH, "Margin to warning", ["nvme0n1", "S0"], 25, "25 K", "green", ""),
+            (DRIVE_HEALTH, "PCIe link in use", [], 1, "100%", "blue", "nvme0n1"),
+        )
     ]
     return tuple(found)
 
@@ -322,22 +437,40 @@ NO_FIELDS: tuple[Cell, ...] = ("", EMPTY, "", "", "", "")
 GOOD, BAD = CLEAR, "red"
 OK, WRONG = ("passed", GOOD), ("FAILED", BAD)
 OLD = (UNJUDGED, GREY)
+NOT_ENDED, RUNS, BROKEN, IDLE = ("not ended", "blue"), ("runs", "blue"), ("SILENT", "orange"), ("-", CLEAR)
 SHOWS_GB = ("9.50", "9.24", "GB/s")
 TABLES = (
     ExpectedTable(FLEET, "Runs now", "", ("host", "run", "Answered"), (
-        ("busy", "r2", NOW), ("calm", "c1", NOW), ("fast", "q1", "in an hour"), (BARE, "b1", NOW))),
-    ExpectedTable(FLEET, "Newest run of each candidate", "", ("host", "Outcome", "Judged", "Last, however old", *ADVICE), (
-        ("c", OLD, "20 days ago", ("PASS", GREY), "-", "-"), ("h37", OLD, "2 days ago", ("PASS", GREY), "-", "-"),
-        ("h35", PASS, "a day ago", ("PASS", GREY), "-", "-"), ("a", FAIL, "a day ago", ("FAIL", GREY), CAUSE, STEP),
-        ("b", REHEARSAL, "20 hours ago", ("REHEARSAL", GREY), "-", STEP), ("calm", PASS, "6 minutes ago", ("PASS", GREY), "-", PASSED),
-        ("fast", OLD, "in an hour", ("PASS", GREY), "-", "-"))),
+        ("busy", "r2", NOW), ("calm", "c1", NOW), ("fast", "q1", "in 2 hours"), ("going", "g2", NOW), (BARE, "b1", NOW),
+        ("mixed", "m1", NOW))),
+    ExpectedTable(FLEET, "Newest run of each candidate", "",
+                  ("host", "Outcome", "Now", "Judged", "Last, however old", *ADVICE, "Clock ahead"), (
+        ("c", OLD, IDLE, "20 days ago", ("PASS", GREY), "-", "-", ""), ("retired", OLD, IDLE, "19 days ago", ("PASS", GREY), "-", "-", ""),
+        ("far", OLD, IDLE, "18 days ago", ("PASS", GREY), "-", "-", ""),
+        ("h37", OLD, IDLE, "2 days ago", ("PASS", GREY), "-", "-", ""), ("h35", PASS, IDLE, "a day ago", ("PASS", GREY), "-", "-", ""),
+        ("killed", NOT_ENDED, BROKEN, "a day ago", ("PASS", GREY), "-", "-", ""),
+        ("going", NOT_ENDED, RUNS, "a day ago", ("FAIL", GREY), "-", "-", ""),
+        ("a", FAIL, IDLE, "a day ago", ("FAIL", GREY), CAUSE, STEP, ""),
+        ("b", REHEARSAL, IDLE, "20 hours ago", ("REHEARSAL", GREY), "-", STEP, ""),
+        ("stepped", FAIL, IDLE, "30 minutes ago", ("FAIL", GREY), "-", "-", "in an hour"),
+        ("calm", NOT_ENDED, RUNS, "6 minutes ago", ("PASS", GREY), "-", PASSED, ""),
+        ("fast", OLD, RUNS, "", ("", GREY), "-", "-", "in an hour"),
+        ("leapt", NOT_ENDED, BROKEN, "", ("", GREY), "-", "-", "in an hour"), ("busy", OLD, RUNS, "", ("", GREY), "-", "-", ""),
+        (BARE, OLD, RUNS, "", ("", GREY), "-", "-", ""), ("mixed", OLD, RUNS, "", ("", GREY), "-", "-", ""))),
     ExpectedTable(RUN_LIVE, "Why, and what to do next", "calm", ("run", "Judged", *ADVICE), (("calm1", "6 minutes ago", "-", PASSED),)),
     ExpectedTable(RUN_LIVE, "Why, and what to do next", "busy", (), ()),
+    ExpectedTable(RUN_LIVE, "Why, and what to do next", "h35", (), ()),
+    ExpectedTable(RUN_LIVE, "Requirements of runs judged in this range", "h35", (), ()),
     ExpectedTable(FLEET, "Last runs", "", ("Judged", "host", "Scenario", "Profile", "Model", "Outcome", "Took", "run"), (
-        (Ago(6), "calm", *OF_LAST, PASSED_THEN, "1 minute", "calm1"), (Ago(20 * 60), "b", *OF_LAST, REHEARSAL, "1 minute", "b1"),
+        (Ago(6), "calm", *OF_LAST, PASSED_THEN, "1 minute", "calm1"), (Ago(8), "calm", *OF_LAST, FAIL, "1 minute", "calm0"),
+        (Ago(30), "stepped", *OF_LAST, FAIL, "1 minute", "p2"), (Ago(20 * 60), "b", *OF_LAST, REHEARSAL, "1 minute", "b1"),
         (Ago(24 * 60), "a", *OF_LAST, FAIL, "1 minute", "a1"),
+        (Ago(29 * 60), "going", *OF_LAST, FAIL, "1 minute", "g1"), (Ago(30 * 60), "killed", *OF_LAST, PASSED_THEN, "1 minute", "k1"),
         (Ago(35 * 60), "h35", *OF_LAST, PASSED_THEN, "1 minute", "h351"),
-        (Ago(37 * 60), "h37", *OF_LAST, PASSED_THEN, "1 minute", "h371"), (Ago(20 * 24 * 60), "c", *OF_LAST, PASSED_THEN, "1 minute", "c1"),
+        (Ago(37 * 60), "h37", *OF_LAST, PASSED_THEN, "1 minute", "h371"),
+        (Ago(18 * 24 * 60), "far", *OF_LAST, PASSED_THEN, "1 minute", "f0"),
+        (Ago(19 * 24 * 60), "retired", "s", "", "", PASSED_THEN, "", "x1"),
+        (Ago(20 * 24 * 60), "c", *OF_LAST, PASSED_THEN, "1 minute", "c1"),
         (Ago(21 * 24 * 60), "b", *OF_LAST, FAIL, "1 minute", "b0"))),
     ExpectedTable(FLEET, "Newest value of each requirement", "", WHOSE, (
         ("SNB-01", "b", "20 hours ago", "m", "f", "rate", ("INADMISSIBLE", "yellow"), MISSED, *SHOWS_GB, ("-90%", BAD)),
@@ -351,12 +484,16 @@ TABLES = (
                   ("Candidate", "run", "Agent", "Collected", "Spooled", "Delivered", "Rejected", "Undelivered", "Unspooled"),
                   (("silent", "s1", "bmc", "60", "100", "97", ("1", BAD), "0", "0"),
                    ("busy", "r2", "", "105", "100", "97", ("3", BAD), "0", "5"),
+                   ("mixed", "m1", "", "9", "9", "9", ("0", GOOD), "0", "0"),
                    ("flow", "f1", "", "", "", "", ("7", BAD), "200", "4"), ("flow", "f1", "bmc", "", "", "", EMPTY, "1", ""),
                    ("calm", "c1", "", "97", "100", "97", ("0", GOOD), "0", "0"))),
     ExpectedTable(DRIVE_HEALTH, "Newest values of each drive", "busy", DRIVES, (
         ("nvme0n1", "S0", "m", OK, ("0", GOOD), ("10%", GOOD), ("90%", GOOD), ("0", GOOD), *NO_FIELDS),
         ("nvme1n1", "S1", "m", OK, ("0", GOOD), ("93%", "yellow"), ("50%", GOOD), ("0", GOOD), *NO_FIELDS),
         ("nvme2n1", "S2", "m", WRONG, ("1", BAD), ("20%", GOOD), ("4%", BAD), ("7", BAD), *NO_FIELDS))),
+    ExpectedTable(DRIVE_HEALTH, "Newest values of each drive", "mixed", DRIVES, (
+        ("nvme0n1", "S0", "m", OK, ("0", GOOD), ("30%", GOOD), ("60%", GOOD), ("0", GOOD), "1", ("0", GOOD), "50 °C",
+         "2 GB", "1.71 days", "4"),)),
     ExpectedTable(DRIVE_HEALTH, "Newest values of each drive", BARE, (), ()),
     ExpectedTable(RUN_LIVE, "Requirements of runs judged in this range", "calm", (*ASKED, "run"),
                   (("SNB-01", "rate", PASSED_THEN, MET, *SHOWS_GB, "30%", "calm1"),)),
@@ -394,20 +531,28 @@ class ExpectedLine:
 # Two samples of the buffer are 120 s apart. Each drive's temperature stands against the limit that it states itself.
 LINES = (
     (RUN_LIVE, "Backlog against the transient buffer", "busy",
-     (ExpectedLine("backlog", "yellow", False, ("5 kB", "9.99 kB")), ExpectedLine("transient buffer", "red", True, ("10 kB", "10 kB")))),
+     (ExpectedLine("backlog r2", "yellow", False, ("5 kB", "9.99 kB")),
+      ExpectedLine("transient buffer r2", "red", True, ("10 kB", "10 kB")))),
     (RUN_LIVE, "Drive temperature against its own limits", "calm",
      (ExpectedLine("nvme0n1 Composite", "green", False, ("40 °C", "40 °C")),
       ExpectedLine("nvme0n1 Composite warning", "yellow", True, ("80 °C", "80 °C")))),
-    (RUN_LIVE, "BUSY and lost superchunks", "silent", (ExpectedLine("lost", "red", False, ("5", "5")),)),
+    (RUN_LIVE, "BUSY and lost superchunks", "silent", (ExpectedLine("lost s1", "red", False, ("5", "5")),)),
     (COMPARE, "Stored rate", "",
-     (ExpectedLine("A", "blue", False, ("2.50 GB/s", "2.50 GB/s")), ExpectedLine("B", "orange", False, ("4 GB/s", "4 GB/s")))),
+     (ExpectedLine("A", "blue", False, ("2.50 GB/s", "3.75 GB/s")), ExpectedLine("B", "orange", False, ("4 GB/s", "6 GB/s")))),
 )  # fmt: skip
 # A candidate's bars: minutes before now, and the word and colour that begin then; no word: the bar ends.
 LANES = {
-    "a": ((24 * 60, FAIL),),
-    "b": ((20 * 60, REHEARSAL),),
-    "c": ((20 * 24 * 60, PASS), (20 * 24 * 60 - 36 * 60, None)),
-    "calm": ((6, PASS),),
+    "a": ((25 * 60, NOT_ENDED), (24 * 60, FAIL)),
+    "b": ((21 * 24 * 60, FAIL), (21 * 24 * 60 - 36 * 60, None), (20 * 60, REHEARSAL)),
+    "c": ((20 * 24 * 60 + 60, NOT_ENDED), (20 * 24 * 60, PASS), (20 * 24 * 60 - 36 * 60, None)),
+    "calm": ((8, FAIL), (6, PASS), (2, NOT_ENDED)),
     "h35": ((35 * 60, PASS),),
     "h37": ((37 * 60, PASS), (60, None)),
+    "going": ((29 * 60, FAIL), (60, NOT_ENDED)),
+    "killed": ((30 * 60, PASS), (10 * 60, NOT_ENDED)),
+    "retired": ((19 * 24 * 60, PASS), (19 * 24 * 60 - 36 * 60, None), (40 * 60, ("retired", GREY)), (4 * 60, None)),
+    "stepped": ((30, FAIL),),
+    "far": ((18 * 24 * 60, PASS), (18 * 24 * 60 - 36 * 60, None)),
+    "left": ((4 * 24 * 60, NOT_ENDED), (4 * 24 * 60 - 36 * 60, None)),
+    "leapt": ((20, NOT_ENDED),),
 }

@@ -179,9 +179,13 @@ def _pair(
 # The offered rate: 180 GB in 60 s and 1.25 GB in a quarter of a second are (3 + 5) / 2 GB/s; then come 59.75 GB in 59.75 s.
 GRAPHS = (
     Graph(RUN_LIVE, "Offered and stored rate", (
-        Drawn("offered", ((60, 4e9), (0, 1e9)), ("1 GB/s", "4 GB/s"), "light-blue", True),
-        Drawn("stored", ((60, 3e9), (0, 2e9)), ("2 GB/s", "3 GB/s"), "green"),
-        Drawn("read back", ((60, 2e9), (0, 5e8)), ("500 MB/s", "2 GB/s"), "#808080"))),
+        Drawn("offered f1", ((60, 4e9), (0, 1e9)), ("1 GB/s", "4 GB/s"), "light-blue", True),
+        Drawn("stored f1", ((60, 3e9), (0, 2e9)), ("2 GB/s", "3 GB/s"), "green"),
+        Drawn("read back f1", ((60, 2e9), (0, 5e8)), ("500 MB/s", "2 GB/s"), "#808080"))),
+    Graph(RUN_LIVE, "Backlog against the transient buffer", (
+        Drawn("backlog t1", ((1, 9000),), ("9 kB", "9 kB"), "yellow"), Drawn("backlog t2", ((0, 0),), ("0 B", "0 B"), "yellow"),
+        Drawn("transient buffer t1", ((1, 10_000),), ("10 kB", "10 kB"), "red", True),
+        Drawn("transient buffer t2", ((0, 10_000),), ("10 kB", "10 kB"), "red", True)), "two", False),
     Graph(RUN_LIVE, "Write rate of each drive", (
         _two("nvme0n1", 1.5e9, 2e9, "1.75 GB/s", "2 GB/s"), _two("nvme1n1", 4e8, 1.5e9, "950 MB/s", "1.50 GB/s"))),
     Graph(RUN_LIVE, "Request latency of each drive", (
@@ -212,12 +216,12 @@ GRAPHS = (
     Graph(RUN_LIVE, "Time that a sample takes", (_agents("smart", 2, 4),)),
     Graph(RUN_LIVE, "Lateness of fast samples", (_agents("smart", 0.01, 0.25),)),
     Graph(RUN_LIVE, "Points that wait for InfluxDB", (
-        _agents("in the spool", 300, 500, "500", "500"), _agents("not spooled", 2, 8, "8", "8"),
-        _agents("rejected", 3, 7, "7", "7"), _agents("thinned", 5, 10, "10", "10"))),
+        _agents("in the spool f1", 300, 500, "500", "500"), _agents("not spooled f1", 2, 8, "8", "8"),
+        _agents("rejected f1", 3, 7, "7", "7"), _agents("thinned f1", 5, 10, "10", "10"))),
     # 0.25 s in a quarter of a second, then 11.975 s in 119.75 s and 0.125 s in a quarter; the tools take twice as much.
-    Graph(RUN_LIVE, "The agent's CPU time", (_agents("agent", 1, 0.3, "30%", "100%"), _agents("tools", 2, 0.6, "60%", "200%"))),
+    Graph(RUN_LIVE, "The agent's CPU time", (_agents("agent f1", 1, 0.3, "30%", "100%"), _agents("tools f1", 2, 0.6, "60%", "200%"))),
     Graph(RUN_LIVE, "The agent's memory and spool", (
-        _agents("memory", 4e7, 6e7, "60 MB", "60 MB"), _agents("spool", 2e6, 4e6, "4 MB", "4 MB"))),
+        _agents("memory f1", 4e7, 6e7, "60 MB", "60 MB"), _agents("spool f1", 2e6, 4e6, "4 MB", "4 MB"))),
     Graph(DRIVE_HEALTH, "Error log entries", (_days("nvme0n1 F0", 12, 15, "15"),)),
     Graph(DRIVE_HEALTH, "Unsafe shutdowns", (_days("nvme0n1 F0", 2, 6, "6"),)),
     Graph(DRIVE_HEALTH, "As the kernel reads them", (_days("nvme0n1 Composite", 42, 55, "55 °C", "55 °C"),)),
@@ -245,7 +249,7 @@ GRAPHS = (
     _pair("CPU in the kernel", (0.1875, 0.3125, 0.25), (0.09375, 0.15625, 0.125), ("25%", "31.3%"), ("12.5%", "15.6%")),
     _pair("Power", (400, 700), (1600, 2800), ("550 W", "700 W"), ("2.20 kW", "2.80 kW")),
     Graph(FLEET, "Margin of each requirement, by model and firmware", (
-        Drawn("SNB-01 m f (a)", ((DAY_S, -3.5),), ("-3.50%", "-3.50%")),
+        Drawn("SNB-01 m f (a)", ((30 * HOUR_S, -5), (DAY_S, -3.5)), ("-3.50%", "-5%")),
         Drawn("SNB-01 m f (b)", ((20 * HOUR_S, -90),), ("-90%", "-90%")),
         Drawn("SNB-01 m f (c)", ((20 * DAY_S, 12),), ("12%", "12%")),
         Drawn("SNB-01 m f (calm)", ((360, 30),), ("30%", "30%")),

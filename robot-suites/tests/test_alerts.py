@@ -13,13 +13,13 @@ import pytest
 from alert_trials import RefusedError, fired
 from influx2_server import ORGANISATION, Influx2Server
 
-from daq_bench.bench_dashboards import alerts
+from daq_bench.bench_dashboards import alerts, looks
 from daq_bench.bench_dashboards.declared import Declared
 from daq_bench.bench_dashboards.trial import Server
 from daq_bench.rig.base.influx import Influx
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.run.watch import CLOSING_PHASE
-from daq_bench.rig.telemetry.history import kept_event
+from daq_bench.rig.telemetry.history import BEGUN, kept_event
 from daq_bench.rig.telemetry.influx_server import LocalInflux
 from daq_bench.telemetry_agent.base.point import Encoder, FieldValue, Point
 from daq_bench.virtual_candidate.ports import free_ports
@@ -65,6 +65,14 @@ class Scene:
             self.now_ns - int(age * MINUTE_NS),
         )
         self.history.append(Encoder({"host": host}).encode(point))
+        if requirement == "overall":
+            self.run(host, age, outcome, outcome=outcome)
+
+    def run(self, host: str, age: float, word: str, **fields: FieldValue) -> None:
+        at_ns = self.now_ns - int(age * MINUTE_NS)
+        self.history.append(
+            Encoder({"host": host}).encode(Point("bench_run", (("run", f"{age}"),), {"word": word, **fields}, at_ns))
+        )
 
     def drive(
         self, host: str, measurement: str, device: str, age: float, sensor: str = "", **fields: FieldValue
@@ -163,6 +171,11 @@ def records_and_verdicts(made: Scene) -> None:
     ):
         made.verdict(host, age, outcome)
         made.verdict(host, age, outcome, "SNB-01", margin_percent=margin, measured=1.0)
+    made.verdict("out of service", 20 * DAY, "PASS")
+    made.run("out of service", 10 * DAY, "RETIRED")
+    made.run("in service again", 10 * DAY, "RETIRED")
+    made.run("in service again", 3 * DAY, "BEGUN")
+    made.run("broken off", 2 * DAY, "BEGUN")
     made.verdict("good", 9 * HOUR, "PASS", "SNB-02", measured=1.0)  # without a margin
     made.verdict("inadmissible", HOUR, "PASS", "SNB-02", margin_percent=5.0)  # one requirement is not the run
 
@@ -245,7 +258,13 @@ EXPECTED = {
         on_drive("clock ahead", "nvme0n1", 2),
         on_drive("clock was years ahead", "nvme0n1", 4),
     ),
-    "no-verdict": of("host", ("inadmissible", 1), ("error", 1), ("stale", 1), ("clock was years ahead", 1)),
+    "no-verdict": of(
+        "host",
+        *(
+            (host, 1)
+            for host in ("inadmissible", "error", "stale", "clock was years ahead", "in service again", "broken off")
+        ),
+    ),
 }
 
 
@@ -302,14 +321,19 @@ def test_clocks_an_hour_off_hide_no_silent_candidate_for_longer_than_they_are_of
     assert found == {uid: silent if uid == "silent" else {} for uid in RULES}
 
 
-SINCE = re.compile(r"(?: AND|(?<=WHERE)) time >= now\(\) - \d+s AND time <= now\(\) \+ 1d")
+SINCE = re.compile(r"(?: AND|(?<=WHERE)) time >= now\(\) - \d+s AND time <= now\(\)(?: \+ 1d)?")
 
 
 def mutants(rule: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each time filter left out, each condition left out, and another reducer, limit and direction."""
     for index, asked in enumerate(rule["data"]):
         query = asked["model"].get("query", "")
-        for found in (*SINCE.finditer(query), *re.finditer(r"\"\w+\" (?:=|!=|=~|>) (?:'\w+'|/\S+/|\d+) AND ", query)):
+        alone = re.finditer(r" WHERE \"\w+\" != '\w+'(?= GROUP)", query)
+        for found in (
+            *SINCE.finditer(query),
+            *alone,
+            *re.finditer(r"\"\w+\" (?:=|!=|=~|>) (?:'\w+'|/\S+/|\d+) AND ", query),
+        ):
             other = copy.deepcopy(rule)
             text = f"{query[: found.start()]}{query[found.end() :]}"
             other["data"][index]["model"]["query"] = re.sub(r" WHERE(?= GROUP)", "", text)
@@ -366,8 +390,11 @@ def test_the_scene_notices_a_wrong_name(filled: Server, uid: str, right: str, wr
     assert is_noticed(filled, uid, other)
 
 
-def test_rules_and_bench_mean_the_same_phase() -> None:
+def test_rules_boards_bench_and_page_mean_the_same_words() -> None:
     assert alerts.CLOSING_PHASE == CLOSING_PHASE
+    assert looks.BEGUN.value == BEGUN
+    page = (Layout().repository / "docs" / "dashboards.md").read_text(encoding="utf-8")
+    assert f"""'bench_run,host=srv-07 word="{looks.RETIRED.value}"'""" in page
 
 
 @pytest.mark.influx2

@@ -230,8 +230,8 @@ def test_evidence_that_does_not_count_has_no_margin_and_ages_are_told(server: Lo
         for host, outcome, margin, days in verdicts
         for requirement in ("overall", "SNB-01")
     ]
-    lines += [f'bench_run,host={host},run=r,scenario=s word="{"REHEARSAL" if outcome == "INADMISSIBLE" else outcome}"'
-              f" {now_ns - days * day_ns}" for host, outcome, _, days in verdicts]  # fmt: skip
+    lines += [f'bench_run,host={host},run=r,scenario=s word="{"REHEARSAL" if outcome == "INADMISSIBLE" else outcome}",'
+              f'outcome="{outcome}" {now_ns - days * day_ns}' for host, outcome, _, days in verdicts]  # fmt: skip
     database = "fleet_scene"
     Server(url).rows(f"CREATE DATABASE {database}")
     Server(url).rows(f'CREATE RETENTION POLICY "history" ON "{database}" DURATION INF REPLICATION 1')

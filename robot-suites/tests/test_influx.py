@@ -9,7 +9,7 @@ import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import pytest
 from daq_bench.audit.good.small_run import candidate, drive, scenario, some_run, target
@@ -26,7 +26,16 @@ from daq_bench.rig.base.influx import TOKEN, URL, Influx
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.lock import exclusive
 from daq_bench.rig.cli import main
-from daq_bench.rig.telemetry.history import publish, replay_earlier, server_version, trigger_ns, undelivered
+from daq_bench.rig.run.candidate_session import CandidateSession
+from daq_bench.rig.run.watch import Watch
+from daq_bench.rig.telemetry.history import (
+    publish,
+    publish_begin,
+    replay_earlier,
+    server_version,
+    trigger_ns,
+    undelivered,
+)
 from daq_bench.rig.telemetry.influx_counts import counts_document
 from daq_bench.rig.telemetry.influx_server import LocalInflux, free_port
 from daq_bench.virtual_candidate.ports import free_ports
@@ -161,6 +170,35 @@ def test_verdict_run_and_events_reach_the_history_once(server: Influx, finished:
     for name, row in (("bench_run", run), ("bench_verdict", verdicts["SNB-01"]), ("bench_event", events[0])):
         assert set(row) - {"time"} <= {*declared[name]["tags"], *declared[name]["fields"]}, name
     assert cells(server, f'SELECT * FROM "bench_verdict" {where}') == []
+
+
+def test_a_run_that_has_begun_is_the_newest_until_its_verdict_comes(influx: LocalInflux, finished: Bundle) -> None:
+    """It makes no series of its own: begin and verdict are points of one."""
+    own = Influx(influx.start(), configured=False)
+    finished.save_run(scenario=scenario("begun", scale=1.0))
+
+    def newest() -> tuple[Any, int]:
+        where = f"WHERE run = '{finished.id}' AND scenario = 'begun'"
+        (row,) = cells(own, f'SELECT last("word") AS "word", "outcome" FROM "history"."bench_run" {where}')
+        series = own.query(f'SELECT "word" FROM "history"."bench_run" {where} GROUP BY *')
+        return (row["time"], row["word"], row["outcome"]), len(series)
+
+    publish_begin(finished, own)
+    began, ended = (int(datetime(2026, 1, 31, *at, tzinfo=UTC).timestamp()) * 10**9 for at in ((11, 58), (12, 0)))
+    assert newest() == ((began, "BEGUN", None), 1)
+    assert publish(finished.path, own) is None
+    assert newest() == ((ended, "INADMISSIBLE", "INADMISSIBLE"), 1)
+    publish_begin(finished, own)
+    assert newest() == ((ended, "INADMISSIBLE", "INADMISSIBLE"), 1), "told again, it takes the place of nothing"
+
+
+def test_a_history_that_takes_no_begin_is_told_once(finished: Bundle) -> None:
+    """Where the run has told already that InfluxDB takes nothing, it does not wait for it once more."""
+    said: list[str] = []
+    for problem in (None, "it does not answer"):
+        watch = Watch(cast(CandidateSession, None), finished, None, problem, said.append)
+        watch.tell_begin(Influx("http://127.0.0.1:1"))
+    assert len(said) == 1 and said[0].startswith("warning: InfluxDB's history does not know that the run has begun (")
 
 
 AWKWARD = 'Größe "5 °C", a=b, \\x1b \\'

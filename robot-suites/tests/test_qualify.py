@@ -276,6 +276,8 @@ def test_phases_tests_and_the_verdict_are_annotations_in_influxdb(finished: tupl
         url, f"SELECT started_ns, trigger_ns, duration_s FROM history.bench_run {where}"
     )
     assert started_ns < trigger_ns < started_ns + duration_s * 1e9
+    words = rows(url, f"SELECT word, outcome FROM history.bench_run {where}")
+    assert [row[1:] for row in words] == [["BEGUN", None], [words[1][1], "INADMISSIBLE"]]
     # The verdict bears its run; phases and tests go by time, or each night would make new series for ever.
     kept = rows(url, f"SELECT kind, text FROM history.bench_event {where}")
     assert {"verdict"} <= {row[1] for row in kept} <= {"busy", "verdict"}
@@ -408,16 +410,18 @@ def test_ctrl_c_cleans_up_and_a_second_run_is_refused_meanwhile(tmp_path: Path, 
     assert rendered.returncode == 0, rendered.stderr
 
 
-def test_a_run_that_breaks_in_provisioning_is_an_error_with_its_cause_everywhere(tmp_path: Path, disk: Path) -> None:
-    """The BMC's password is not there: verdict, exit status, terminal and page 1 say that, and nothing of another machine."""
+def test_a_run_that_breaks_in_provisioning_is_an_error_with_its_cause_everywhere(
+    tmp_path: Path, disk: Path, influx: LocalInflux
+) -> None:
+    """The BMC's password is not there: verdict, exit status, terminal, page 1 and history say that, and nothing of another machine."""
     lab = YAML_SAFE.load(LAYOUT.inventory / "lab.yml")
     entry = lab["all"]["children"]["candidates"]["hosts"]["this-machine"]["bench_candidate"]
     entry["bmc"] = {"address": "127.0.0.1", "user": "admin", "password_env": "NO_SUCH_PASSWORD_HERE"}
     entry.setdefault("tuning", {})["fan_mode"] = "full"
     inventory = tmp_path / "lab.yml"
     YAML_SAFE.dump(lab, inventory)
-    nowhere = f"http://127.0.0.1:{free_ports(1)[0]}"
-    argv = command(tmp_path, disk, nowhere, "--scale", "0.02", "--duration", "3", "--inventory", str(inventory))
+    url = influx.start()
+    argv = command(tmp_path, disk, url, "--scale", "0.02", "--duration", "3", "--inventory", str(inventory))
     done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2, done.stdout + done.stderr
     verdict = document(newest(tmp_path) / "verdict.json")
@@ -430,6 +434,8 @@ def test_a_run_that_breaks_in_provisioning_is_an_error_with_its_cause_everywhere
     assert "ERROR" in first
     said = " ".join(first.split())
     assert said.index("playbook provision failed") < said.find("did not record") % len(said)
+    words = rows(url, f"SELECT word, outcome FROM history.bench_run WHERE run = '{newest(tmp_path).name}'")
+    assert [row[1:] for row in words] == [["BEGUN", None], ["ERROR", "ERROR"]]
 
 
 @pytest.mark.parametrize(

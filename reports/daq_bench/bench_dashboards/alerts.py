@@ -18,12 +18,14 @@ from daq_bench.bench_dashboards.influxql import (
     equals,
     highest,
     last,
+    lately,
     present_as,
     reads,
+    reads_other_than,
     since,
     total,
 )
-from daq_bench.bench_dashboards.looks import NEAR_WARNING_K, Json
+from daq_bench.bench_dashboards.looks import NEAR_WARNING_K, RETIRED, Json
 
 FOLDER = GROUP = "DAQ storage bench"
 DATA_SOURCE = "daq-bench"  # uid, as the role `grafana` names it: a rule can have no variable
@@ -242,19 +244,33 @@ def _critical_warning() -> Rule:
 
 
 def _no_verdict() -> Rule:
-    judged = (equals("requirement", "overall"), reads("outcome", "PASS", "FAIL"))
-    query = _added_up(
+    newest = Query(
+        "bench_run",
+        (last("word").named("state"),),
+        (lately(CANDIDATE_KNOWN_S),),
         ("host",),
-        _worth("bench_verdict", 1, "outcome", CANDIDATE_KNOWN_S, "host", policy=HISTORY),
-        _worth("bench_verdict", -1, "outcome", BAR_LASTS_S, "host", where=judged, policy=HISTORY),
+        policy=HISTORY,
+        in_range=False,
     )
+    in_service = Query(
+        newest,
+        (present_as(1, "state").named("worth"),),
+        (reads_other_than("state", RETIRED.value),),
+        ("host",),
+        in_range=False,
+    )
+    judged = _worth(
+        "bench_run", -1, "outcome", BAR_LASTS_S, "host", where=(reads("outcome", "PASS", "FAIL"),), policy=HISTORY
+    )
+    query = _added_up(("host",), in_service, judged)
     hours = BAR_LASTS_S // 3600
     return Rule(
         "daq-bench-no-verdict",
         f"No verdict for {hours} h",
         "warning",
         f"{{{{ .Labels.host }}}} has had no PASS and no FAIL for more than {hours} h.",
-        "Look at Fleet: its runs end as INADMISSIBLE or ERROR, do not end, or do not begin (systemctl list-timers).",
+        "Look at Fleet: its runs end as INADMISSIBLE or ERROR, do not end, or do not begin (systemctl list-timers). A candidate that is no "
+        "longer in service is retired by a point (docs/dashboards.md).",
         query,
         CANDIDATE_KNOWN_S,
     )

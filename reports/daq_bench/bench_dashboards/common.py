@@ -11,6 +11,7 @@ from daq_bench.bench_dashboards.influxql import (
     chosen,
     differs,
     equals,
+    has_text,
     last,
     one_of,
     over_time,
@@ -30,6 +31,7 @@ LATELY = f"{BAR_LASTS_S // 3600}h"  # as a range of Grafana's
 NO_VERDICT = f"no verdict for {BAR_LASTS}"
 
 HERE: tuple[Condition, ...] = (chosen("host"), chosen("run"))
+JUDGED_RUN = has_text("outcome")  # the point of a run's begin has none
 OWN_AGENT = differs("instance", "bmc")  # the other one, on the control node, goes on when the candidate is dead
 DRIVE: tuple[Condition, ...] = (*HERE, chosen("device"))
 TOTAL: tuple[Condition, ...] = (*HERE, equals("core", "total"))
@@ -165,7 +167,7 @@ def newest_run(
     """Returns a query of the newest judged run, timed at its end, with its own advice: a run of an older bench has none, and gets no
     earlier run's."""
     columns = (last("word").named(result), *(value(name) for name, _ in ADVICE_COLUMNS))
-    return Query("bench_run", columns, where, by, policy=HISTORY, tags=tags, in_range=in_range)
+    return Query("bench_run", columns, (*where, JUDGED_RUN), by, policy=HISTORY, tags=tags, in_range=in_range)
 
 
 def verdict_of(*where: Condition, in_range: bool, limit: int = 0) -> Query:

@@ -16,6 +16,7 @@ RANGE = "$timeFilter"
 BEGIN = "${__from}"  # of the range shown, ms since 1970 UTC
 HISTORY = "history"  # retention policy (2.x: bucket DATABASE/history) that is kept for ever
 SOON = "time <= now() + 1d"
+SO_FAR = "time <= now()"
 MINUTES = "bench_1m"  # retention policy (2.x: bucket) of one value a minute, kept when the points that it was made of are gone
 
 
@@ -183,6 +184,16 @@ def reads(name: str, *texts: str) -> Condition:
     return Condition(f"{name_in(name)} =~ /^({'|'.join(texts)})$/", field=name)
 
 
+def reads_other_than(name: str, text: str) -> Condition:
+    """A field that holds another text."""
+    return Condition(f"{name_in(name)} != {string_in(text)}", field=name)
+
+
+def has_text(name: str) -> Condition:
+    """Points that have the field, a text."""
+    return Condition(f"{name_in(name)} =~ /./", field=name)
+
+
 def above(name: str, bound: int) -> Condition:
     """A field that holds a number above `bound`; points without the field are left out."""
     return Condition(f"{name_in(name)} > {bound}", field=name)
@@ -194,9 +205,24 @@ def since(duration_s: int) -> Condition:
     return Condition(f"time >= now() - {duration_s}s AND {SOON}")
 
 
+def lately(duration_s: int) -> Condition:
+    """Points of the last `duration_s`, by the server's clock, and no later ones."""
+    return Condition(f"time >= now() - {duration_s}s AND {SO_FAR}")
+
+
 def since_begin() -> Condition:
     """Points from the begin of the range shown on, and points of the next day."""
     return Condition(f"time >= {BEGIN}ms AND {SOON}")
+
+
+def so_far() -> Condition:
+    """Points from the begin of the range shown until now."""
+    return Condition(f"time >= {BEGIN}ms AND {SO_FAR}")
+
+
+def ahead() -> Condition:
+    """Points of the next day: of a clock that is ahead."""
+    return Condition(f"time > now() AND {SOON}")
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,9 @@ OUTCOMES = (
     Word("INADMISSIBLE", "INADMISSIBLE", Colour.WATCH),
     Word(REHEARSAL, REHEARSAL, Colour.WATCH),
 )
+# Words of the history that are no outcome: of a run that has begun, and of a candidate that was taken out of service.
+BEGUN = Word("BEGUN", "not ended", Colour.CALM)
+RETIRED = Word("RETIRED", "retired", Colour.MUTED)
 DECISIONS = (
     Word("met", "met", Colour.GOOD),
     Word("missed", "missed", Colour.BAD),

@@ -16,6 +16,7 @@ NOT_THE_TIME = "/^(?!time$).*/i"  # Grafana counts the time among "all fields"
 MOST_POINTS = (
     300  # of each series of a graph: what a panel of usual width shows, and a third of what Grafana asks for by itself
 )
+LANES = 12  # of a page: names stay legible
 FAST_GAP_S, SLOW_GAP_S = 10, 60  # some five samples
 SLOW = frozenset({  # read each 5 s to 30 s; all others each second or two
     "ipmi_sensor", "ipmi_power", "redfish_sensor", "memory_bandwidth", "cpu_throttle", "pcie_link", "pcie_errors", "telemetry_agent",
@@ -35,7 +36,8 @@ class Target:
     alias: str = ""
     table: bool = False
     needs: tuple[str, ...] = ()
-    counts: bool = False  # InfluxDB answers a count of 0 with no row
+    counts: bool = False  # no row is an answer, too: of a count of 0, or of what is found where something is wrong
+    time: str = ""  # of a merged table: the column that its time becomes; empty: left out
 
     def json(self, reference: str) -> Json:
         return {
@@ -150,8 +152,9 @@ class TimeSeries(Panel):
 
     @property
     def many(self) -> bool:
-        """Each device, core or sensor has a line of its own: no areas, and the legend beside the graph."""
-        return any("$tag_" in target.alias or "$col" in target.alias for target in self.targets)
+        """Each device, core or sensor has a line of its own: no areas, and the legend beside the graph. Runs are one or two."""
+        names = [target.alias.replace("$tag_run", "") for target in self.targets]
+        return any("$tag_" in name or "$col" in name for name in names)
 
     def transformations(self) -> Iterable[Json]:
         if self.rename:
@@ -250,6 +253,7 @@ class StateTimeline(Panel):
         return {
             "showValue": "auto",
             "rowHeight": 0.8,
+            "perPage": LANES,  # since Grafana 11.1; before, all lanes share the height
             "mergeValues": False,
             "alignValue": "left",
             "legend": {"displayMode": "list", "placement": "bottom", "showLegend": True, "calcs": []},
@@ -300,7 +304,8 @@ class Table(Panel):
     columns: tuple[tuple[str, str], ...] = ()
     sort: str = ""  # heading, newest or largest first
     ascending: bool = False  # smallest first
-    merged: bool = False  # several targets with the same tags become one row
+    merged: bool = False  # rows of several targets that are equal in the first column become one
+    sums: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a column, and those that it adds up
 
     def options(self) -> Json:
         return {
@@ -316,7 +321,17 @@ class Table(Panel):
 
     def transformations(self) -> Iterable[Json]:
         if self.merged:
-            yield {"id": "merge", "options": {}}
+            # By the first tag alone, and each answer's time as a column of its own: two times would make two rows.
+            for letter, one in zip(ascii_uppercase, self.targets, strict=False):
+                of_time = {"renameByName": {"Time": one.time}} if one.time else {"excludeByName": {"Time": True}}
+                yield {"id": "organize", "filter": {"id": "byRefId", "options": letter}, "options": of_time}
+            yield {"id": "joinByField", "options": {"byField": self.columns[0][0], "mode": "outer"}}
+        for name, parts in self.sums:
+            summed = {"reducer": "sum", "include": list(parts)}
+            yield {
+                "id": "calculateField",
+                "options": {"mode": "reduceRow", "reduce": summed, "alias": name, "replaceFields": False},
+            }
         if self.columns:
             names = [name for name, _ in self.columns]
             yield {"id": "filterFieldsByName", "options": {"include": {"names": names}}}

@@ -16,13 +16,13 @@ from typing import Any
 from daq_bench.bench_dashboards.catalogue import DASHBOARDS
 from daq_bench.bench_dashboards.dashboard import Dashboard
 from daq_bench.bench_dashboards.furniture import AS_ANSWERED, NEWEST_FIRST, TagValues
-from daq_bench.bench_dashboards.influxql import since, since_begin
+from daq_bench.bench_dashboards.influxql import lately, since, since_begin
 from daq_bench.bench_dashboards.interpolation import Choice, Every, Range, interpolated
 from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.candidate_kit.influxql import string_in
 
 TIMEOUT_S = 30.0
-OWN_RANGE = re.compile(re.escape(since(0).text).replace("0s", r"\d+s"))
+OWN_RANGE = re.compile("|".join(re.escape(of(0).text).replace("0s", r"\d+s") for of in (since, lately)))
 LONG_AGO = Range(0, 4_000_000_000_000)
 
 

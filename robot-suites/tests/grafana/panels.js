@@ -37,7 +37,7 @@ const options = new grafana.FieldConfigOptionsRegistry(() => [
   ...CUSTOM.map((id) => option(`custom.${id}`, id, grafana.identityOverrideProcessor, true)),
 ]);
 const theme = grafana.createTheme();
-const TRANSFORMATIONS = ['merge', 'filterFieldsByName', 'organize', 'renameByRegex']; // those of the boards; another one is an error
+const TRANSFORMATIONS = ['joinByField', 'calculateField', 'filterFieldsByName', 'organize', 'renameByRegex']; // those of the boards; another one is an error
 grafana.standardTransformersRegistry.setInit(() =>
   TRANSFORMATIONS.map((id) => Object.values(grafana.standardTransformers).find((one) => one.id === id)).map((one) => (
     { id: one.id, transformation: one, name: one.name }))

@@ -9,6 +9,7 @@ from daq_bench.bench_dashboards.common import (
     FLEET,
     ITS_TIME,
     JUDGED_COLUMNS,
+    JUDGED_RUN,
     LATELY,
     LIVE,
     LONG_TEXTS,
@@ -30,36 +31,48 @@ from daq_bench.bench_dashboards.influxql import (
     Expression,
     Query,
     above,
+    ahead,
     chosen,
     count,
     differs,
-    equals,
     last,
+    lately,
     lowest,
     present_as,
     reads,
+    reads_other_than,
     since,
-    since_begin,
+    so_far,
     total,
     value,
     whole,
 )
 from daq_bench.bench_dashboards.layout import Row, Section
 from daq_bench.bench_dashboards.looks import (
+    BEGUN,
     NONE_ALLOWED,
     OUTCOMES,
+    RETIRED,
     Colour,
     DataLink,
     Override,
     Thresholds,
     Unit,
+    Word,
     without_green,
 )
 from daq_bench.bench_dashboards.panels import WORST, Stat, StateTimeline, Table, Target, TimeSeries
 
 WHO: tuple[Condition, ...] = (chosen("host"), chosen("scenario"))
 WHAT: tuple[Condition, ...] = (*WHO, chosen("model"), chosen("requirement"), differs("requirement", "overall"))
-OVERALL: tuple[Condition, ...] = (*WHO, equals("requirement", "overall"))
+STATES = (*OUTCOMES, BEGUN)
+ANSWERED_S = 120
+OPEN, ANSWERS = 1, 2
+NOW = (
+    Word("0", "-", Colour.CLEAR),
+    Word(str(OPEN), "SILENT", Colour.ALARM),
+    *(Word(str(one), "runs", Colour.CALM) for one in (ANSWERS, OPEN + ANSWERS)),
+)
 MARGIN = Thresholds(Colour.BAD, ((0, Colour.WATCH), (10, Colour.GOOD)))
 WATCH_IT = DataLink(
     "Replay it on Run live",
@@ -90,13 +103,18 @@ def _verdicts(column: Expression, *by: str, where: tuple[Condition, ...] = WHAT)
     return Query("bench_verdict", (column,), where, by, policy=HISTORY)
 
 
+def _newest_state(when: Condition) -> Query:
+    """The newest word of each candidate in the history: an outcome, or that a run has begun, or that the candidate is retired."""
+    return Query("bench_run", (last("word").named("result"),), (*WHO, when), ("host",), policy=HISTORY, in_range=False)
+
+
 def _header() -> Row:
     runs = Query("bench_run", (count("outcome"),), WHO, policy=HISTORY)
     counted = (*WHAT, reads("outcome", "PASS", "FAIL"))
     margins = _verdicts(last("margin_percent").named("margin"), "requirement", "host", where=counted)
     answered = last("staleness_s").named("age")
     running = Query(
-        "telemetry_agent", (answered,), (chosen("host"), OWN_AGENT, since(120)), ("host", "run"), in_range=False
+        "telemetry_agent", (answered,), (chosen("host"), OWN_AGENT, since(ANSWERED_S)), ("host", "run"), in_range=False
     )
     return Row(
         5,
@@ -140,70 +158,110 @@ def _header() -> Row:
 def _by_outcome() -> Stat:
     """How many candidates there are of each outcome: in a table of a hundred, a FAIL of this night is far below the first row."""
 
-    def of(word: str) -> Target:
-        newest = Query(
-            "bench_run", (last("word").named("result"),), (*WHO, since(BAR_LASTS_S)), ("host",), policy=HISTORY
-        )
-        return Target(Query(newest, (count("result"),), (reads("result", word),)), word, counts=True)
+    def of(word: Word) -> Target:
+        newest = _newest_state(lately(BAR_LASTS_S))
+        query = Query(newest, (count("result"),), (reads("result", word.value),), in_range=False)
+        return Target(query, word.text, counts=True)
 
-    judged = tuple(
-        Query("bench_run", (present_as(worth, "word").named("worth"),), (*WHO, *lately), ("host",), policy=HISTORY)
-        for worth, lately in ((1, ()), (-1, (since(BAR_LASTS_S),)))
+    known = Query(
+        _newest_state(so_far()),
+        (present_as(1, "result").named("worth"),),
+        (reads_other_than("result", RETIRED.value),),
+        ("host",),
+        in_range=False,
     )
-    found = Query(judged, (total("worth").named("silent"),), by=("host",))
-    silent = Query(found, (count("silent"),), (above("silent", 0),))
+    fresh = Query(
+        "bench_run",
+        (present_as(-1, "word").named("worth"),),
+        (*WHO, lately(BAR_LASTS_S)),
+        ("host",),
+        policy=HISTORY,
+        in_range=False,
+    )
+    found = Query((known, fresh), (total("worth").named("silent"),), by=("host",), in_range=False)
+    silent = Query(found, (count("silent"),), (above("silent", 0),), in_range=False)
     return Stat(
         "Candidates by newest outcome",
-        f"How many candidates have which outcome, of the last {BAR_LASTS}; none: those of this range that have had no verdict for so "
-        "long. Sort the table below by its outcome to see which.",
-        (*(of(one.value) for one in OUTCOMES), Target(silent, "none", counts=True)),
+        f"How many candidates have which outcome, of the last {BAR_LASTS}; not ended: their newest run goes on, or broke off; none: those "
+        "of this range that have had no run for so long. Sort the table below by its outcome to see which.",
+        (*(of(one) for one in STATES), Target(silent, "none", counts=True)),
         Unit.COUNT,
         Thresholds(Colour.MUTED),
-        overrides=tuple(Override(one.value, colour=one.colour) for one in OUTCOMES),
+        overrides=tuple(Override(one.text, colour=one.colour) for one in STATES),
         per_series=True,
         no_value="-",
+    )
+
+
+def _newest_runs() -> Table:
+    """One row for a candidate. InfluxQL colours nothing by its age, so it is asked twice: for the newest state that is not old, and for the
+    newest verdict at all. A verdict of the future has a column of its own: it takes the place of none."""
+    fresh = _newest_state(lately(BAR_LASTS_S))
+    at_all = newest_run((*WHO, so_far()), "host", result="last_result", in_range=False)
+    future = Query(
+        "bench_run", (last("outcome").named("then"),), (*WHO, ahead()), ("host",), policy=HISTORY, in_range=False
+    )
+    is_open = Query(
+        fresh, (present_as(OPEN, "result").named("open"),), (reads("result", BEGUN.value),), ("host",), in_range=False
+    )
+    answers = Query(
+        "telemetry_agent",
+        (present_as(ANSWERS, "staleness_s").named("answers"),),
+        (chosen("host"), OWN_AGENT, since(ANSWERED_S)),
+        ("host",),
+        in_range=False,
+    )
+    now, last_outcome, too_early = "Now", "Last, however old", "Clock ahead"
+    return Table(
+        "Newest run of each candidate",
+        f"Longest ago first. Outcome: of the last {BAR_LASTS} alone. A candidate that is not run any more has none, whatever its last "
+        "outcome was. Now: SILENT where a run has not ended and its agent has not answered for two minutes; it broke off, or is being "
+        "judged. Why it probably ended so and what to do next are its report's words; a click opens a text that is cut off. Clock ahead: "
+        "a verdict that comes from the future, and stands in no other column.",
+        (
+            Target(fresh, table=True),
+            Target(at_all, table=True, time="Judged"),
+            Target(is_open, table=True, counts=True),
+            Target(answers, table=True, counts=True),
+            Target(future, table=True, time=too_early, counts=True),
+        ),
+        Unit.COUNT,
+        overrides=(
+            Override("host", width=170),
+            Override("Outcome", words=(*STATES, RETIRED), width=170, no_value=NO_VERDICT),
+            Override(now, words=NOW, width=90),
+            Override("Judged", unit=Unit.AGE, width=130),
+            Override(last_outcome, width=150, muted=True),
+            *LONG_TEXTS,
+            Override(too_early, unit=Unit.AGE, width=110),
+        ),
+        columns=(
+            ("host", "host"),
+            ("result", "Outcome"),
+            (now, now),
+            ("Judged", "Judged"),
+            ("last_result", last_outcome),
+            *ADVICE_COLUMNS,
+            (too_early, too_early),
+        ),
+        sort="Judged",
+        ascending=True,
+        merged=True,
+        sums=((now, ("open", "answers")),),
     )
 
 
 def _outcomes() -> tuple[Row, ...]:
     lanes = StateTimeline(
         "Outcome of each candidate, night by night",
-        "One lane for each candidate; a bar lasts until its next run, and 36 h at most. A change of colour, or a gap, is where to look.",
-        (Target(_verdicts(value("word"), "host", where=OVERALL), "$tag_host"),),
+        "One lane for each candidate; a bar lasts until its next run begins, and 36 h at most; a run is blue until it has ended. A change "
+        "of colour, or a gap, is where to look.",
+        (Target(Query("bench_run", (value("word"),), WHO, ("host",), policy=HISTORY), "$tag_host"),),
         Unit.TEXT,
-        words=OUTCOMES,
+        words=(*STATES, RETIRED),
         lasts_s=BAR_LASTS_S,
     )
-    # InfluxQL colours nothing by its age, so it is asked twice: for the newest run that is not old, and for the newest run at all. Rows of
-    # one time and candidate become one.
-    fresh = Query("bench_run", (last("word").named("result"),), (*WHO, since(BAR_LASTS_S)), ("host",), policy=HISTORY)
-    at_all = newest_run((*WHO, since_begin()), "host", result="last_result", in_range=False)
-    last_outcome = "Last, however old"
-    newest = Table(
-        "Newest run of each candidate",
-        f"Longest ago first. Outcome: of the last {BAR_LASTS} alone. A candidate that is not run any more has none, whatever its last "
-        "outcome was. Why it probably ended so and what to do next are its report's words; a click opens a text that is cut off. A run of "
-        "the future: the candidate's clock is ahead.",
-        (Target(fresh, table=True), Target(at_all, table=True)),
-        Unit.COUNT,
-        overrides=(
-            Override("host", width=170),
-            Override("Outcome", words=OUTCOMES, width=170, no_value=NO_VERDICT),
-            Override("Judged", unit=Unit.AGE, width=130),
-            Override(last_outcome, width=150, muted=True),
-            *LONG_TEXTS,
-        ),
-        columns=(
-            ("host", "host"),
-            ("result", "Outcome"),
-            ("Time", "Judged"),
-            ("last_result", last_outcome),
-            *ADVICE_COLUMNS,
-        ),
-        sort="Judged",
-        ascending=True,
-        merged=True,
-    )
+    newest = _newest_runs()
     facts = (
         whole(value("started_ns") / 1e6).named("started_ms"),
         whole(value("started_ns") / 1e6 + value("duration_s") * 1e3).named("ended_ms"),
@@ -211,7 +269,7 @@ def _outcomes() -> tuple[Row, ...]:
         value("word").named("result"),
     )
     tags = ("host", "scenario", "profile", "model", "run")
-    finished = Query("bench_run", facts, WHO, policy=HISTORY, newest_first=True, limit=50, tags=tags)
+    finished = Query("bench_run", facts, (*WHO, JUDGED_RUN), policy=HISTORY, newest_first=True, limit=50, tags=tags)
     runs = Table(
         "Last runs",
         "Newest first. Each run leads to its report, to its time on Run live, and to a comparison.",
@@ -236,7 +294,7 @@ def _outcomes() -> tuple[Row, ...]:
             ("ended_ms", "ended_ms"),
         ),
     )
-    return (Row(8, newest), Row(7, lanes), Row(9, runs))
+    return (Row(8, newest), Row(10, lanes), Row(9, runs))
 
 
 def _margins() -> Section:

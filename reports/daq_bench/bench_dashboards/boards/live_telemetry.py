@@ -7,6 +7,7 @@ from daq_bench.bench_dashboards.common import (
     BAR_LASTS,
     HERE,
     JUDGED_COLUMNS,
+    JUDGED_RUN,
     LATELY,
     LONG_TEXTS,
     NO_VERDICT,
@@ -50,10 +51,10 @@ def telemetry() -> Section:
         "Points that wait for InfluxDB",
         "Rises while InfluxDB is away, and falls when it is back. Nothing is lost by it. Two agents of a run: the larger number.",
         (
-            line("telemetry_agent", highest("undelivered_points"), "in the spool", "run"),
-            line("telemetry_agent", highest("unspooled_points"), "not spooled", "run"),
-            line("telemetry_agent", highest("rejected_points"), "rejected", "run"),
-            line("telemetry_agent", highest("thinned_points"), "thinned", "run"),
+            line("telemetry_agent", highest("undelivered_points"), "in the spool $tag_run", "run"),
+            line("telemetry_agent", highest("unspooled_points"), "not spooled $tag_run", "run"),
+            line("telemetry_agent", highest("rejected_points"), "rejected $tag_run", "run"),
+            line("telemetry_agent", highest("thinned_points"), "thinned $tag_run", "run"),
         ),
         Unit.COUNT,
     )
@@ -94,8 +95,8 @@ def telemetry() -> Section:
                 "The agent's CPU time",
                 "CPU time of the candidate's agent, and of the tools that it runs, as a share of one core.",
                 (
-                    Target(rate_over_time("telemetry_agent", "cpu_s", OWN, "run"), "agent"),
-                    Target(rate_over_time("telemetry_agent", "tools_cpu_s", OWN, "run"), "tools"),
+                    Target(rate_over_time("telemetry_agent", "cpu_s", OWN, "run"), "agent $tag_run"),
+                    Target(rate_over_time("telemetry_agent", "tools_cpu_s", OWN, "run"), "tools $tag_run"),
                 ),
                 Unit.FRACTION,
             ),
@@ -103,8 +104,8 @@ def telemetry() -> Section:
                 "The agent's memory and spool",
                 "The agent on the candidate. Its memory must stay flat all night; its spool grows with the run, up to its bound.",
                 (
-                    line("telemetry_agent", highest("rss_max_bytes"), "memory", "run", where=OWN),
-                    line("telemetry_agent", highest("spool_bytes"), "spool", "run", where=OWN),
+                    line("telemetry_agent", highest("rss_max_bytes"), "memory $tag_run", "run", where=OWN),
+                    line("telemetry_agent", highest("spool_bytes"), "spool $tag_run", "run", where=OWN),
                 ),
                 Unit.BYTES,
             ),
@@ -117,7 +118,7 @@ JUDGED: tuple[Condition, ...] = (chosen("host"), chosen_text("of_run", "run"))
 
 
 def verdict() -> Section:
-    judged = Query("bench_run", (last("word").named(WORST),), HERE, tags=("run",), policy=HISTORY)
+    judged = Query("bench_run", (last("word").named(WORST),), (*HERE, JUDGED_RUN), tags=("run",), policy=HISTORY)
     outcome = Stat(
         "Outcome",
         f"The outcome of the run judged last, of the last {BAR_LASTS}, and which run it is; a run that goes on has none. INADMISSIBLE: its "

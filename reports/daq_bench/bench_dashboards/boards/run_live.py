@@ -168,29 +168,29 @@ def _flow() -> tuple[Row, ...]:
         "Offered and stored rate",
         "Stored must lie on offered. A gap between them is backlog that grows; a dip of stored alone is the drive.",
         (
-            _counter_rate("offered_bytes", "offered"),
-            _counter_rate("stored_bytes", "stored"),
-            _counter_rate("written_bytes", "written (synthetic)", ("daqwriter.written_bytes",)),
-            _counter_rate("read_bytes", "read back"),
+            _counter_rate("offered_bytes", "offered $tag_run"),
+            _counter_rate("stored_bytes", "stored $tag_run"),
+            _counter_rate("written_bytes", "written (synthetic) $tag_run", ("daqwriter.written_bytes",)),
+            _counter_rate("read_bytes", "read back $tag_run"),
         ),
         Unit.BYTES_PER_S,
         overrides=(
-            Override("offered", colour=Colour.OFFERED, dashed=True),
-            Override("stored", colour=Colour.GOOD),
-            Override("read back", colour=Colour.MUTED),
+            Override("/^offered /", colour=Colour.OFFERED, dashed=True),
+            Override("/^stored /", colour=Colour.GOOD),
+            Override("/^read back /", colour=Colour.MUTED),
         ),
     )
     backlog = TimeSeries(
         "Backlog against the transient buffer",
         "Data that has arrived and is not on the target yet. It must return to zero; at the dashed line superchunks are lost.",
         (
-            line("daqwriter", highest("backlog_bytes"), "backlog", "run"),
-            line("daqwriter", highest("buffer_bytes"), "transient buffer", "run"),
+            line("daqwriter", highest("backlog_bytes"), "backlog $tag_run", "run"),
+            line("daqwriter", highest("buffer_bytes"), "transient buffer $tag_run", "run"),
         ),
         Unit.BYTES,
         overrides=(
-            Override("backlog", colour=Colour.WATCH),
-            Override("transient buffer", colour=Colour.BAD, dashed=True),
+            Override("/^backlog /", colour=Colour.WATCH),
+            Override("/^transient buffer /", colour=Colour.BAD, dashed=True),
         ),
     )
     writes = TimeSeries(
@@ -224,11 +224,11 @@ def _flow() -> tuple[Row, ...]:
         "BUSY and lost superchunks",
         "Both should stay at zero. BUSY: the dataflow had to hold the source. Lost: there was no room even so.",
         (
-            line("daqwriter", highest("busy_count"), "BUSY", "run"),
-            line("daqwriter", highest("lost_superchunks"), "lost", "run"),
+            line("daqwriter", highest("busy_count"), "BUSY $tag_run", "run"),
+            line("daqwriter", highest("lost_superchunks"), "lost $tag_run", "run"),
         ),
         Unit.COUNT,
-        overrides=(Override("BUSY", colour=Colour.WATCH), Override("lost", colour=Colour.BAD)),
+        overrides=(Override("/^BUSY /", colour=Colour.WATCH), Override("/^lost /", colour=Colour.BAD)),
         steps=True,
         most_points=COUNTER_POINTS,
     )

@@ -38,6 +38,8 @@ def measure(
     layout, candidate = session.layout, session.profiles.candidate
     targets.will_have_scratch(bundle, clean_up)
     influx = watch.reach_influx()
+    bundle.save_run(telemetry=influx.told())  # from here on the history gets the run's end, however it ends
+    watch.tell_begin(influx)
     announce(bundle, "provision", "applying the tuning")
     agent, arguments = session.prepare_agent(bundle, influx, clean_up)
     ansible = _ansible(session, bundle)
@@ -56,7 +58,6 @@ def measure(
     bundle.save_run(
         versions={**versions(server_version(influx)), **(bundle.read("facts/versions.json") or {})},
         git=git_state(shell, layout.repository),
-        telemetry=influx.told(),
     )
     firmware = FirmwareLog(layout, candidate, session.machine)
     firmware.note("before the load")

@@ -12,11 +12,12 @@ from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.bench_model.bundle.telemetry_files import BMC, OWN, SUMMARY_FILE
 from daq_bench.bench_model.evidence import telemetry_account
 from daq_bench.rig.base.bundle import Bundle, now_utc
-from daq_bench.rig.base.influx import Influx
+from daq_bench.rig.base.influx import Influx, InfluxError
 from daq_bench.rig.run.candidate_session import CandidateSession
 from daq_bench.rig.run.clean_up import CleanUp, Place
 from daq_bench.rig.run.progress import announce_clean_up
 from daq_bench.rig.telemetry.agent import Agent
+from daq_bench.rig.telemetry.history import publish_begin
 from daq_bench.rig.telemetry.influx_counts import counts_document
 from daq_bench.rig.telemetry.influx_room import RAW_MAX, Bounds, Room, fullness
 from daq_bench.rig.telemetry.influx_server import DEFAULT_PORT, LocalInflux
@@ -55,9 +56,19 @@ class Watch:
             self.influx = Influx(server.start(), configured=False)
             self._make_room(server, self.influx.url)
         except (BenchError, OSError) as error:
-            self._warn_of_influx(f"InfluxDB could not be started ({in_words(error)})")
+            self._problem = f"InfluxDB could not be started ({in_words(error)})"
+            self._warn_of_influx(self._problem)
             self.influx = Influx(f"http://127.0.0.1:{DEFAULT_PORT}", configured=False)
         return self.influx
+
+    def tell_begin(self, influx: Influx) -> None:
+        """Writes into the history that the run has begun: a killed one must not leave the verdict before it the newest."""
+        if self._problem:
+            return
+        try:
+            publish_begin(self._bundle, influx)
+        except InfluxError as error:
+            self._say(f"warning: InfluxDB's history does not know that the run has begun ({error})")
 
     def _make_room(self, server: LocalInflux, url: str) -> None:
         """Deletes what the operator no longer wants to keep, and warns of a disk that fills; the run goes on with either."""

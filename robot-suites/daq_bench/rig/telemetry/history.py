@@ -36,6 +36,7 @@ TIMEOUT_MS = 5000
 DELIVERED = "verdict-delivered"  # file in telemetry/, outside of the sealed evidence
 REPLAYED_ACCOUNT = "telemetry/account-after-replay.json"  # outside of it, too
 REPORT = "report.html"
+BEGUN = "BEGUN"  # in the place of an outcome's word, while there is no outcome
 EVENTS_PER_WRITE = 5000
 KEPT_BY_RUN = re.compile(r",kind=(busy|verdict)(,|$)")
 RUN_TAG = re.compile(r",run=(?:\\.|[^,\\])*")
@@ -78,13 +79,21 @@ def verdict_points(bundle: Bundle) -> list[Point]:
     return points
 
 
+def publish_begin(bundle: Bundle, influx: Influx) -> None:
+    """Writes a point `bench_run` at the run's begin: until its verdict comes it is the candidate's newest, also when the run breaks off.
+    Raises InfluxError."""
+    point = _run_point(bundle, bundle.run.started)
+    point.field("word", BEGUN)
+    influx.write(influx.history, point.to_line_protocol())
+
+
 def run_point(bundle: Bundle) -> Point | None:
     """The run itself as a point `bench_run`; None before its verdict."""
     verdict = bundle.read("verdict.json")
     if verdict is None:
         return None
     started, finished = bundle.run.started, _end(bundle)
-    point = _point(bundle, "bench_run", run=bundle.id, profile=bundle.run.requirement.id)
+    point = _run_point(bundle, finished)
     point.field("started_ns", nanoseconds(started)).field("outcome", verdict["outcome"])
     point.field("word", _word(verdict))
     for name, text in _advice(bundle).items():
@@ -117,13 +126,17 @@ def _word(verdict: dict[str, Any]) -> str:
 
 def _verdict_point(bundle: Bundle, requirement: str) -> Point:
     """Its run is a field: as a tag it would make a series for each requirement of each night, for ever."""
-    point = _point(bundle, "bench_verdict", requirement=requirement)
+    point = _point(bundle, "bench_verdict", _end(bundle), requirement=requirement)
     point.field("of_run", bundle.id)
     return point
 
 
-def _point(bundle: Bundle, measurement: str, **tags: str) -> Point:
-    """Returns a point of this run, timed at its end, with the tags by which runs are compared."""
+def _run_point(bundle: Bundle, at: datetime) -> Point:
+    return _point(bundle, "bench_run", at, run=bundle.id, profile=bundle.run.requirement.id)
+
+
+def _point(bundle: Bundle, measurement: str, at: datetime, **tags: str) -> Point:
+    """Returns a point of this run with the tags by which runs are compared."""
     from influxdb_client import Point  # type: ignore[attr-defined]
 
     run = bundle.run
@@ -135,7 +148,7 @@ def _point(bundle: Bundle, measurement: str, **tags: str) -> Point:
         "firmware": first and first.firmware,
         **tags,
     }
-    point: Point = Point(measurement).time(_end(bundle))
+    point: Point = Point(measurement).time(at)
     for key, value in known.items():
         if value:
             point.tag(key, value)
