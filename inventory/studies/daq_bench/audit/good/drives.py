@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 from daq_bench.audit.good.case import RATE, STARTED_UTC, Case
 from daq_bench.audit.good.record import server
-from msgspec import convert
+from msgspec import convert, structs
 
 from daq_bench.bench_model.behaviour import dip_documents
 from daq_bench.bench_model.behaviour.dip_documents import Scenery
@@ -110,7 +110,7 @@ def endurance(case: Case) -> dict[str, Document]:
     """Step after step until the budget is spent; the drive counts the written bytes, and no percent of its life is used."""
     own, start = case.plan("endurance").parameters, [_health(0)]
     ledger = _Ledger(case, own["write_budget"])
-    drives = tuple(case.run.target.drives)
+    drives = (structs.replace(case.run.target.drives[0], size_bytes=case.capacity_bytes),)
     plan = Plan(
         own, case.scenario.seed, cast(LoadTarget, None), cast(JobFiles, None), drives, 1, ledger.account.experiment
     )
