@@ -132,20 +132,14 @@ def tables(runs: int) -> Iterator[str]:
         yield f"| {machine.name} | {machines} | {np.mean(sums):.2f} ± {error:.2f} | {early:.2f} | {several:.0f} |"
     yield f"\n**A step of {STEP:g} %** in one of {REQUIREMENTS} requirements: within {SOON} nights, {runs} machines, % (lower end).\n"
     yield from _by_history(
-        lambda scatter, history: _share(
-            first_alarms(scatter, history, np.full(SOON, STEP), runs), lambda night: night is not None
-        ),
+        lambda scatter, history: _share(first_alarms(scatter, history, np.full(SOON, STEP), runs)),
         "the best possible test",
         lambda scatter: f"{100 * best_possible(scatter):.0f}",
     )
     nights = round(BEFORE / CREEP)
     yield f"\n**A creep of {CREEP:g} % a night** in one of {REQUIREMENTS} requirements: before {BEFORE:g} %, {runs // 2} machines.\n"
     creep = CREEP * np.arange(1, nights)
-    yield from _by_history(
-        lambda scatter, history: _share(
-            first_alarms(scatter, history, creep, runs // 2), lambda night: night is not None
-        )
-    )
+    yield from _by_history(lambda scatter, history: _share(first_alarms(scatter, history, creep, runs // 2)))
     yield f"\n**A creep from the first night on**, to -10 %: {runs // 4} machines for each row.\n"
     yield "| scatter of a night, % | alarmed, % | depth at the first alarm, %: median |\n|---|---|---|"
     whole = CREEP * np.arange(1, 101)
@@ -166,8 +160,9 @@ def _by_history(
         yield f"| {scatter:g} | {' | '.join(cells)}{f' | {of_last(scatter)}' if of_last else ''} |"
 
 
-def _share(found: list[int | None], seen: Callable[[int | None], bool]) -> str:
-    hits, count = sum(map(seen, found)), len(found)
+def _share(found: list[int | None]) -> str:
+    """Percent of the machines that alarm, and the lower end of its interval."""
+    hits, count = sum(night is not None for night in found), len(found)
     lower = float(beta.ppf(0.025, hits, count - hits + 1)) if hits else 0.0
     return f"{100 * hits / count:.1f} ({100 * lower:.1f})"
 

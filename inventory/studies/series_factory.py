@@ -27,12 +27,8 @@ def white(rng: np.random.Generator, count: int) -> Values:
     return LEVEL * (1 + rng.normal(0.0, 0.05, count))
 
 
-def ar_half(rng: np.random.Generator, count: int) -> Values:
-    return LEVEL * (1 + memory(rng, count, 0.5, 0.05))
-
-
-def ar_strong(rng: np.random.Generator, count: int) -> Values:
-    return LEVEL * (1 + memory(rng, count, 0.8, 0.05))
+def remembering(phi: float) -> Callable[[np.random.Generator, int], Values]:
+    return lambda rng, count: LEVEL * (1 + memory(rng, count, phi, 0.05))
 
 
 def drift(rng: np.random.Generator, count: int) -> Values:
@@ -59,8 +55,8 @@ def heavy_tails(rng: np.random.Generator, count: int) -> Values:
 
 BACKGROUNDS: dict[str, Callable[[np.random.Generator, int], Values]] = {
     "white noise, 5 %": white,
-    "AR(1), 0.5, 5 %": ar_half,
-    "AR(1), 0.8, 5 %": ar_strong,
+    "AR(1), 0.5, 5 %": remembering(0.5),
+    "AR(1), 0.8, 5 %": remembering(0.8),
     "Student's t, 3 degrees of freedom, 5 %": heavy_tails,
     "drift of 20 % per hour, noise 5 %": drift,
     "flush of 1 s every 10 s, 40 %": flush,

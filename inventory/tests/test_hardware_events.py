@@ -15,7 +15,6 @@ from daq_bench.bench_model.behaviour.attribution import Scene, attribute, is_of_
 from daq_bench.bench_model.behaviour.hardware_events import (
     DRIVE_EVENTS,
     EVENTS_MAX,
-    LATER_COUNTERS,
     from_points,
     of_bundle,
 )
@@ -185,7 +184,7 @@ def test_a_drive_that_keeps_no_log_is_named_and_anothers_zero_proves_nothing_for
         point("smart", 5, {"device": "sda"}),
     )
     null = [key for key, value in document["summary"].items() if value is None]
-    assert null == [*LATER_COUNTERS, *DRIVE_EVENTS]
+    assert null == ["link_retrainings", "incomplete_shutdowns", *DRIVE_EVENTS]
     assert all(document["reasons"][f"hardware.{key}"].endswith(": nvme1n1") for key in null)
 
 
@@ -196,12 +195,6 @@ def test_a_storm_of_a_drives_events_is_told_and_not_taken_apart() -> None:
         and "500 events" in document["reasons"]["hardware.drive_resets"]
     )
     assert document["sentences"] == ["nvme1n1: 500 further events in its own log at 10.0 s (said)"]
-
-
-def test_what_an_older_agent_could_not_read_is_not_asked_of_its_bundle() -> None:
-    """Its document is recomputed to be what it was."""
-    document = as_document(from_points([*counters(), logged(10.0)], LOOKED, START_S, edition=1))
-    assert document["events"] == [] and not {*LATER_COUNTERS, *DRIVE_EVENTS} & set(document["summary"])
 
 
 def test_a_log_with_holes_is_no_proof_of_silence() -> None:

@@ -15,7 +15,7 @@ from daq_bench.bench_model.profiles.requirements import Conditions
 from daq_bench.bench_model.tender.contrasts import Sample, contrast, has_two_modes, judge_family
 from daq_bench.bench_model.workloads.plan import EMPTY, INVALIDATES, counting
 
-CONDITIONS = Conditions(1.0, None, ("filesystem", "raw-drive"))
+CONDITIONS = Conditions(1.0, ("filesystem", "raw-drive"))
 DRIVE = {"kind": "drive", "name": "S1", "version": "1.0", "source": "smartctl"}
 WHEN = ("before the load", "after the load")
 

@@ -7,7 +7,6 @@ import pytest
 
 from daq_bench.bench_model.behaviour.load_windows import Window
 from daq_bench.bench_model.behaviour.others import ALL, of_windows
-from daq_bench.bench_model.bundle.telemetry_files import LATEST
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
 from daq_bench.bench_model.documents.derived import OthersOfWindow
 
@@ -48,14 +47,14 @@ def test_where_no_process_tells_what_it_wrote_the_devices_own_counter_does(of_de
     assert one.written_fraction == pytest.approx(share)
 
 
-def written_by(*names: str, cpu: float = 0.004, edition: int = LATEST) -> OthersOfWindow:
+def written_by(*names: str, cpu: float = 0.004) -> OthersOfWindow:
     """Half of what the load wrote, by each of these in turn: `dd oflag=direct` takes half a CPU of 128 for that."""
     of_names = {("process", name, "cpu_fraction"): track(cpu) for name in ("sshd", *names)}
     of_names |= {("process", name, "written_bytes_per_s"): track(0.5 * RATE / len(names)) for name in names}
     every = {"cpu_fraction": track(cpu * 2), "written_bytes_per_s": track(0.5 * RATE)}
     of_names |= {("process", ALL, field): one for field, one in every.items()}
     tracks = Tracks({**of_names, ("cpu", "total", "busy_fraction"): track(0.9)})
-    (one,) = of_windows([RECORD], tracks, track(1.5 * RATE * TIMES), edition=edition)
+    (one,) = of_windows([RECORD], tracks, track(1.5 * RATE * TIMES))
     return one
 
 
@@ -63,11 +62,6 @@ def test_who_wrote_is_named_by_that_where_it_is_the_larger_share() -> None:
     assert written_by("dd").names == ["dd 50%"]
     assert written_by("dd", "rsync", "tar", "cp").names == ["cp 12%", "dd 12%", "rsync 12%"]
     assert written_by("dd", cpu=0.4).names == ["dd 40%", "sshd 40%"]  # of all CPUs, of which both took 80 %
-
-
-def test_an_older_bundle_keeps_the_names_that_its_bench_gave() -> None:
-    assert written_by("dd", cpu=0.02, edition=2).names == ["dd 2%", "sshd 2%"]
-    assert written_by("dd", edition=2).names == []
 
 
 def test_others_outside_of_the_load_do_not_count() -> None:

@@ -204,7 +204,11 @@ def attribute(value: Any, text: str | None = None) -> dict[str, Any]:
     [
         (smart(warning_temp_time=3), smart(warning_temp_time=3), 0),
         (smart(warning_temp_time=3), smart(warning_temp_time=4), 1),
-        (smart(thm_temp1_trans_count=0), smart(thm_temp1_trans_count=15), 1),
+        (
+            smart(thermal_mgmt_temperature_1_transition_count=0),
+            smart(thermal_mgmt_temperature_1_transition_count=15),
+            1,
+        ),
         (smart(**{TMT1_COUNT: 3}), smart(**{TMT1_COUNT: 4}), 1),
         (
             of_smartctl(warning_temp_time=3),

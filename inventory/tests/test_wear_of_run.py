@@ -165,54 +165,6 @@ def test_a_bundle_without_health_before_or_after_has_no_such_document(tmp_path: 
     assert of_bundle(tmp_path, run_on("nvme0n1")) is None
 
 
-OLDER = {  # by the bench of 2026-11-27 (92870b05^), for the same SAS drive
-    "schema_version": 1,
-    "reasons": {
-        "wear.spare_margin_percent": "sda: it states no spare capacity and threshold",
-        "wear.percent_per_pb": "sda: its data units written are not told before the run and not told after it",
-    },
-    "drives": [
-        {
-            "device": "sda",
-            "used_percent": 13.0,
-            "used_growth_percent": 10.0,
-            "spare_margin_percent": None,
-            "percent_per_pb": None,
-            "percent_per_pb_interval": None,
-            "written_bytes": None,
-            "judged_percent_per_pb": None,
-        }
-    ],
-}
-
-
-@pytest.mark.parametrize(
-    ("summary", "is_older"),
-    [
-        ({}, True),
-        ({"edition": 2}, True),
-        ({"edition": "3"}, True),
-        ({"edition": True}, True),
-        ({"edition": None}, True),
-        ({"edition": 3}, False),
-        ({"edition": 4}, False),
-        (None, False),  # a run without an agent: by the bench that reads it
-    ],
-)
-def test_an_older_bundle_keeps_its_document(tmp_path: Path, summary: dict[str, Any] | None, is_older: bool) -> None:
-    for folder in ("facts", "profiles/requirements", "telemetry"):
-        (tmp_path / folder).mkdir(parents=True)
-    for name, one in (("before", sas(3, "2124.590")), ("after", sas(13, "1002124.590"))):
-        rows = [{"device": "/dev/sda", "status": "read", "detail": "", "data": {"serial_number": "S0", **one}}]
-        (tmp_path / f"facts/smart-{name}.json").write_text(json.dumps({"devices": rows}))
-    (tmp_path / "profiles/requirements/x.yml").write_text("requirements: []\n")
-    if summary is not None:
-        (tmp_path / "telemetry/summary.json").write_text(json.dumps(summary))
-    document = of_bundle(tmp_path, run_on("sda"))
-    assert document is not None and (document == OLDER) is is_older
-    assert (document["drives"][0]["percent_per_pb"] is None) is is_older
-
-
 def test_each_of_two_drives_with_one_serial_has_its_own_account(tmp_path: Path) -> None:
     """A disk with two actuators, as Seagate's Exos 2X18 with SAS, is two devices of one serial."""
     (tmp_path / "facts").mkdir()

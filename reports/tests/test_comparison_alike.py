@@ -116,13 +116,6 @@ def test_no_front_without_one_that_may_be_chosen_or_in_two_currencies(runs_of: R
         (PROFILE, ("conditions", "scale_min"), 0.2, "requirement profile.conditions.scale_min", ALL),
         (
             PROFILE,
-            ("conditions", "record_duration_s_min"),
-            1,
-            "requirement profile.conditions.record_duration_s_min",
-            ALL,
-        ),
-        (
-            PROFILE,
             ("conditions", "target_kinds"),
             ["filesystem", "scratch-file"],
             "requirement profile.conditions.target_kinds",

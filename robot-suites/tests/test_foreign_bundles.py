@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -227,16 +226,6 @@ def test_comments_and_order_are_no_difference(bundle: Path, own: Own) -> None:
     file = bundle / REQUIREMENT
     file.write_text(f"# a remark\n{file.read_text(encoding='utf-8')}\n# another\n", encoding="utf-8")
     store(bundle, SCENARIO, dict(reversed(report_bundle.SCENARIO.items())))
-    assert checked(bundle, own).problems == []
-
-
-def test_a_bundle_that_is_older_than_the_word_better_is_judged_as_it_was(bundle: Path, own: Own) -> None:
-    file, verdict = bundle / "profiles" / "metrics.yml", document(bundle, "verdict.json")
-    file.write_text(
-        re.sub(r"^ +better: \w+\n", "", file.read_text(encoding="utf-8"), flags=re.MULTILINE), encoding="utf-8"
-    )
-    assert {row.pop("better") for row in verdict["requirements"]} <= {"more", "less"}
-    store(bundle, "verdict.json", verdict)
     assert checked(bundle, own).problems == []
 
 

@@ -23,7 +23,7 @@ from daq_bench.bench_model.documents.run import Drive
 from daq_bench.bench_model.evidence.target_failures import PURGE_FAILURE, failure_of, sentence
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.shell import Completed
-from daq_bench.rig.candidate.journal import Answers, DivergedError, Recording, Replay, read_journal, recorded
+from daq_bench.rig.candidate.journal import Answers, Recording, Replay, read_journal, recorded
 from daq_bench.rig.candidate.load_target import CAUTION, RawDevice
 from daq_bench.rig.candidate.machine import LocalMachine
 from daq_bench.rig.workloads import block_scan, latency_under_load, minidaq_scan, read_scan, saturation, thread_scan
@@ -193,27 +193,6 @@ def test_what_a_guarded_program_said_is_told_again_from_the_journal(loop: str, t
     assert lines is not None
     assert sys.executable not in json.dumps(lines), "our program's text is no evidence"
     assert asked(Replay(Answers(lines[1:-1], tmp_path), local=True)) == told
-
-
-def test_a_journal_of_the_older_guard_is_understood() -> None:
-    """Lines as the bench wrote them when raw_device.py was the guard."""
-    value = {"tool": "BLKDISCARD", "size_bytes": 9, "zero_share": 1.0, "samples": 64}
-    arguments = ["S1", "yes", "/opt/daqwriter"]
-    lines = [
-        {"at": "", "do": "call", "words": ["raw_device", "check", *arguments], "value": {"path": "/dev/x", "size_bytes": 9}},
-        {"at": "", "do": "call", "words": ["raw_device", "purge", *arguments, "discard"], "value": value},
-        {"at": "", "do": "call", "words": ["raw_device", "purge", *arguments, "format"], "error": "no", "kind": "BenchError"},
-        {"at": "", "do": "run", "words": ["program raw_device", "run", *arguments, "/dev/x", "fio", "--name=a"],
-         "exit_status": 0, "stdout": "{}", "stderr": ""},
-    ]  # fmt: skip
-    answers = Answers(lines, Path())
-    raw = RawDevice(Replay(answers, local=False), "S1", Path("/dev/x"), True, Path("/opt/daqwriter"))
-    assert (raw.size_bytes(), raw.purge("discard"), raw.run(["fio", "--name=a"], 9).stdout) == (9, value, "{}")
-    with pytest.raises(BenchError, match=r"^no$"):
-        raw.purge("format")
-    assert answers.not_asked() == []
-    with pytest.raises(DivergedError):
-        raw.run(["fio", "--name=b"], 9)
 
 
 @pytest.fixture

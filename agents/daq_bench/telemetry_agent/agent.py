@@ -34,9 +34,6 @@ from daq_bench.telemetry_agent.summary import FINISHED, RUNNING, SUMMARY_FILE, i
 
 FINAL_SAMPLE_S = 3.0
 SUMMARY_PERIOD_S = 10.0
-# The edition of this agent, by what it can read; 2: drives' persistent event logs, link retrainings, the age of a BMC's events. 3: the
-# bench that brings it tells the wear of SAS and SATA drives per PB, and names processes by what they wrote (telemetry_files.edition_of).
-EDITION = 3
 SWITCH_INTERVAL_S = 0.001  # a tick waits so long at most for another thread to let go of the interpreter
 
 
@@ -199,7 +196,6 @@ class Agent:
         elapsed_s = max(time.monotonic() - self._started_s, 1e-9)
         return {
             "schema_version": 1,
-            "edition": EDITION,
             "state": state,
             "started_utc": self._started_utc,
             "finished_utc": utc_text() if state == FINISHED else None,

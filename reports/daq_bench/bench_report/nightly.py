@@ -164,23 +164,18 @@ def _compared(run: NightRun) -> Table:
     worse = frozenset(n for n, one in enumerate(run.comparisons) if one.result == REGRESSED)
     heads = ("Requirement", "Result", "Bound", "Level", "This run", "Interval of the difference", "How")
     caption = f"{_who(run)} against {run.baseline}; the bound is that at the run's scale; set apart: became worse."
-    if any(one.unit is None for one in run.comparisons):
-        caption += " This night was written by an older bench, without units and bounds: numbers are in the requirements' units."
     return Table(heads, "ttnnnnt", rows, caption, f"compared-{run.run_id}", worse)
 
 
 def _bound(one: Comparison) -> str:
-    if one.bound is None or not one.unit or not one.comparison:
+    if one.bound is None or not one.comparison:
         return NONE
     return f"{SIDES[one.comparison]} {quantity(one.bound, one.unit, trim=True)}"
 
 
-def _number(value: float | None, unit: str | None) -> str:
-    return NONE if value is None else quantity(value, unit, trim=True) if unit else significant(value, trim=True)
+def _number(value: float | None, unit: str) -> str:
+    return NONE if value is None else quantity(value, unit, trim=True)
 
 
-def _interval(pair: Sequence[float] | None, unit: str | None) -> str:
-    if pair is None:
-        return NONE
-    high = quantity(pair[1], unit, 3) if unit else significant(pair[1], 3)
-    return f"{significant(pair[0], 3)} to {high}"
+def _interval(pair: Sequence[float] | None, unit: str) -> str:
+    return NONE if pair is None else f"{significant(pair[0], 3)} to {quantity(pair[1], unit, 3)}"

@@ -9,13 +9,11 @@ that could have one is supported, and gives no point while there is none.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from daq_bench.telemetry_agent.base.point import FieldValue, Point
 from daq_bench.telemetry_agent.reading.attributes import excerpt, read_present, readable_name, whole_number
-from daq_bench.telemetry_agent.reading.collector import Reading, Unsupported, reading_now
+from daq_bench.telemetry_agent.reading.collector import OfRoot, Reading, Unsupported, reading_now
 
-PERIOD_S_MIN = 2.0
 WORDS = {"array_state": "state", "level": "level", "sync_action": "sync_action"}
 COUNTS = {"degraded": "degraded", "raid_disks": "raid_disks", "mismatch_cnt": "mismatch_sectors"}
 COMPLETED = "sync_completed"
@@ -52,21 +50,16 @@ def field_of(key: str, text: str) -> dict[str, FieldValue]:
     return {} if done is None else {"sync_completed_fraction": done}
 
 
-class MdArray:
+class MdArray(OfRoot):
     """Collector of the measurement `md_array`."""
 
     name = "md_array"
-    pace = "slow"
-
-    def __init__(self, period_s: float, root: Path = Path("/")) -> None:
-        self.period_s = max(PERIOD_S_MIN, period_s)
-        self._sys_block = root / "sys/block"
-        self._able = [root / path for path in ("proc/mdstat", "usr/sbin/mdadm", "sbin/mdadm")]
+    period_s_min = 2.0
 
     def read(self) -> Reading:
         """Texts hold one file each, by "array|member|file"; the member is empty for the array itself."""
         files = {}
-        for folder in sorted(self._sys_block.glob("md*/md")):
+        for folder in sorted((self._root / "sys/block").glob("md*/md")):
             array = readable_name(folder.parent.name)
             for name in (*WORDS, *COUNTS, COMPLETED):
                 files[f"{array}||{name}"] = folder / name
@@ -74,8 +67,9 @@ class MdArray:
                 for name in MEMBER_FILES:
                     files[f"{array}|{readable_name(member.name)[4:]}|{name}"] = member / name
         texts, faults = read_present(files)
-        if not texts and not faults and not any(path.exists() for path in self._able):
-            raise Unsupported(f"no {self._able[0]} and no mdadm: this machine makes no md arrays")
+        able = [self._root / path for path in ("proc/mdstat", "usr/sbin/mdadm", "sbin/mdadm")]
+        if not texts and not faults and not any(path.exists() for path in able):
+            raise Unsupported(f"no {able[0]} and no mdadm: this machine makes no md arrays")
         for key, text in list(texts.items()):
             try:
                 field_of(key, text)

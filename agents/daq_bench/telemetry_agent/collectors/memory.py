@@ -6,6 +6,7 @@ reported where the kernel was built with them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from daq_bench.telemetry_agent.base.point import FieldValue, Point
@@ -32,21 +33,31 @@ HUGE_PAGES = {
 PERIOD_S_MIN = 1.0
 
 
-def parse_meminfo(text: str) -> dict[str, FieldValue]:
-    """The fields above. Raises ValueError on a line that is missing or not understood."""
+def parse_meminfo(
+    text: str, where: str = "/proc/meminfo", needed: Mapping[str, str] = FIELDS, more: Mapping[str, str] = HUGE_PAGES
+) -> dict[str, FieldValue]:
+    """The fields `needed`, and of `more` those that are there, also of a node's lines ("Node 0 MemFree:  15303800 kB").
+
+    Raises ValueError on a line that is missing or not understood."""
     fields: dict[str, FieldValue] = {}
-    wanted = {**FIELDS, **HUGE_PAGES}
-    for line in table_lines(text, "/proc/meminfo"):
-        name, _, rest = line.partition(":")
+    wanted = {**needed, **more}
+    for line in table_lines(text, where):
+        words, _, rest = line.partition(":")
+        name = words.rpartition(" ")[2]
         if name in wanted:
             value, _, unit = rest.strip().partition(" ")
             if unit not in ("", "kB"):
-                raise ValueError(f"/proc/meminfo: unknown unit in {excerpt(line)}")
-            fields[wanted[name]] = whole_number(value, f"/proc/meminfo: {name}") * (1024 if unit else 1)
-    missing = [name for name, field in FIELDS.items() if field not in fields]
-    if missing:
-        raise ValueError(f"/proc/meminfo: no line {', '.join(missing)}")
+                raise ValueError(f"{where}: unknown unit in {excerpt(line)}")
+            fields[wanted[name]] = whole_number(value, f"{where}: {name}") * (1024 if unit else 1)
+    require_lines(fields, needed, where, text)
     return fields
+
+
+def require_lines(fields: Mapping[str, FieldValue], needed: Mapping[str, str], where: str, text: str) -> None:
+    """Raises ValueError that names the lines for which there are no fields."""
+    missing = [name for name, field in needed.items() if field not in fields]
+    if missing:
+        raise ValueError(f"{where}: no line {', '.join(missing)} in {excerpt(text)}")
 
 
 class Memory:

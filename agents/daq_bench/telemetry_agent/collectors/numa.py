@@ -8,7 +8,8 @@ not of every access. Where nothing was allocated there is none.
 from __future__ import annotations
 
 from daq_bench.telemetry_agent.base.point import FieldValue, Point
-from daq_bench.telemetry_agent.reading.attributes import excerpt, read_present, reading_of, table_lines, whole_number
+from daq_bench.telemetry_agent.collectors.memory import parse_meminfo, require_lines
+from daq_bench.telemetry_agent.reading.attributes import read_present, reading_of, table_lines, whole_number
 from daq_bench.telemetry_agent.reading.collector import OfRoot, Reading
 
 NODES = "sys/devices/system/node"
@@ -31,24 +32,7 @@ def parse_numastat(text: str, node: str) -> dict[str, int]:
         name, _, value = line.partition(" ")
         if name in PAGES:
             fields[PAGES[name]] = whole_number(value, f"{where}: {name}")
-    return _complete(fields, PAGES, where, text)
-
-
-def parse_meminfo(text: str, node: str) -> dict[str, int]:
-    """Bytes from lines such as "Node 0 MemFree:  15303800 kB". Raises ValueError."""
-    where, fields = f"node{node}/meminfo", {}
-    for line in table_lines(text, where):
-        name, _, value = line.partition(":")
-        name = name.rpartition(" ")[2]
-        if name in BYTES:
-            fields[BYTES[name]] = whole_number(value.replace("kB", ""), f"{where}: {name}") * 1024
-    return _complete(fields, BYTES, where, text)
-
-
-def _complete(fields: dict[str, int], wanted: dict[str, str], where: str, text: str) -> dict[str, int]:
-    missing = [name for name, field in wanted.items() if field not in fields]
-    if missing:
-        raise ValueError(f"{where}: no line {', '.join(missing)} in {excerpt(text)}")
+    require_lines(fields, PAGES, where, text)
     return fields
 
 
@@ -75,7 +59,7 @@ class Numa(OfRoot):
             node, _, name = key.partition(" ")
             fields = found.setdefault(node, {})
             if name == "meminfo":
-                fields.update(parse_meminfo(text, node))
+                fields.update(parse_meminfo(text, f"node{node}/meminfo", BYTES, {}))
                 continue
             now = parse_numastat(text, node)
             fields.update(now)

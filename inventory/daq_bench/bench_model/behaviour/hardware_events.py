@@ -15,7 +15,7 @@ from typing import Any
 from daq_bench.bench_model.behaviour import load_windows
 from daq_bench.bench_model.bundle.files import find_document
 from daq_bench.bench_model.bundle.line_protocol import Point
-from daq_bench.bench_model.bundle.telemetry_files import SPOOLS, SUMMARY_FILE, edition_of, points_of_bundle
+from daq_bench.bench_model.bundle.telemetry_files import SPOOLS, SUMMARY_FILE, points_of_bundle
 from daq_bench.bench_model.bundle.telemetry_tracks import of_bundle as tracks_of_bundle
 from daq_bench.bench_model.documents.derived import HardwareEvent, HardwareEvents, Source
 from daq_bench.bench_model.documents.run import Run
@@ -25,6 +25,7 @@ NAME = "results/hardware_events.json"
 EVENTS_MAX = 200  # of a document; the counts in the summary are whole
 COLLECTOR = "kernel_log"
 LOST, OTHERS = "lost", "others"
+OCP = "smart_ocp"  # not every NVMe drive has it
 # Metric -> (measurement, field, collectors that read it)
 COUNTERS = {
     "memory_corrected": ("memory_errors", "corrected", ("edac",)),
@@ -33,12 +34,8 @@ COUNTERS = {
     "pcie_nonfatal": ("pcie_errors", "nonfatal", ("pcie_errors",)),
     "pcie_fatal": ("pcie_errors", "fatal", ("pcie_errors",)),
     "unsafe_shutdowns": ("smart", "unsafe_shutdowns", ("smart",)),
-}
-# The same of what only an agent of edition 2 or later can read: an older bundle keeps its document.
-LATER_EDITION = 2
-LATER_COUNTERS = {
-    "link_retrainings": ("smart_ocp", "pcie_link_retrainings", ("smart",)),
-    "incomplete_shutdowns": ("smart_ocp", "incomplete_shutdowns", ("smart",)),
+    "link_retrainings": (OCP, "pcie_link_retrainings", ("smart",)),
+    "incomplete_shutdowns": (OCP, "incomplete_shutdowns", ("smart",)),
 }
 # Metric -> kinds of the drives' own event logs
 DRIVE_EVENTS = {
@@ -62,7 +59,7 @@ MEASUREMENTS = {
     "ipmi_event",
     "nvme_event",
     "pcie_link",
-    *(one[0] for one in (*COUNTERS.values(), *LATER_COUNTERS.values())),
+    *(one[0] for one in COUNTERS.values()),
 }
 # Kind -> (one, several) in words. In the order in which the report names them.
 WORDS = {
@@ -109,7 +106,7 @@ WORDS = {
 
 
 def of_bundle(bundle: Path, run: Run) -> HardwareEvents | None:
-    """results/hardware_events.json; None for a run whose agent did not know the kernel's log (it is older)."""
+    """results/hardware_events.json; None for a run without an agent."""
     collectors: dict[str, Document] = {}
     for spool in SPOOLS:
         summary = find_document(bundle, f"{spool}/{SUMMARY_FILE}") or {}
@@ -119,12 +116,10 @@ def of_bundle(bundle: Path, run: Run) -> HardwareEvents | None:
         return None
     points = list(points_of_bundle(bundle, MEASUREMENTS))
     windows = load_windows.of_bundle(bundle, run, tracks_of_bundle(bundle))
-    return from_points(points, collectors, windows[0].start_s if windows else None, edition_of(bundle))
+    return from_points(points, collectors, windows[0].start_s if windows else None)
 
 
-def from_points(
-    points: Iterable[Point], collectors: dict[str, Document], load_start_s: float | None, edition: int = LATER_EDITION
-) -> HardwareEvents:
+def from_points(points: Iterable[Point], collectors: dict[str, Document], load_start_s: float | None) -> HardwareEvents:
     """The document. `load_start_s` (s since 1970 UTC): times count from there, or from the first point where no load is known."""
     ordered = sorted(points, key=lambda point: point.time_ns)
     start_s = load_start_s if load_start_s is not None else ordered[0].time_ns / 1e9 if ordered else 0.0
@@ -151,22 +146,20 @@ def from_points(
     for metric, kinds in (("kernel_messages", None), ("nvme_resets", ("nvme_reset",))):
         count = sum(one.count for one in told if kinds is None or one.kind in kinds)
         fill(metric, (COLLECTOR,), None if bad or lost else count, why)
-    later = edition >= LATER_EDITION
-    for metric, (measurement, field, names) in {**COUNTERS, **(LATER_COUNTERS if later else {})}.items():
+    for metric, (measurement, field, names) in COUNTERS.items():
         own = [point for point in ordered if point.measurement == measurement and field in point.fields]
         growths, unreadable = _growths(own, field)
         events += [_event(device, metric, "counter", n, at_s - start_s, "") for device, n, at_s in growths if n]
         none = "" if own else f"no {measurement} has a count of it"
-        if metric in LATER_COUNTERS:
+        if measurement == OCP:
             none = _lacking(ordered, measurement, field, f"a count of it ({measurement})")
         fill(metric, names, None if none or unreadable else sum(n for _, n, _ in growths), none or unreadable)
-    if later:
-        own = [point for point in ordered if point.measurement == "nvme_event"]
-        events += _logged(own, start_s, "drive", "events")
-        counted, why = _counted_events(own)
-        none = _lacking(ordered, "smart", "logged_events", "a persistent event log that could be read") or why
-        for metric, own_kinds in DRIVE_EVENTS.items():
-            fill(metric, ("smart",), None if none else sum(counted.get(kind, 0) for kind in own_kinds), none)
+    own = [point for point in ordered if point.measurement == "nvme_event"]
+    events += _logged(own, start_s, "drive", "events")
+    counted, why = _counted_events(own)
+    none = _lacking(ordered, "smart", "logged_events", "a persistent event log that could be read") or why
+    for metric, own_kinds in DRIVE_EVENTS.items():
+        fill(metric, ("smart",), None if none else sum(counted.get(kind, 0) for kind in own_kinds), none)
     losses = list(_link_losses([point for point in ordered if point.measurement == "pcie_link"]))
     events += [_event(device, "link_losses", "counter", 1, at_s - start_s, text) for device, at_s, text in losses]
     fill("link_losses", ("pcie_link",), len(losses), "")

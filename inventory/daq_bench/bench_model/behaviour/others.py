@@ -14,7 +14,6 @@ import numpy as np
 
 from daq_bench.bench_model.behaviour.load_windows import Window, target_counter
 from daq_bench.bench_model.behaviour.load_windows import of_bundle as windows_of
-from daq_bench.bench_model.bundle.telemetry_files import LATEST, edition_of
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
 from daq_bench.bench_model.bundle.telemetry_tracks import of_bundle as tracks_of
 from daq_bench.bench_model.documents.derived import Others, OthersOfWindow
@@ -27,7 +26,6 @@ SAMPLES_MIN = 3  # [P] fewer give no mean
 SILENCE_S_MAX = 10.0  # [P] five of the agent's periods: more of a load than that was watched by nobody
 NAMES_SHOWN = 3
 NAMED_FROM = 0.01  # of all CPUs, or of what the load wrote
-WRITERS_NAMED = 3  # edition of a bench that names them by what they wrote, where that is the larger share
 
 
 def of_bundle(bundle: Path, run: Run) -> Others | None:
@@ -39,14 +37,13 @@ def of_bundle(bundle: Path, run: Run) -> Others | None:
     device = run.target.device
     of_device = source == OF_DEVICE.format(device.name if device else "")
     windows = windows_of(bundle, run, tracks)
-    return Others(1, list(of_windows(windows, tracks, counter, of_device, edition_of(bundle))))
+    return Others(1, list(of_windows(windows, tracks, counter, of_device)))
 
 
 def of_windows(
-    windows: Sequence[Window], tracks: Tracks, counter: Track | None, of_device: bool = True, edition: int = LATEST
+    windows: Sequence[Window], tracks: Tracks, counter: Track | None, of_device: bool = True
 ) -> Iterator[OthersOfWindow]:
-    """One entry for each load that was watched. `counter`: bytes written to the target, by its own device (`of_device`) or its drives'.
-    `edition`: of the bench that made the run."""
+    """One entry for each load that was watched. `counter`: bytes written to the target, by its own device (`of_device`) or its drives'."""
     every, busy = tracks.get("process", ALL, "cpu_fraction"), tracks.get("cpu", "total", "busy_fraction")
     for window in windows:
         in_all = busy.mean(window.start_s, window.end_s) if busy else None
@@ -59,8 +56,7 @@ def of_windows(
         steal = tracks.get("cpu", "total", "steal_fraction")
         cpu_fraction = min(in_all, every.mean(window.start_s, window.end_s) or 0.0)
         written, own = _written(window, tracks, counter, of_device)
-        by_writes = edition >= WRITERS_NAMED and written > cpu_fraction
-        field, whole = ("written_bytes_per_s", own) if by_writes else ("cpu_fraction", 1.0)
+        field, whole = ("written_bytes_per_s", own) if written > cpu_fraction else ("cpu_fraction", 1.0)
         foremost = _foremost(tracks, window, len(inside), field, whole)
         yield OthersOfWindow(
             workload=window.workload,

@@ -1,7 +1,7 @@
 """The growth of the drives' own counters of heat between facts/smart-before.json and facts/smart-after.json.
 
 smartctl's JSON has the minutes above the warning and the critical temperature and, after 7.5, the transitions and times of the thermal
-management (older files may have them by nvme-cli's names); an ATA drive may have an attribute whose name says throttle."""
+management; an ATA drive may have an attribute whose name says throttle."""
 
 from __future__ import annotations
 
@@ -20,10 +20,6 @@ from daq_bench.candidate_kit.smartctl import ATA_ATTRIBUTES, rows, table
 
 BEFORE, AFTER = "facts/smart-before.json", "facts/smart-after.json"
 NVME = {
-    "thm_temp1_trans_count": ("thermal_management_1_transitions", "transitions to light throttling (TMT1)"),
-    "thm_temp2_trans_count": ("thermal_management_2_transitions", "transitions to heavy throttling (TMT2)"),
-    "thm_temp1_total_time": ("thermal_management_1_time_s", "seconds of light throttling (TMT1)"),
-    "thm_temp2_total_time": ("thermal_management_2_time_s", "seconds of heavy throttling (TMT2)"),
     "thermal_mgmt_temperature_1_transition_count": (
         "thermal_management_1_transitions",
         "transitions to light throttling (TMT1)",

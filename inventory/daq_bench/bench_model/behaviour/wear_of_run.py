@@ -13,7 +13,6 @@ from typing import Any
 from daq_bench.bench_model.base.units import convert, in_digits
 from daq_bench.bench_model.behaviour.smart_facts import pairs_of
 from daq_bench.bench_model.bundle.files import plain_file
-from daq_bench.bench_model.bundle.telemetry_files import LATEST, edition_of
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import Document
 from daq_bench.bench_model.profiles.common import plain
@@ -27,9 +26,6 @@ DATA_UNIT_BYTES = 512_000  # NVMe: thousands of 512 B
 PB = 1e15
 VALUES = ("used_percent", "used_growth_percent", "spare_margin_percent", "percent_per_pb")
 RATE_METRIC = "wear.percent_per_pb"
-EVERY_COUNTER = (
-    3  # edition of a bench that reads what SAS and SATA drives count, too: an older bundle keeps its document
-)
 COUNTED = {"nvme": "data units", "ata": "logical sectors", "scsi": "MB"}
 PERCENTS = {  # smartctl's names: the quantity
     "available_spare": "available_spare_percent",
@@ -43,7 +39,7 @@ def of_bundle(bundle: Path, run: Run) -> Document | None:
     pairs = pairs_of(bundle, run.target.drives)
     profile = f"profiles/requirements/{run.requirement.id}.yml"
     asked = _asked_rate(plain_file(bundle, profile) or bundle / profile) if pairs else None
-    return from_pairs(pairs, asked, edition_of(bundle)) if pairs else None
+    return from_pairs(pairs, asked) if pairs else None
 
 
 def _asked_rate(file: Path) -> float | None:
@@ -53,12 +49,11 @@ def _asked_rate(file: Path) -> float | None:
     return min(bounds, default=None)
 
 
-def from_pairs(pairs: dict[str, tuple[Any, Any]], asked: float | None = None, edition: int = LATEST) -> Document:
-    """The document of each drive's smartctl documents before and after the run, by kernel name. `asked`: bound of the rate; `edition`: of
-    the bench that made the run."""
+def from_pairs(pairs: dict[str, tuple[Any, Any]], asked: float | None = None) -> Document:
+    """The document of each drive's smartctl documents before and after the run, by kernel name. `asked`: bound of the rate."""
     drives, reasons = [], dict[str, str]()
     for name, (before, after) in sorted(pairs.items()):
-        row, why = _drive(name, before, after, edition)
+        row, why = _drive(name, before, after)
         row["judged_percent_per_pb"] = _judged(row, asked, why)
         drives.append(row)
         for value, reason in why.items():
@@ -84,7 +79,7 @@ def _judged(row: Document, asked: float | None, why: dict[str, str]) -> float | 
     return None
 
 
-def _drive(name: str, before: Any, after: Any, edition: int) -> tuple[Document, dict[str, str]]:
+def _drive(name: str, before: Any, after: Any) -> tuple[Document, dict[str, str]]:
     row: Document = {"device": name, **dict.fromkeys(VALUES), "percent_per_pb_interval": None, "written_bytes": None}
     if not isinstance(before, dict) or not isinstance(after, dict):
         return row, dict.fromkeys(
@@ -106,12 +101,12 @@ def _drive(name: str, before: Any, after: Any, edition: int) -> tuple[Document, 
         why["spare_margin_percent"] = "it states no spare capacity and threshold"
     else:
         row["spare_margin_percent"] = spare - threshold
-    _rate(row, why, before, after, edition)
+    _rate(row, why, before, after)
     return row, why
 
 
-def _rate(row: Document, why: dict[str, str], before: Any, after: Any, edition: int) -> None:
-    (counter, first, step), (other, last, _) = (_written(one, edition) for one in (before, after))
+def _rate(row: Document, why: dict[str, str], before: Any, after: Any) -> None:
+    (counter, first, step), (other, last, _) = (_written(one) for one in (before, after))
     if first is None or last is None or other != counter or last < first:
         why["percent_per_pb"] = (
             f"its {COUNTED[counter]} written are {_said(first)} before the run and {_said(last)} after it"
@@ -130,9 +125,9 @@ def _rate(row: Document, why: dict[str, str], before: Any, after: Any, edition: 
         row["percent_per_pb_interval"] = [low, (growth + PERCENT_QUANTUM) / (least / PB)]
 
 
-def _written(document: Any, edition: int) -> tuple[str, float | None, int]:
+def _written(document: Any) -> tuple[str, float | None, int]:
     """(the log, count, bytes of one): NVMe's health log, ATA's device statistics, SAS's error counters."""
-    if edition < EVERY_COUNTER or smartctl.NVME_HEALTH in document or (told := smartctl.written(document)) is None:
+    if smartctl.NVME_HEALTH in document or (told := smartctl.written(document)) is None:
         return "nvme", _number(plausible.health_log(document), "data_units_written"), DATA_UNIT_BYTES
     log, count, step = told
     return log, count // step, step

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +47,6 @@ DRAWN: Fields = {
     ),
     "temperature": ("temperature_degc",),
     "ipmi_power": ("power_w",),
-}
-# By version of the file, so that one that an older bench made still follows from its spool.
-FIELDS: Mapping[int, Fields] = {
-    1: {**DRAWN, "block_device": ("written_bytes_per_s", "read_bytes_per_s")},
-    VERSION: DRAWN,
 }
 
 
@@ -103,22 +97,18 @@ def _stored(bundle: Path) -> Columns | None:
 
 
 def read_file(file: Path) -> tuple[dict[str, Any], Columns]:
-    """The source that the file names, with the file's version, and its columns. Raises BenchError for another kind of file."""
+    """The source that the file names, and its columns. Raises BenchError for another kind of file."""
     try:
         with open_file(file.parent, file.name, FILE_BYTES_MAX) as stream, np.load(_stored_only(stream)) as arrays:
             index = parse_json(arrays[INDEX].tobytes(), str(file))
-            if index["schema_version"] not in FIELDS:
-                raise ValueError(
-                    f"its version is {index['schema_version']!r}, and this bench reads {' and '.join(map(str, FIELDS))}"
-                )
+            if index["schema_version"] != VERSION:
+                raise ValueError(f"its version is {index['schema_version']!r}, and this bench reads {VERSION}")
             times: dict[str, Times] = {name: arrays[name] for *_, name, _, _ in index["columns"]}
             found: dict[Name, Column] = {}
             for measurement, tags, field, time, value, flag in index["columns"]:
                 key = (measurement, tuple((tag, text) for tag, text in tags), field)
                 found[key] = Column(times[time], arrays[value], flag)
-            return {**index["source"], "version": index["schema_version"]}, Columns(
-                found, index["lines"], index["torn"]
-            )
+            return index["source"], Columns(found, index["lines"], index["torn"])
     except FAULTS as error:
         raise BenchError(f"{file} is no file of columns ({error}). Remove it: {SPOOL} holds everything in it") from None
 
@@ -139,7 +129,7 @@ def difference(bundle: Path) -> str | None:
     spool = bundle / SPOOL
     if not spool.is_file() or source.get("sha256") != digest_of(spool):
         return f"{FILE}: was made of another {SPOOL}"
-    made = read_columns(spool, FIELDS[source["version"]])
+    made = read_columns(spool, DRAWN)
     same = stored.found.keys() == made.found.keys() and (stored.lines, stored.torn) == (made.lines, made.torn)
     for name, column in made.found.items() if same else ():
         other = stored.found[name]

@@ -7,12 +7,11 @@ from collections.abc import Collection, Iterator
 from itertools import chain
 from pathlib import Path
 
-from daq_bench.bench_model.bundle.files import find_document, plain_file
+from daq_bench.bench_model.bundle.files import plain_file
 from daq_bench.bench_model.bundle.line_protocol import Point, points_of
 
 OWN, BMC = Path("telemetry"), Path("telemetry/bmc")
 SPOOLS = (OWN, BMC)
-LATEST = 3  # edition of the agent (telemetry_agent.agent)
 POINTS_FILE, SUMMARY_FILE, CURSOR_FILE = "points.lp", "summary.json", "cursor.json"
 
 
@@ -24,17 +23,6 @@ def spool_folders(bundle: Path) -> list[Path]:
 def points_files(bundle: Path) -> tuple[Path, ...]:
     """The spools of `bundle`; none where the run was never watched."""
     return tuple(folder / POINTS_FILE for folder in spool_folders(bundle))
-
-
-def edition_of(bundle: Path) -> int:
-    """The edition of the agents that watched the run, which came with its bench: what a later edition brought, an older bundle's documents
-    have not. 1 where they tell none; LATEST for a run without an agent."""
-    found = [summary for spool in SPOOLS if (summary := find_document(bundle, f"{spool}/{SUMMARY_FILE}")) is not None]
-    return max((_edition(one.get("edition")) for one in found), default=LATEST)
-
-
-def _edition(told: object) -> int:
-    return told if isinstance(told, int) and not isinstance(told, bool) and told > 0 else 1
 
 
 def points_of_bundle(

@@ -44,15 +44,15 @@ class Comparison(Closed, frozen=True):
     difference: float | None
     interval: tuple[float, float] | None
     method: str
-    unit: str | None = None  # of all its numbers; an older night does not say it
+    unit: str = ""  # of all its numbers
     comparison: Literal["at_least", "at_most", "equal"] | None = None
     bound: float | None = None  # in force at the run's scale
 
 
 class NightRun(Closed, frozen=True):
     """`worst`: of the outcome and the comparison with the baseline. `run`: path of the bundle. `seconds`: from the start of the run's
-    process to its end. `baseline`: a run's id. `likely_cause`, `next_step`: as the run's own report has them; empty where nothing is known,
-    and in the document of an older bench."""
+    process to its end. `baseline`: a run's id. `likely_cause`, `next_step`: as the run's own report has them; empty where nothing is
+    known."""
 
     job: Job
     target: str
@@ -67,9 +67,7 @@ class NightRun(Closed, frozen=True):
     seconds: Amount
     baseline: str | None
     comparisons: list[Comparison]
-    marks: list[str] = msgspec.field(
-        default_factory=list
-    )  # what the door of check-bundle says beside the run; an older night has none
+    marks: list[str] = msgspec.field(default_factory=list)  # what the door of check-bundle says beside the run
     likely_cause: str = ""
     next_step: str = ""
 

@@ -203,7 +203,6 @@ class Run(Closed, frozen=True):
     further_targets: list[FurtherTarget] = msgspec.field(default_factory=list)
     simulated: bool = False  # no server was measured: a physical model made up what the tools said
     host_environment: dict[str, Any] | None = None  # as a bundle may state it
-    tools: dict[str, str] | None = None  # of an older bench: where daqwriter lay
 
     def __post_init__(self) -> None:
         for name in ("started_utc", "finished_utc"):

@@ -28,13 +28,11 @@ class Collector(Struct, frozen=True):
 
 
 class TelemetrySummary(Struct, frozen=True):
-    """telemetry/summary.json, of the candidate's agent and of the control node's, as far as a verdict reads it. `edition`:
-    what that agent can read."""
+    """telemetry/summary.json, of the candidate's agent and of the control node's, as far as a verdict reads it."""
 
     schema_version: Literal[1]
     state: AgentState
     collectors: list[Collector]
-    edition: int = 1
 
 
 class SensorCoverage(Closed, frozen=True, omit_defaults=True):

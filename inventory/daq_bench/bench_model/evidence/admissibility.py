@@ -96,12 +96,6 @@ def shortfalls(run: Run, conditions: Conditions) -> Iterator[Shortfall]:
             asked, demanded = in_digits(offered), in_digits(real)
             text = f"The load is {in_digits(scenario.scale, 6)} of one readout unit: {asked} GB/s offered of {demanded} GB/s"
         yield Shortfall(text, f"--scale {conditions.scale_min:g}")
-    least_s = conditions.record_duration_s_min
-    if demand and least_s is not None and not demand.duration_s >= least_s:
-        yield Shortfall(
-            f"The record lasts {in_digits(demand.duration_s, 9)} s instead of {in_digits(least_s, 9)} s",
-            f"--duration {least_s:g}",
-        )
     if target.kind not in conditions.target_kinds:
         yield Shortfall(
             f"{NOT_ITS_STORAGE}{target.kind.replace('-', ' ')} on {target.filesystem}, not the candidate's "

@@ -35,9 +35,9 @@ class Target:
 
     name: str  # empty for a candidate's only one
     kind: str
-    directory: str  # empty for a raw drive
-    drive_serial: str | None
-    storage: dict[str, Any] | None
+    directory: str = ""  # empty for a raw drive
+    drive_serial: str | None = None
+    storage: dict[str, Any] | None = None
     destroy: bool = False  # consent to lose what is on a raw drive
 
     @property
@@ -247,18 +247,7 @@ def _targets(source: YamlSource, at: tuple[str, ...], document: dict[str, Any]) 
         _check_kind(source, where, one)
         if "storage" in one:
             _check_storage(source, where, one)
-        targets.append(
-            Target(
-                name,
-                one["kind"],
-                one.get("directory", ""),
-                one.get("drive_serial"),
-                one.get("storage"),
-                destroy=one.get("destroy", False),
-                comparison_only=one.get("comparison_only", False),
-                declared=one.get("declared", {}),
-            )
-        )
+        targets.append(Target(name, **one))
     if all(target.comparison_only for target in targets):
         raise source.error(entry, "has only targets that are comparison_only", "Leave one to be qualified by itself")
     _check_shared(source, entry, targets)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from daq_bench.bench_model.base.units import convert
+from daq_bench.bench_model.profiles.common import plain
 from daq_bench.bench_model.profiles.yaml_source import YamlSource, check, parsed, text_of
 from daq_bench.candidate_kit.sizes import parse_size
 
@@ -125,13 +126,4 @@ def _figure(source: YamlSource, index: int) -> PublishedFigure:
         convert(1.0, entry["unit"], BASE_UNITS[entry["metric"]])
     except ValueError as error:
         raise source.error(("figures", index, "unit"), str(error), f"Use a unit of {entry['metric']}") from None
-    return PublishedFigure(
-        metric=str(entry["metric"]),
-        value=float(entry["value"]),
-        unit=str(entry["unit"]),
-        conditions=str(entry["conditions"]),
-        source=str(entry["source"]),
-        basis=entry["basis"],
-        qualifier=str(entry.get("qualifier", "")),
-        workers=entry.get("workers"),
-    )
+    return PublishedFigure(**{**plain(entry), "value": float(entry["value"])})

@@ -47,11 +47,10 @@ class Requirement:
 class Conditions:
     """The conditions under which a run counts as evidence at full scale.
 
-    `load`: what is demanded, in absolute terms, by workload and parameter (bench_model.evidence.demanded_load); None in a stored
-    bundle's profile that is older than the field, and states `record_duration_s_min` instead. `metrics`: what is bounded."""
+    `load`: what is demanded, in absolute terms, by workload and parameter (bench_model.evidence.demanded_load). `metrics`: what is
+    bounded."""
 
     scale_min: float
-    record_duration_s_min: float | None
     target_kinds: tuple[str, ...]
     load: dict[str, Any] | None = None
     metrics: tuple[str, ...] = ()
@@ -102,7 +101,6 @@ def load_requirements(file: Path, metrics: dict[str, ResultMetric], stored: bool
         file=file,
         conditions=Conditions(
             float(conditions.get("scale_min", 1)),
-            _number(conditions.get("record_duration_s_min")),
             tuple(conditions["target_kinds"]),
             sizes_in_bytes(source, ("conditions", "load"), conditions.get("load")),
             tuple(requirement.metric for requirement in requirements),
@@ -273,7 +271,3 @@ def check_yields(profile: RequirementProfile, scenario: Scenario) -> None:
                 f"{requirement.id} bounds {requirement.metric!r}, which scenario {scenario.id!r} does not yield",
                 f"Name its own requirements (--requirement), another scenario, or add the workload to {scenario.file}",
             )
-
-
-def _number(value: float | None) -> float | None:
-    return None if value is None else float(value)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from daq_bench.bench_model.documents.tools.daqwriter import Latency
 from daq_bench.bench_model.documents.tools.minidaq import Minidaq
 from daq_bench.bench_report.base.units import NONE
 from daq_bench.bench_report.document.table import Table
@@ -85,7 +84,7 @@ def quantile_table(bundle: Bundle) -> Table | None:
             _number(found.count),
             _number(found.min),
             _number(found.mean),
-            *_quantiles(found),
+            *map(_number, found.points_us.values()),
         )
         for number, one in enumerate(bundle.repetitions, 1)
         for label, found in (("arrival to durable", one.minidaq.latency_us), ("write", one.minidaq.write_latency_us))
@@ -100,10 +99,6 @@ def quantile_table(bundle: Bundle) -> Table | None:
         "Latency quantiles by repetition in \u00b5s, unrounded.",
         "quantiles",
     )
-
-
-def _quantiles(found: Latency) -> tuple[str, ...]:
-    return tuple(_number(value) for value in found.points_us.values())
 
 
 def block_raw_table(bundle: Bundle) -> Table | None:

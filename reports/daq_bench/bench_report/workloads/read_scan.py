@@ -34,16 +34,13 @@ def _paragraph(found: ReadScan) -> str:
     if alone:
         said.append(f"99.9 % of random reads {_with(alone)} are answered within {latency(alone.value)}.")
     for pattern in ("sequential", "random"):
-        rates = [one.throughput_bytes_per_s for one in found.again if _is(one, pattern)]
+        counted = [one for one in found.again if one.pattern == pattern and one.reason is None]
+        rates = [one.throughput_bytes_per_s for one in counted]
         if rates:
             said.append(
                 f"Measured again {len(rates)} times, {pattern} reads run at {in_gb_per_s(min(rates))} to {in_gb_per_s(max(rates))}."
             )
     return " ".join([*said, f"{found.rule}."])
-
-
-def _is(point: Point, pattern: str) -> bool:
-    return point.pattern == pattern and point.reason is None
 
 
 def _with(best: Best) -> str:

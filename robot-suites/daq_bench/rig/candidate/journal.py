@@ -21,13 +21,10 @@ from daq_bench.bench_model.base.errors import BenchError, InterruptedRunError, R
 from daq_bench.bench_model.bundle.files import parse_json, plain_file, read_bytes
 from daq_bench.bench_model.bundle.provenance import digest_of
 from daq_bench.rig.base.shell import Completed
-from daq_bench.rig.candidate.load_target import guarded
 from daq_bench.rig.candidate.machine import CALL_S_MAX, Machine, Places
 
 SUFFIX = "-journal.jsonl"
 APPENDING = threading.Lock()
-OF_VERIFY = ("--record-id=", "--superchunks=")  # which older benches did not tell it
-OLD_GUARD_WORDS = 6  # "program raw_device", "run", SERIAL, DESTROY, DAQWRITER, PATH; then the command
 WORDS_SHOWN = 300  # characters of a command in a complaint
 PLAIN = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9._+-]*")  # a file's name that leads nowhere else
 ERRORS = {kind.__name__: kind for kind in (BenchError, RefusedError, InterruptedRunError)}
@@ -161,13 +158,13 @@ class Answers:
     def __init__(self, lines: Sequence[Line], raw: Path) -> None:
         self.raw, self._lock = raw, threading.Lock()
         self._left: dict[Key, deque[Line]] = defaultdict(deque)
-        for line in _of_today(lines):
+        for line in lines:
             self._left[_key(line["at"], line["do"], line["words"])].append(line)
 
     def take(self, at: str, do: str, words: Sequence[str]) -> Line:
         """Returns the next answer to this question. Raises DivergedError, or the error that the run met."""
         with self._lock:
-            left = self._left[_key(at, do, words)] or self._left[_key(at, do, _as_older(words))]
+            left = self._left[_key(at, do, words)]
             if not left:
                 raise DivergedError(f"the run never did this, which its scenario asks for: {_shown(do, words)}")
             line = left.popleft()
@@ -183,40 +180,8 @@ class Answers:
         ]
 
 
-def _of_today(lines: Sequence[Line]) -> list[Line]:
-    """Translates the lines of a bench whose raw-drive guard was the program raw_device into today's `daqwriter guard` commands."""
-    words = [word for line in lines for word in line["words"]]
-    path = next((word.removeprefix("--target=") for word in words if word.startswith("--target=/dev/")), "")
-    for line in lines:
-        if line["words"][:2] == ["program raw_device", "run"] and len(line["words"]) > OLD_GUARD_WORDS:
-            path = line["words"][5]
-    return [_through_guard(line, path) for line in lines]
-
-
-def _through_guard(line: Line, path: str) -> Line:
-    words, value = line["words"], line.get("value")
-    if line["do"] == "run" and words[:2] == ["program raw_device", "run"] and len(words) > OLD_GUARD_WORDS:
-        serial, destroy, daqwriter, path, *asked = words[2:]
-        said: Line = {}
-    elif line["do"] == "call" and words[:1] == ["raw_device"] and len(words) >= OLD_GUARD_WORDS - 1:
-        command, serial, destroy, daqwriter, *more = words[1:]
-        asked = ["program raw_device", command, serial, path, *more]
-        said = {"exit_status": 0, "stdout": json.dumps({"result": value}), "stderr": ""}
-        if command == "check":
-            asked = ["blockdev", "--getsize64", path]
-            said["stdout"] = str(value["size_bytes"]) if isinstance(value, dict) and "size_bytes" in value else ""
-    else:
-        return line
-    return {**line, "do": "run", "words": [*guarded(daqwriter, serial, destroy == "yes", path), *asked], **said}
-
-
 def _key(at: str, do: str, words: Sequence[str]) -> Key:
     return at, do, tuple(words)
-
-
-def _as_older(words: Sequence[str]) -> list[str]:
-    """The question as an older bench put it."""
-    return [word for word in words if "verify" not in words or not word.startswith(OF_VERIFY)]
 
 
 def _shown(do: str, words: Sequence[str]) -> str:

@@ -28,7 +28,7 @@ KINDS: dict[Kind, str] = {
     "scenario": "scenarios",
     "requirement": "requirements",
 }
-METRICS, BETTER = "profiles/metrics.yml", "better"
+METRICS = "profiles/metrics.yml"
 OVERRIDDEN = ("scale", "duration_s")  # by --scale and --duration, which run.json states
 KNOWN_MAX = 64  # parsed documents that are kept
 _known: dict[str, Any] = {}
@@ -127,10 +127,6 @@ def _of_metrics(theirs: Mapping[str, Any], used: set[str], own: Own) -> list[Dif
     mine = _parsed(own.inventory / "metrics.yml")["results"]
     stated = theirs.get("results") or {}
     one, other = ({name: document.get(name) for name in used} for document in (stated, mine))
-    # An older bundle does not say which values are better: the side of its bounds did, and does.
-    for name, metric in one.items():
-        if isinstance(metric, dict) and BETTER not in metric and BETTER in (mine.get(name) or {}):
-            one[name] = {**metric, BETTER: mine[name][BETTER]}
     return [_difference("metric", where, *values) for where, *values in differences(one, other, by_id=True)]
 
 

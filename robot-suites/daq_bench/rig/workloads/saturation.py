@@ -241,10 +241,10 @@ def run_saturation(
     try:
         for number in range(1, plan.repetitions + 1):
             rows.append(_pass(plan, wear, ledger, number, report))
-            keep(document(version, plan, ledger, [*rows]))
+            keep(document(version, plan.parameters, ledger, [*rows]))
     finally:
         plan.target.remove()
-    return document(version, plan, ledger, rows)
+    return document(version, plan.parameters, ledger, rows)
 
 
 def _pass(plan: SaturationPlan, wear: Wear, ledger: WearLedger, number: int, report: Report) -> dict[str, Any]:
@@ -340,9 +340,10 @@ def row(
     }
 
 
-def document(version: str, plan: SaturationPlan, ledger: WearLedger, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def document(
+    version: str, parameters: dict[str, Any], ledger: WearLedger, rows: list[dict[str, Any]]
+) -> dict[str, Any]:
     """results/saturation.json of the passes so far."""
-    parameters = plan.parameters
     limits = [text for one in rows for text in one["conditioning"]["limits"]]
     overrun = -ledger.left_bytes
     return {

@@ -16,7 +16,6 @@ from typing import Any
 from daq_bench.bench_model.documents.struct import utc_text
 from daq_bench.simulation.physics.server import CPUS, STUCK, Server
 from daq_bench.simulation.tools import ipmitool, smartctl
-from daq_bench.telemetry_agent.agent import EDITION
 from daq_bench.telemetry_agent.base.point import Encoder, Point
 from daq_bench.telemetry_agent.collectors.block_device import DISK_KEY, BlockDevice
 from daq_bench.telemetry_agent.collectors.hardware.kernel_log import GAP, NAMES, RECORDS, KernelLog
@@ -322,7 +321,6 @@ class SimulatedAgent:
         own = Sampled("workload", 1.0, list, now_s, seconds, seconds, passed)
         return {
             "schema_version": 1,
-            "edition": EDITION,
             "state": state,
             "started_utc": _utc(self._began_s),
             "finished_utc": _utc(now_s) if state == FINISHED else None,

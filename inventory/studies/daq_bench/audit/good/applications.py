@@ -17,9 +17,9 @@ from daq_bench.bench_model.workloads.streams_checksum.setups import (
     THREADED,
     Cpus,
     application_threads,
-    beyond,
     comparisons,
 )
+from daq_bench.rig.workloads.streams_checksum import workload as streams_workload
 
 CORES = Cpus((0, 1, 2, 3), (0, 1, 2, 3), 1, "notsupported")
 ORIGINAL_BYTES_PER_S = 1.5e9
@@ -33,42 +33,22 @@ def streams_checksum(case: Case) -> dict[str, Document]:
     demand = [_paced(case, own, name) for name in ("sustained", "peak")]
     verified = [_verified(f"identity-{one}", one, 64_000_000, 5) for one in (ORIGINAL, *THREADED, "fused")]
     verified += [_verified(one["name"], variant, one["written_bytes"], 10) for one in demand]
-    found = {
-        "schema_version": 1,
-        "cpus": {
-            "cores": list(CORES.cores),
-            "order": list(CORES.order),
-            "packages": 1,
-            "smt": CORES.smt,
-            "has_siblings": False,
-        },
-        "application": {"variant": variant, "threads": application_threads(variant, CORES)},
-        "shares": own["streams"]["shares"],
-        "event_bytes": own["streams"]["event_size"],
-        "small_event_bytes": own["throughput"]["small_event_size"],
-        "throughput": {key: own["throughput"][key] for key in ("variants", "threads", "sink", "seconds")},
-        "rounds": case.scenario.repetitions,
-        "identity": {
-            "splits": {"bytes": own["overhead"]["split_size"], "comparisons": 8200},
-            "wrong": 0,
-            "mismatch": None,
-            "combine_ns": {"median": 16.8, "min": 16.0, "max": 20.0},
-        },
-        "overhead": {
-            "event_bytes": own["overhead"]["event_size"],
-            "points": [
-                _overhead(case, one, number, own["overhead"]["repetitions"]) for one in THREADED for number in threads
-            ],
-        },
-        "comparisons": [
-            {**as_document(one), "pairs": _pairs(case, GAINS.get(one.kind, 1 + 0.1 * one.setup.threads))}
-            for one in comparisons(own, CORES)
-        ],
-        "not_measured": beyond(own["throughput"]["threads"], CORES),
-        "demand": demand,
-        "verification": verified,
-        "limits": [],
+    identity = {
+        "splits": {"bytes": own["overhead"]["split_size"], "comparisons": 8200},
+        "wrong": 0,
+        "mismatch": None,
+        "combine_ns": {"median": 16.8, "min": 16.0, "max": 20.0},
     }
+    turns = own["overhead"]["repetitions"]
+    points = [_overhead(case, one, number, turns) for one in THREADED for number in threads]
+    overhead = {"event_bytes": own["overhead"]["event_size"], "points": points}
+    compared = [
+        {**as_document(one), "pairs": _pairs(case, GAINS.get(one.kind, 1 + 0.1 * one.setup.threads))}
+        for one in comparisons(own, CORES)
+    ]
+    found = streams_workload.document(
+        streams_workload.Plan(case.scenario), CORES, identity, overhead, compared, demand, verified
+    )
     return {"results/streams_checksum.json": found, "results/streams_checksum_analysis.json": streams.document(found)}
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from daq_bench.audit.good.case import RATE, STARTED_UTC, Case
 from daq_bench.audit.good.record import server
-from msgspec import convert
+from msgspec import convert, structs
 
 from daq_bench.bench_model.behaviour import dip_documents
 from daq_bench.bench_model.behaviour.dip_documents import Scenery
 from daq_bench.bench_model.behaviour.load_windows import Window
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks
+from daq_bench.bench_model.documents.results import Counters, WearEntry, WearExperiment, WearKind
 from daq_bench.bench_model.documents.struct import Document, as_document, moment, read
 from daq_bench.bench_model.documents.tools.synthetic import Write
 from daq_bench.bench_model.workloads.endurance import projection as endurance_projection
@@ -25,18 +27,22 @@ from daq_bench.bench_model.workloads.thermal import soak as thermal_soak
 from daq_bench.bench_model.workloads.thermal.document import Thermal
 from daq_bench.rig.candidate.load_target import LoadTarget
 from daq_bench.rig.workloads import saturation as saturation_workload
-from daq_bench.rig.workloads.endurance.step import fill_step, mix_step
+from daq_bench.rig.workloads.endurance import workload as endurance_workload
+from daq_bench.rig.workloads.endurance.step import Plan, Step, fill_step, mix_step
 from daq_bench.rig.workloads.shared.fio import PERCENTILES
 from daq_bench.rig.workloads.shared.fio_job import JobFiles
-from daq_bench.rig.workloads.shared.wear_account import reserved_bytes
+from daq_bench.rig.workloads.shared.wear_account import OVERHEAD_SHARE, reserved_bytes
+from daq_bench.rig.workloads.shared.wear_ledger import WearLedger
 from daq_bench.rig.workloads.steady_state import workload as steady
 from daq_bench.rig.workloads.steady_state.tests import Point, Test, tests_of
 from daq_bench.rig.workloads.thermal import workload as thermal_workload
+from daq_bench.rig.workloads.thermal.load import Plan as ThermalPlan
 from daq_bench.rig.workloads.thermal.watch import rule_of
 from daq_bench.simulation.tools.daqwriter import write_document
 
 LOGICAL_BYTES = 512
 DRIVE, BEGIN_S = "nvme0n1", 1_800_000_000.0
+EPOCH = "boot-1"
 
 
 def steady_state(case: Case) -> dict[str, Document]:
@@ -102,19 +108,20 @@ def _side(rate: float, size: int, io_depth: int, seconds: float) -> dict[str, An
 
 def endurance(case: Case) -> dict[str, Document]:
     """Step after step until the budget is spent; the drive counts the written bytes, and no percent of its life is used."""
-    own = case.plan("endurance").parameters
-    budget = own["write_budget"] if "write_budget" in own else own["write_budget_size"]
-    spent, number, steps, ledger = 0, 0, list[Document](), list[Document]()
-    start = [_health(0)]
-    while True:
-        step = fill_step(own) if number == 0 else mix_step(own, number - 1)
-        if spent + reserved_bytes(step.asked_bytes, 1) > budget and number > 1:
-            break
-        entry = _entry(number, step.kind, step.asked_bytes, spent)
-        spent, number = spent + step.asked_bytes, number + 1
-        ledger.append(entry)
-        steps.append(_step(case, entry, step.sequential_bytes, step.random_bytes, _health(spent)))
-    found = _experiment(case, own, start, steps, ledger, budget)
+    own, start = case.plan("endurance").parameters, [_health(0)]
+    ledger = _Ledger(case, own["write_budget"])
+    drives = (structs.replace(case.run.target.drives[0], size_bytes=case.capacity_bytes),)
+    plan = Plan(
+        own, case.scenario.seed, cast(LoadTarget, None), cast(JobFiles, None), drives, 1, ledger.account.experiment
+    )
+    found = endurance_workload.opened(plan, ledger, EPOCH, start)
+    step = fill_step(own)
+    while reserved_bytes(step.asked_bytes, 1) <= ledger.left_bytes:
+        entry = ledger.charged(step.kind, step.asked_bytes)
+        health = [_health(ledger.spent_bytes)]
+        found["steps"].append(endurance_workload.step_document(step, entry, _written(case, step), health))
+        found["at_end"], step = health, mix_step(own, len(found["steps"]) - 1)
+    found |= endurance_workload.account(ledger) | {"ended": "the next step does not fit into the write budget"}
     bounds = {
         one.metric.removeprefix("endurance.years_"): float(one.bound)
         for one in case.profile.requirements
@@ -128,6 +135,28 @@ def endurance(case: Case) -> dict[str, Document]:
     }
 
 
+class _Ledger(WearLedger):
+    """The account of one drive, which counts all that is written, and no more; no file keeps it."""
+
+    def __init__(self, case: Case, budget: int) -> None:
+        experiment = WearExperiment("imaginary", case.scenario.id, "", ("IMG1",))
+        super().__init__(Path("/nowhere"), experiment, budget, "imaginary", (), lambda: STARTED_UTC)
+        self.open_with(EPOCH, [_health(0)])
+
+    def save(self) -> None:
+        """Does nothing."""
+
+    def charged(self, kind: WearKind, asked: int) -> WearEntry:
+        """The entry of a step that wrote what was asked of it."""
+        spent = self.spent_bytes
+        entry = self.reserve(kind, asked, reserved_bytes(asked, 1), _counters(spent))
+        return self.settle(entry, asked, _counters(spent + asked))
+
+
+def _counters(written: int) -> Counters:
+    return Counters(EPOCH, {"IMG1": 10**9 + written})
+
+
 def _health(written: int) -> Document:
     nothing = dict.fromkeys(("percentage_used", "media_errors", "power_cycles", "unsafe_shutdowns"), 0)
     counts = {"written_bytes": 10**9 + written, "step_bytes": 512_000, "nand_bytes": 10**9 + written}
@@ -135,82 +164,16 @@ def _health(written: int) -> Document:
     return {"id": "IMG1", "name": DRIVE, "counter": "nvme", **counts, **nothing, **spare}
 
 
-def _entry(number: int, kind: str, asked: int, spent: int) -> Document:
-    def counted(written: int) -> Document:
-        return {"epoch": "boot-1", "written_bytes": {"IMG1": 10**9 + written}}
-
-    return {
-        "run": "imaginary",
-        "number": number,
-        "kind": kind,
-        "reserved_utc": STARTED_UTC,
-        "asked_bytes": asked,
-        "reserved_bytes": reserved_bytes(asked, 1),
-        "before": counted(spent),
-        "settled_utc": STARTED_UTC,
-        "after": counted(spent + asked),
-        "counted_bytes": asked,
-        "charged_bytes": asked,
-        "charged_by": "drives",
-    }
-
-
-def _step(case: Case, entry: Document, sequential: int, random: int, health: Document) -> Document:
-    rate, size = case.around(RATE), entry["asked_bytes"]
-    parts = {"sequential": sequential, "random": random} if random else {"sequential": sequential}
+def _written(case: Case, step: Step) -> Document:
+    """fio's account of a step."""
+    rate, size = case.around(RATE), step.asked_bytes
+    parts = {"sequential": step.sequential_bytes, "random": step.random_bytes}
     jobs = [
         {"name": name, "written_bytes": part, "duration_s": size / rate, "throughput_bytes_per_s": part * rate / size}
         for name, part in parts.items()
+        if part
     ]
-    return {
-        "number": entry["number"],
-        "kind": entry["kind"],
-        "asked_bytes": size,
-        "sequential_bytes": sequential,
-        "random_bytes": random,
-        "counted_bytes": size,
-        "written_bytes": size,
-        "duration_s": size / rate,
-        "throughput_bytes_per_s": rate,
-        "jobs": jobs,
-        "health": [health],
-        "admissible": True,
-        "reason": None,
-    }
-
-
-def _experiment(
-    case: Case, own: Document, start: list[Document], steps: list[Document], ledger: list[Document], budget: int
-) -> Document:
-    names = ("file_size", "step_size", "sequential_block_size", "random_block_size")
-    spent = sum(one["charged_bytes"] for one in ledger)
-    return {
-        "schema_version": 1,
-        "tool": "fio",
-        "pattern": {
-            **{f"{name.removesuffix('_size')}_bytes": own[name] for name in names},
-            **{key: own[key] for key in ("random_percent", "io_depth")},
-        },
-        "demand": own["demand"],
-        "drives": [{"id": "IMG1", "name": DRIVE, "model": "Imaginary 9000", "capacity_bytes": case.capacity_bytes}],
-        "writes_per_byte_max": 1,
-        "opening": {"epoch": "boot-1", "drives": start},
-        "epoch": "boot-1",
-        "at_start": start,
-        "at_end": steps[-1]["health"],
-        "steps": steps,
-        "ended": "the next step does not fit into the write budget",
-        "limits": [],
-        "reasons": {},
-        "experiment": {"candidate": "imaginary", "scenario": case.scenario.id, "target": "", "serials": ["IMG1"]},
-        "write_budget_bytes": budget,
-        "spent_before_bytes": 0,
-        "spent_bytes": spent,
-        "left_bytes": budget - spent,
-        "overrun_bytes": 0,
-        "invalid": [],
-        "ledger": ledger,
-    }
+    return {"written_bytes": size, "duration_s": size / rate, "throughput_bytes_per_s": rate, "jobs": jobs}
 
 
 def thermal(case: Case) -> dict[str, Document]:
@@ -225,25 +188,11 @@ def thermal(case: Case) -> dict[str, Document]:
         last = [*loads, *points][-1]
         point = _load(case, f"fans at {percent} %", last["end_utc_s"] + soak["cool_down_s"], sweep["min_s"])
         points.append({**point, "duty_percent": percent})
-    found = {
-        "schema_version": 1,
-        "tool": "fio",
-        "tool_version": "fio-3.33",
-        "load": {
-            "block_bytes": own["block_size"],
-            "io_depth": own["io_depth"],
-            "file_bytes": own["file_size"],
-            "rate_limit_bytes_per_s": own.get("rate_size"),
-            "condition": "overwrite of a file that was written once before",
-        },
-        "rule": as_document(rule),
-        "record": {"demand_bytes_per_s": demand.offered_bytes_per_s, "duration_s": demand.duration_s},
-        "sustained": [{key: one[key] for key in ("name", "start_utc_s", "end_utc_s")} for one in (*loads, *points)],
-        "soak": loads[0],
-        "cool_down": {"start_utc_s": loads[0]["end_utc_s"], "end_utc_s": loads[0]["end_utc_s"] + soak["cool_down_s"]},
-        "hazards": [],
-        "fan_sweep": {"status": "done" if sweep else "not asked", "reason": None, "points": points},
-    }
+    plan = ThermalPlan(own, demand, cast(LoadTarget, None), Path(), Path(), [], case.run)
+    end_s = loads[0]["end_utc_s"]
+    cooling = {"start_utc_s": end_s, "end_utc_s": end_s + soak["cool_down_s"]}
+    told = {"status": "done" if sweep else "not asked", "reason": None, "points": points}
+    found = thermal_workload.document("fio-3.33", plan, rule, loads, cooling, [], told)
     scenery = _scenery(case, [*loads, *points])
     return {
         "results/thermal.json": found,
@@ -297,37 +246,16 @@ def saturation(case: Case) -> dict[str, Document]:
     """Passes that each write all demanded bytes; the cache lasts for twice the record, and the drive is fast enough afterwards, too."""
     plan = case.plan("saturation")
     own = plan.parameters
+    paid = int(own["write_budget"] / plan.repetitions / (1 + 2 * OVERHEAD_SHARE))
+    case.capacity_bytes = min(case.capacity_bytes, paid)  # a drive for whose passes the budget lasts
     capacity = own.get("span_size", case.capacity_bytes)
     asked = asked_bytes(own, capacity)
-    rows, ledger = list[Document](), list[Document]()
+    rows, ledger = list[Document](), _Ledger(case, own["write_budget"])
     for number in range(1, plan.repetitions + 1):
-        entry = _entry(number - 1, "pass", asked, asked * (number - 1))
-        ledger.append({**entry, "number": number})
-        written = _pass(case, own, asked)
-        rows.append(
-            saturation_workload.row(
-                number, case.raw, capacity, asked, _fresh(case, number, asked, capacity), written, asked
-            )
-        )
-    found = {
-        "schema_version": 1,
-        "tool": "daqwriter",
-        "tool_version": "daqwriter 0.1.0",
-        "block_bytes": own["block_size"],
-        "io_depth": own["io_depth"],
-        "sample_s": own["sample_s"],
-        "purge": own["purge"],
-        "cliff_free_bytes": own["cliff_free_size"],
-        "repetitions": rows,
-        "limits": [],
-        "invalid": [],
-        "experiment": {"candidate": "imaginary", "scenario": case.scenario.id, "target": "", "serials": ["IMG1"]},
-        "write_budget_bytes": own["write_budget"],
-        "spent_before_bytes": 0,
-        "spent_bytes": asked * plan.repetitions,
-        "left_bytes": own["write_budget"] - asked * plan.repetitions,
-        "ledger": ledger,
-    }
+        ledger.charged("pass", asked)
+        conditioning, written = _fresh(case, number, asked, capacity), _pass(case, own, asked)
+        rows.append(saturation_workload.row(number, case.raw, capacity, asked, conditioning, written, asked))
+    found = saturation_workload.document("daqwriter 0.1.0", own, ledger, rows)
     return {saturation_model.FILE: found, saturation_model.NAME: saturation_model.document(found)}
 
 

@@ -7,18 +7,23 @@ import json
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 from daq_bench.audit.good.case import Case
+from msgspec import Struct
 
 from daq_bench.bench_model.bundle.telemetry_tracks import Tracks
 from daq_bench.bench_model.documents.struct import Document, as_document, checked
 from daq_bench.bench_model.documents.tools.daqwriter import Latency
+from daq_bench.bench_model.documents.tools.hotstore import HotstoreBench, HotstoreSemantics, HotstoreVerify
 from daq_bench.bench_model.documents.tools.netprobe import Cpu, FragmentSource, NetprobeBuild, NetprobeLatency
 from daq_bench.bench_model.statistics.bootstrap import SAMPLES_MIN, mean_interval
 from daq_bench.bench_model.statistics.repetitions import CONFIDENCE
 from daq_bench.bench_model.workloads.hot_store import figures as store
 from daq_bench.bench_model.workloads.hot_store import runs as hot_store_runs
+from daq_bench.rig.workloads.hot_store import workload as hot_store_workload
+from daq_bench.rig.workloads.hot_store.plans import Tools
 from daq_bench.workloads.lan import run
 from daq_bench.workloads.lan.document import Point, Trial
 from daq_bench.workloads.lan.model import analysis as lan_model
@@ -193,84 +198,50 @@ def _built(point: Point, seconds: float, rate: float, sources: int) -> str:
 
 def hot_store(case: Case) -> dict[str, Document]:
     """Four times the rate of Redis, at every size; every row of the semantics passes, and no kill loses anything."""
-    raw: dict[str, Any] = {}
-    runs = _runs(case, raw)
+    nodes = _Store(case)
+    runs = nodes.run()
     return {
         "results/hot_store_runs.json": runs,
-        "results/hot_store.json": hot_store_runs.document(runs, raw.__getitem__),
+        "results/hot_store.json": hot_store_runs.document(runs, nodes.said.__getitem__),
     }
 
 
-def _runs(case: Case, raw: dict[str, Any]) -> Document:
-    own = case.plan("hot_store").parameters
-    scale, seconds = own["scale_out"], own["seconds_per_point"]
-    count = int(seconds / store.SAMPLE_S)
+class _Store(hot_store_workload.Campaign):
+    """The workload on nodes of which every program reports a good hot store. `said`: the documents that the programs leave."""
 
-    def bench(name: str, rate: float) -> str:
-        name = f"hot-store-{name}"
-        raw[name] = _bench(case, rate, count)
-        return name
+    def __init__(self, case: Case) -> None:
+        tools = Tools(Path("hotstore"), Path("/raw"), Path("/memory"))
+        site: Any = SimpleNamespace(tools=tools, scratch=Path("/data"), raw=Path("/raw"), keep=self._kept)
+        site.kept, site.carry_out = self._kept, lambda _: [{"network_bytes": 0}]
+        own, scenario = case.plan("hot_store").parameters, case.scenario
+        super().__init__(site, own, scenario.repetitions, scenario.seed, lambda *_: None)
+        self._case, self._samples = case, int(own["seconds_per_point"] / store.SAMPLE_S)
+        self.said: dict[str, Any] = {}
 
-    def redis(name: str) -> str:
-        name = f"hot-store-{name}"
-        raw[name] = {"samples_ops_per_s": {key: _steady(case, 1e5, count) for key in store.SIDES.values()}}
-        return name
+    def _kept(self, name: str, kind: type[Struct] = HotstoreBench) -> Any:
+        if kind is HotstoreSemantics:
+            rows = [{"id": one, "text": one, "outcome": "passed", "detail": ""} for one in store.SEMANTICS]
+            self.said[name] = {"rows": rows}
+        elif kind is HotstoreVerify:
+            nothing = dict.fromkeys(("missing", "corrupt", "came_back", "removed_twice", "removed"), 0)
+            least = self.parameters["kills"]["acknowledged_min"]
+            self.said[name] = {**nothing, "acknowledged": 2 * least, "promise": "power loss"}
+        else:
+            slow = 3e5 if "-target-" in name or "-clients-" in name else 4e5
+            rate = 1e4 if "-producer-" in name or "-consumer-" in name else slow
+            self.said[name] = {**_bench(self._case, rate, self._samples), "returned_events": 100}
+        return SimpleNamespace(returned_events=100)
 
-    def answers(name: str) -> str:
-        name = f"hot-store-{name}"
-        raw[name] = {"rows": [{"id": one, "text": one, "outcome": "passed", "detail": ""} for one in store.SEMANTICS]}
-        return name
+    def _redis_run(self, name: str, value_bytes: int, seconds: float) -> None:
+        rates = {key: _steady(self._case, 1e5, self._samples) for key in store.SIDES.values()}
+        self.said[name] = {"samples_ops_per_s": rates}
 
-    def kill(name: str, engine: str) -> Document:
-        least, verified = own["kills"]["acknowledged_min"], f"hot-store-{name}-{engine}"
-        heirs = [f"{verified}-{number}" for number in (1, 2)] if name == store.CONSUMER else []
-        raw.update({heir: {"returned_events": 100} for heir in heirs})
-        nothing = dict.fromkeys(("missing", "corrupt", "came_back", "removed_twice", "removed"), 0)
-        raw[verified] = {**nothing, "acknowledged": 2 * least, "promise": "power loss"}
-        about = {"id": name, "text": name, "engine": engine, "verify": verified}
-        return {**about, "acknowledged_min": least, "heirs": heirs}
+    def _remove_target_store(self) -> None:
+        """Does nothing: there is none."""
 
-    return {
-        "schema_version": 1,
-        "seed": case.scenario.seed,
-        "seconds_per_point": seconds,
-        "capacity_bytes": own["capacity_size"],
-        "redis_clients": own["redis_clients"],
-        "client_value_bytes": own["client_value_size"],
-        "memory_folder": "/dev/shm",
-        "points": [
-            {
-                "repetition": number,
-                "value_bytes": size,
-                "embedded": bench(f"p{size}-{number}", 4e5),
-                "redis": redis(f"r{size}-{number}"),
-                "drive": bench(f"t{size}-{number}", 3e5),
-            }
-            for number in range(1, case.scenario.repetitions + 1)
-            for size in own["value_sizes"]
-        ],
-        "clients": [{"clients": number, "document": bench(f"c{number}", 3e5)} for number in own["client_counts"]],
-        "semantics": {engine: answers(f"s-{engine}") for engine in store.ENGINES},
-        "losses": [kill(name, engine) for engine in store.ENGINES for name in store.KILLS[engine]],
-        "scale_out": {
-            "value_bytes": scale["value_size"],
-            **{key: scale[key] for key in ("replicas", "network", "consumers_per_node")},
-            "points": [
-                {
-                    "deployment": kind,
-                    "nodes": nodes,
-                    **{
-                        side: [bench(f"{side}-{kind}-{nodes}-{n}", 1e4) for n in range(nodes)]
-                        for side in ("producers", "consumers")
-                    },
-                    "network_bytes": 10**6 * nodes * (11 if kind == "base" else 22),
-                    "drained_s": 1.0,
-                }
-                for nodes in scale["nodes"]
-                for kind in scale["deployments"]
-            ],
-        },
-    }
+    def _scale(self, deployment: str, nodes: int) -> dict[str, Any]:
+        told = 10**6 * nodes * (11 if deployment == "base" else 22)
+        return {**super()._scale(deployment, nodes), "network_bytes": told}
 
 
 def _steady(case: Case, rate: float, count: int) -> list[float]:

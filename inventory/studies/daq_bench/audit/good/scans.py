@@ -11,10 +11,10 @@ from msgspec import structs
 from daq_bench.bench_model.base.load import Demand
 from daq_bench.bench_model.documents.results import WriteLatency, WritePoint
 from daq_bench.bench_model.documents.struct import Document, as_document, read
+from daq_bench.bench_model.documents.tools.daqwriter import Latency
 from daq_bench.bench_model.documents.tools.minidaq import Minidaq, MinidaqSearch, Trial, Trigger
 from daq_bench.bench_model.workloads import read_scan as reads
 from daq_bench.bench_model.workloads import thread_scan as threads
-from daq_bench.bench_model.workloads.latency_under_load import PERCENTILES
 from daq_bench.bench_model.workloads.scan import SAMPLE_S
 from daq_bench.rig.workloads import block_scan as of_blocks
 from daq_bench.rig.workloads import latency_under_load as ladder
@@ -126,33 +126,24 @@ def _request(case: Case, load: minidaq.Load, size: int) -> Document:
 
 def latency_under_load(case: Case) -> dict[str, Document]:
     own, scale = case.plan("latency_under_load").parameters, case.scenario.scale
-    points = [_rung(float(factor), ladder.demand_of(own, scale, factor)) for factor in own["load_factors"]]
+    points = [_rung(case, own, float(factor), ladder.demand_of(own, scale, factor)) for factor in own["load_factors"]]
     return {"results/latency_under_load.json": ladder.document(own, scale, points)}
 
 
-def _rung(factor: float, demand: Demand) -> Document:
+def _rung(case: Case, own: Document, factor: float, demand: Demand) -> Document:
     """A rung that stores everything up to the demand; beyond it the rings fill, and superchunks are lost."""
-    offered = int(demand.record_bytes / demand.superchunk_bytes)
-    lost = offered // 100 if factor > 1 else 0
-    percentiles = [{"percentile": one, "us": 1000.0 + one, "reason": None} for one in PERCENTILES]
-    return {
-        "load_factor": factor,
-        "asked_bytes_per_s": demand.offered_bytes_per_s,
-        "offered_bytes_per_s": demand.offered_bytes_per_s,
-        "stored_bytes_per_s": demand.offered_bytes_per_s * (0.99 if lost else 0.999),
-        "achieved_fraction": 1.0,
-        "worst_lateness_us": 20.0,
-        "late_superchunks": 0,
-        "offered": offered,
-        "stored": offered - lost,
-        "lost": lost,
-        "busy_count": 1 if lost else 0,
-        "backlog_high_water_bytes": 40_000_000,
-        "percentiles": percentiles,
-        "latency_us": latency(3000.0, offered - lost, TO_DURABLE),
-        "admissible": True,
-        "reason": None,
-    }
+    record = read(minidaq_record(case, demand, own, 1)[0], Minidaq, "a record")
+    if factor > 1:
+        counts = record.superchunks
+        lost = counts.offered // 100
+        record = structs.replace(
+            record,
+            superchunks=structs.replace(counts, lost=lost, stored=counts.offered - lost),
+            stored_bytes_per_s=0.99 * record.offered_bytes_per_s,
+            busy=structs.replace(record.busy, count=1),
+            latency_us=read(latency(3000.0, counts.offered - lost, TO_DURABLE), Latency, "a latency"),
+        )
+    return ladder.point(factor, demand, record)
 
 
 def read_scan(case: Case) -> dict[str, Document]:

@@ -22,8 +22,6 @@ from daq_bench.bench_report.reading.dataset.provenance import Provenance
 from daq_bench.bench_report.reading.dataset.record import Series
 from daq_bench.bench_report.reading.dataset.telemetry import Accounting, HostSeries, Phase
 
-REPEATED_LATER = ("hot_store", "minidaq_scan")  # whose older results measured each point once, and did not say so
-
 
 @dataclass(frozen=True)
 class Bundle:
@@ -69,13 +67,4 @@ class Bundle:
         """results/<name>.json as its type; None where the run left none. Raises BenchError for a damaged one, with its field."""
         if name not in self.results:
             return None
-        found = self.results[name]
-        return read(_once(found) if name in REPEATED_LATER else found, kind, f"results/{name}.json")
-
-
-def _once(result: Any) -> Any:
-    """The result, where a point that names no repetition is the first."""
-    if not isinstance(result, dict) or not isinstance(result.get("points"), list):
-        return result
-    points = [{"repetition": 1, **one} if isinstance(one, dict) else one for one in result["points"]]
-    return {**result, "points": points}
+        return read(self.results[name], kind, f"results/{name}.json")

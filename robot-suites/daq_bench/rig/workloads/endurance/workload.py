@@ -172,7 +172,7 @@ def run_experiment(
     if left_over:
         ledger.settle_interrupted(left_over, before)
     ledger.open_with(before.epoch, health)
-    document = _document(plan, ledger, before.epoch, health)
+    document = opened(plan, ledger, before.epoch, health)
     keep(document)
     total = _steps_that_fit(plan, ledger)
     ended = None
@@ -198,13 +198,13 @@ def run_experiment(
         ):  # a Ctrl-C, a lost candidate: the drives' present counts are better than the whole reservation
             with suppress(BenchError):
                 ledger.settle_interrupted(entry, wear.read()[0])
-                document |= _account(ledger)
+                document |= account(ledger)
                 keep(document)
             raise
         after, health = wear.read()
         entry = ledger.settle(entry, written["written_bytes"], after)
-        document["steps"].append(_step_document(step, entry, written, health))
-        document |= _account(ledger) | {"at_end": health}
+        document["steps"].append(step_document(step, entry, written, health))
+        document |= account(ledger) | {"at_end": health}
         keep(document)
         before = after
     document["ended"] = ended
@@ -218,7 +218,8 @@ def _steps_that_fit(plan: Plan, ledger: WearLedger) -> int:
     return 1 + max(0, after_fill // each)
 
 
-def _document(plan: Plan, ledger: WearLedger, epoch: str, health: list[dict[str, Any]]) -> dict[str, Any]:
+def opened(plan: Plan, ledger: WearLedger, epoch: str, health: list[dict[str, Any]]) -> dict[str, Any]:
+    """results/endurance.json before the first step."""
     parameters = plan.parameters
     names = ("file_size", "step_size", "sequential_block_size", "random_block_size")
     return {
@@ -248,7 +249,7 @@ def _document(plan: Plan, ledger: WearLedger, epoch: str, health: list[dict[str,
         "ended": None,
         "limits": _stated_limits(plan, health),
         "reasons": _reasons(health),
-        **_account(ledger),
+        **account(ledger),
     }
 
 
@@ -272,7 +273,8 @@ def _reasons(health: list[dict[str, Any]]) -> dict[str, str]:
     }
 
 
-def _account(ledger: WearLedger) -> dict[str, Any]:
+def account(ledger: WearLedger) -> dict[str, Any]:
+    """The account as the result repeats it."""
     left = ledger.left_bytes
     return {
         **ledger.repeated(),
@@ -282,9 +284,10 @@ def _account(ledger: WearLedger) -> dict[str, Any]:
     }
 
 
-def _step_document(
+def step_document(
     step: Step, entry: WearEntry, written: dict[str, Any], health: list[dict[str, Any]]
 ) -> dict[str, Any]:
+    """One step of results/endurance.json."""
     counted = entry.counted_bytes
     reason = None
     if written["written_bytes"] < step.asked_bytes:

@@ -225,7 +225,7 @@ def run_interference(
     finally:
         for file in files:
             file.remove()
-    cells = [_cell(plan, cell, [pair for at, pair in pairs if at == cell]) for cell in plan.cells()]
+    cells = [cell_of(cell, [pair for at, pair in pairs if at == cell]) for cell in plan.cells()]
     return document(plan, cells)
 
 
@@ -318,7 +318,8 @@ class _Runner:
         }
 
 
-def _cell(plan: Plan, cell: tuple[str, str], pairs: list[dict[str, Any]]) -> dict[str, Any]:
+def cell_of(cell: tuple[str, str], pairs: list[dict[str, Any]]) -> dict[str, Any]:
+    """One victim beside one disturber."""
     ratios = [pair["slowdown"] for pair in pairs if pair["slowdown"] is not None]
     found = slowdown_of(ratios)
     return {

@@ -190,6 +190,45 @@ class Plan:
         return self.scenario.workloads[NAME]
 
 
+def document(
+    plan: Plan,
+    cpus: Cpus,
+    identity: dict[str, Any],
+    overhead: dict[str, Any],
+    compared: list[dict[str, Any]],
+    demand: list[dict[str, Any]],
+    verification: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """results/streams_checksum.json from its parts."""
+    own = plan.parameters
+    return {
+        "schema_version": 1,
+        "cpus": {
+            "cores": list(cpus.cores),
+            "order": list(cpus.order),
+            "packages": cpus.packages,
+            "smt": cpus.smt,
+            "has_siblings": cpus.has_siblings,
+        },
+        "application": {
+            "variant": own["application_variant"],
+            "threads": application_threads(own["application_variant"], cpus),
+        },
+        "shares": own["streams"]["shares"],
+        "event_bytes": own["streams"]["event_size"],
+        "small_event_bytes": own["throughput"]["small_event_size"],
+        "throughput": {key: own["throughput"][key] for key in ("variants", "threads", "sink", "seconds")},
+        "rounds": plan.scenario.repetitions,
+        "identity": identity,
+        "overhead": overhead,
+        "comparisons": compared,
+        "not_measured": beyond(own["throughput"]["threads"], cpus),
+        "demand": demand,
+        "verification": verification,
+        "limits": [],
+    }
+
+
 def run_streams_checksum(site: Site, plan: Plan, report: Report) -> dict[str, Any]:
     """Everything in turn; returns results/streams_checksum.json."""
     return _Runner(site, plan, report).run()
@@ -223,33 +262,7 @@ class _Runner:
             {**as_document(one), "pairs": [of_round[place] for of_round in pairs]}
             for place, one in enumerate(self._compared)
         ]
-        own, cpus = self._own, self._cpus
-        return {
-            "schema_version": 1,
-            "cpus": {
-                "cores": list(cpus.cores),
-                "order": list(cpus.order),
-                "packages": cpus.packages,
-                "smt": cpus.smt,
-                "has_siblings": cpus.has_siblings,
-            },
-            "application": {
-                "variant": own["application_variant"],
-                "threads": application_threads(own["application_variant"], cpus),
-            },
-            "shares": own["streams"]["shares"],
-            "event_bytes": own["streams"]["event_size"],
-            "small_event_bytes": own["throughput"]["small_event_size"],
-            "throughput": {key: own["throughput"][key] for key in ("variants", "threads", "sink", "seconds")},
-            "rounds": self._plan.scenario.repetitions,
-            "identity": identity,
-            "overhead": overhead,
-            "comparisons": compared,
-            "not_measured": beyond(own["throughput"]["threads"], cpus),
-            "demand": demand,
-            "verification": self._verification,
-            "limits": [],
-        }
+        return document(self._plan, self._cpus, identity, overhead, compared, demand, self._verification)
 
     def _overhead(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """({splits, wrong, combine_ns}, {event_bytes, points}) by daqwriter checksum, each thread on a CPU of its own."""

@@ -143,6 +143,41 @@ def _without_series(load: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in load.items() if key != "own"}
 
 
+def document(
+    version: str,
+    plan: Plan,
+    rule: Rule,
+    loads: list[dict[str, Any]],
+    cooling: dict[str, Any],
+    hazards: Any,
+    sweep: dict[str, Any],
+) -> dict[str, Any]:
+    """results/thermal.json. `loads`: the soak, and the load after cooling where there was one."""
+    parameters, points = plan.parameters, sweep["points"]
+    return {
+        "schema_version": 1,
+        "tool": "fio",
+        "tool_version": version,
+        "load": {
+            "block_bytes": parameters["block_size"],
+            "io_depth": parameters["io_depth"],
+            "file_bytes": parameters["file_size"],
+            "rate_limit_bytes_per_s": parameters.get("rate_size"),
+            "condition": "overwrite of a file that was written once before",
+        },
+        "rule": as_document(rule),
+        "record": {"demand_bytes_per_s": plan.demand.offered_bytes_per_s, "duration_s": plan.demand.duration_s},
+        "sustained": [
+            {key: load[key] for key in ("name", "start_utc_s", "end_utc_s", "own") if key in load}
+            for load in [*loads, *points]
+        ],
+        "soak": _without_series(loads[0]),
+        "cool_down": cooling,
+        "hazards": hazards,
+        "fan_sweep": {**sweep, "points": [_without_series(point) for point in points]},
+    }
+
+
 class Soak:
     """The whole workload: soak, cooling, probe, fan sweep."""
 
@@ -171,32 +206,8 @@ class Soak:
             sweep = self._sweep()
         finally:
             self._plan.target.remove()
-        cap = parameters.get("rate_size")
-        return {
-            "schema_version": 1,
-            "tool": "fio",
-            "tool_version": version,
-            "load": {
-                "block_bytes": parameters["block_size"],
-                "io_depth": parameters["io_depth"],
-                "file_bytes": parameters["file_size"],
-                "rate_limit_bytes_per_s": cap,
-                "condition": "overwrite of a file that was written once before",
-            },
-            "rule": as_document(rule),
-            "record": {
-                "demand_bytes_per_s": self._plan.demand.offered_bytes_per_s,
-                "duration_s": self._plan.demand.duration_s,
-            },
-            "sustained": [
-                {key: load[key] for key in ("name", "start_utc_s", "end_utc_s", "own")}
-                for load in [*loads, *sweep["points"]]
-            ],
-            "soak": _without_series(loads[0]),
-            "cool_down": cooling,
-            "hazards": self._machine.observe("the hazards that were commanded", lambda: self._hazards.commanded),
-            "fan_sweep": {**sweep, "points": [_without_series(point) for point in sweep["points"]]},
-        }
+        hazards = self._machine.observe("the hazards that were commanded", lambda: self._hazards.commanded)
+        return document(version, self._plan, rule, loads, cooling, hazards, sweep)
 
     def _load(
         self, name: str, rule: Rule, tick: Callable[[float], None] | None = None, by_us: bool = False
