@@ -152,16 +152,6 @@ def test_repetitions_of_the_minidaq_are_drawn_by_their_median(bundle_with: Maker
     assert table(section).marked == frozenset({10})
 
 
-def test_a_scan_from_before_repetitions_is_shown_as_one(bundle_with: Maker) -> None:
-    file = written(bundle_with(), "minidaq_scan", minidaq_document()) / "results" / "minidaq_scan.json"
-    document = json.loads(file.read_text(encoding="utf-8"))
-    for point in document["points"]:
-        del point["repetition"]
-    file.write_text(json.dumps(document), encoding="utf-8")
-    section = minidaq_scan.section(load(file.parents[1]))
-    assert [row[1] for row in table(section).rows] == ["1", "1", "1"]
-
-
 def test_a_rate_that_only_the_source_limited_is_masked(bundle_with: Maker) -> None:
     section = minidaq_scan.section(load(written(bundle_with(), "minidaq_scan", minidaq_document(masked=4 * MIB))))
     (figure,) = figures(section)
