@@ -1,6 +1,6 @@
 """Whoever looks for ten seconds reads the same word and the same reason of a run everywhere: terminal, mail, page 1, site row, comparison,
 trend and dashboard tile; beside them, the same likely cause and next step on terminal, mail, webhook, page 1, site, dashboard and in JSON.
-Twelve runs of simulated servers hold them together: good, each way of bad, rehearsal, loaded machine, undecided.
+Thirteen runs of simulated servers hold them together: good, each way of bad, rehearsals, loaded machine, undecided.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ STEPS = {
     "FAIL": "Do not accept the candidate as it is: ",
     "ERROR": "Mend the bench, then repeat the run: `daq-bench qualify --candidate simulated",
     "REHEARSAL": "Make SNB-06 ",
+    "REHEARSAL FAILED": "It fails as far as a rehearsal can: ",
 }
 INVALID = {
     "clock stepped": "Remove what makes the evidence invalid",
@@ -82,6 +83,7 @@ RUNS = {
     "another drive": (spec_of(148), "INADMISSIBLE"),
     "loaded machine": (replace(spec_of(SLOW), hazards=(OTHERS,), others_name="<b>x</b>"), "INADMISSIBLE"),
     OPEN_RUN: (OPEN.spec(1, ""), "INADMISSIBLE"),
+    "rehearsal that failed": (replace(LESS, drives=LESS.drives[:1]), "REHEARSAL FAILED"),
     "rehearsal that did not measure all": (
         replace(LESS, hazards=LESS.hazards + spec_of(SENSOR_STUCK).hazards),
         "REHEARSAL",

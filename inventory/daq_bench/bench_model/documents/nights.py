@@ -52,7 +52,7 @@ class Comparison(Closed, frozen=True):
 class NightRun(Closed, frozen=True):
     """`worst`: of the outcome and the comparison with the baseline. `run`: path of the bundle. `seconds`: from the start of the run's
     process to its end. `baseline`: a run's id. `likely_cause`, `next_step`: as the run's own report has them; empty where nothing is known,
-    and in the document of an older bench."""
+    and in the document of an older bench. `word`: what people read for `worst`; empty where that is its own word."""
 
     job: Job
     target: str
@@ -72,6 +72,7 @@ class NightRun(Closed, frozen=True):
     )  # what the door of check-bundle says beside the run; an older night has none
     likely_cause: str = ""
     next_step: str = ""
+    word: str = ""
 
 
 class NightDocument(Closed, frozen=True):
