@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from daq_bench.bench_model.documents.verdict import Finding, Judgement, Verdict
+from daq_bench.bench_model.evidence.admissibility import UNKNOWN_DRIVES
 from daq_bench.bench_model.evidence.company import Company
 from daq_bench.bench_model.verdict.conclusion import conclude
 
@@ -46,7 +47,8 @@ COMPANY = "other processes took 90% of all CPUs (stress-ng-cpu 41%, <b>x</b> 30%
     ("said", "words"),
     [
         (line("PASS", [row(1, "met"), row(2, "met")]), "PASS: 2 of 2 mandatory requirements met"),
-        (line("FAIL", [row(1, "met"), row(3, "missed")], SCALED), f"FAIL: missed {MISS}"),
+        (line("FAIL", [row(1, "met"), row(3, "missed")], SCALED), f"REHEARSAL FAILED: missed {MISS}"),
+        (line("FAIL", [row(3, "missed")], Finding(UNKNOWN_DRIVES, False, ("run.json",))), f"FAIL: missed {MISS}"),
         (
             line("FAIL", [row(4, "missed", measured=3.0, margin=-3.0, comparison="at_most"), row(3, "missed"), row(5, "missed")]),
             "FAIL: missed SNB-04 No superchunk is lost: measured 3, bound ≤ 0 (+2 more missed)",
@@ -55,7 +57,7 @@ COMPANY = "other processes took 90% of all CPUs (stress-ng-cpu 41%, <b>x</b> 30%
             line("FAIL", [row(3, "missed")], reasons=("daqwriter: Input/output error. It lies on nvme0n1",)),
             f"FAIL: missed {MISS}; daqwriter: Input/output error. It lies on nvme0n1",
         ),
-        (line("FAIL", [], reasons=("daqwriter: Input/output error",)), "FAIL: daqwriter: Input/output error"),
+        (line("FAIL", [], SCALED, reasons=("daqwriter: Input/output error",)), "FAIL: daqwriter: Input/output error"),
         (
             line("INADMISSIBLE", [row(3, "missed", outcome="INADMISSIBLE")], SCALED, DEAD),
             f"INADMISSIBLE: missed {MISS}; The agent died",

@@ -190,7 +190,7 @@ def _run(run_id: str, knobs: Knobs) -> dict[str, Any]:
 
 def _settings(knobs: Knobs, after: bool = False) -> list[dict[str, Any]]:
     rows = [
-        ("aio_max_nr", "cpu", "fs.aio-max-nr", "1048576", "65536", "1048576", "1048576", "applied", ""),
+        ("aio_max_nr", "cpu", "fs.aio-max-nr", ">= 1048576", "65536", "1048576", "1048576", "applied", ""),
         (
             "queue_scheduler",
             "storage",

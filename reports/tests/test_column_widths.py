@@ -11,6 +11,7 @@ from PIL import ImageFont
 from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.profiles.requirements import load_requirements
 from daq_bench.bench_report.base.units import quantity
+from daq_bench.bench_report.document.outcome import STATES
 
 ROOT = Path(__file__).resolve().parents[2]
 CSS = (ROOT / "reports" / "templates" / "report.css").read_text(encoding="utf-8").partition("@media")[0]
@@ -59,8 +60,9 @@ def test_a_value_and_a_margin_in_any_unit_stay_in_their_columns(table: str, meas
 
 @pytest.mark.parametrize(("table", "result"), [("summary", 7), ("requirements", 6)])
 def test_each_result_stays_in_its_column(table: str, result: int) -> None:
-    for word in ("met", "missed", "undecided", "not measured"):
-        needed = width_mm(word, 0.92 * size_pt(table), BOLD) + BEFORE_RESULT_MM + FRAME_MM
+    """Each with its sign, as `parts.html.j2` sets it."""
+    for word, sign in STATES.items():
+        needed = width_mm(f"{sign}\u00a0{word}", 0.92 * size_pt(table), BOLD) + BEFORE_RESULT_MM + FRAME_MM
         assert needed <= column_mm(table, result), f"{table}: {word} needs {needed:.1f} mm"
 
 

@@ -71,3 +71,11 @@ def test_a_line_to_a_name_ends_where_the_name_begins_and_crosses_no_other() -> N
             assert one.arrow_patch is not None
             line = one.arrow_patch.get_transform().transform_path(one.arrow_patch.get_path())
             assert line.get_extents().x1 <= Text.get_window_extent(one).x0 + 1
+
+
+def test_long_numbers_of_a_linear_axis_stand_in_groups() -> None:
+    with sheet("prices", 60) as (drawing, (axes,)):
+        axes.plot([15_400, 31_800], [-20_000, 20], color=INK)
+    assert "20\u202f000" in drawing.svg and "20000" not in re.sub(
+        r"<title>.*?</title>|<defs>.*?</defs>", "", drawing.svg
+    )

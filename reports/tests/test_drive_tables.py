@@ -132,6 +132,8 @@ def test_points_of_a_column_stand_below_each_other() -> None:
     digit, point = 0.636, 0.318
     assert column("1.25", "10.5", "7") == pytest.approx([0, digit, 2 * digit + point], abs=0.02)
     assert column("1.349\u202fGiB/s", "12.5\u202fms", "\u2013")[2] == 0
+    assert column("34\u202f746\u202f211", "0.7907", "198.9\u202fGB") == [0, 0, 0]  # of several kinds
+    assert column("1.25\u202fms", "0", "10.5\u202fms")[2] > 0
     assert column("1.25", "about 3", "10.5") == [0, 0, 0]  # a text that is no quantity leaves the column alone
 
 

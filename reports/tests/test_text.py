@@ -113,3 +113,8 @@ def test_control_characters_of_a_bundle_reach_no_report(bundle_with: Maker) -> N
 )
 def test_a_long_name_breaks_behind_its_separators(text: str, html: str) -> None:
     assert breakable(text) == unbroken(text) == html
+
+
+def test_the_unit_of_a_rate_stays_on_one_line_without_a_number() -> None:
+    assert unbroken("Throughput, GB/s") == 'Throughput, <span class="q">GB/s</span>'
+    assert unbroken("9.243\u202fGB/s") == '<span class="q">9.243\u202fGB/s</span>'

@@ -516,7 +516,7 @@ def of_title(dom: str, title: str) -> str:
 
 
 def events_of(on: Server, board: Dashboard, candidate: str, now_ms: int) -> list[Json]:
-    """What the annotations that are switched on draw over each graph of the board."""
+    """Returns what the annotations that are switched on draw over each graph of the board."""
     found = []
     for one in board.annotations:
         if one.enabled:

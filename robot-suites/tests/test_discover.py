@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import socket
@@ -32,7 +33,7 @@ from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate import ssh
 from daq_bench.rig.candidate.travelling import source_of
 from daq_bench.rig.cli import main
-from daq_bench.rig.discovery.discover import Request, candidate_name, checked, connection_variables
+from daq_bench.rig.discovery.discover import Request, candidate_name, checked, connection_variables, in_options
 from daq_bench.rig.discovery.doctor import management
 from daq_bench.rig.discovery.drives import judged
 from daq_bench.rig.discovery.firmware import Firmware, look
@@ -195,6 +196,16 @@ def test_a_host_that_is_none_is_refused(host: str, message: str, capsys: pytest.
     assert said.out == ""
 
 
+def test_a_remedy_for_the_reader_of_discover_names_its_options() -> None:
+    """The texts of the modules, which know the inventory alone, name keys that `discover` has as options; it has none for two others."""
+    modules = Path(__file__).parents[2] / "ansible" / "module_utils" / "bench_bmc"
+    texts = "".join((modules / name).read_text(encoding="utf-8") for name in ("redfish.py", "errors.py"))
+    keys = set(re.findall(r"(?<![\w.])bmc\.(?:redfish_\w+|address|user|insecure)", texts))
+    assert {key for key in keys if in_options(key) == key} == {"bmc.redfish_system"} and len(keys) > 5
+    assert in_options("bmc.insecure: true goes") == "--bmc-insecure goes"
+    assert in_options("try bmc.cipher_suite: 3, or bmc.vendor") == "try --bmc-cipher-suite 3, or bmc.vendor"
+
+
 def test_no_host_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["discover"]) == 2
     assert "no server is named. Name it with --host user@server, or --host local" in capsys.readouterr().err
@@ -206,8 +217,10 @@ def test_names_keys_and_files_are_checked_before_a_server_is_asked(tmp_path: Pat
     assert candidate_name(Request("root@fe80::1")) == "fe80--1"
     with pytest.raises(BenchError, match=r"--key .* is no file"):
         connection_variables(Request("root@snb", key=tmp_path / "none"))
-    with pytest.raises(BenchError, match="template"):
+    with pytest.raises(BenchError, match=r"^--ssh-args would be .* template"):
         connection_variables(Request("root@snb", ssh_arguments="{{ lookup('pipe', 'id') }}"))
+    with pytest.raises(BenchError, match=r"^--ssh-args .* has a quotation mark without its end"):
+        connection_variables(Request("root@snb", ssh_arguments="-o 'Port=22"))
     mine = tmp_path / "lab.yml"
     mine.write_text("mine", encoding="utf-8")
     assert main(["discover", "--host=local", f"--out={mine}"]) == 2
@@ -264,6 +277,7 @@ def test_a_bmc_that_refuses_is_left_out_with_its_reason(start_bmc: Callable[...,
     seen = look(Layout(), "snb", entry)
     assert "refuses this user and password" in seen.fault
     assert f"the password in {entry['password_file']}" in seen.fault
+    assert "correct --bmc or the password" in in_options(seen.fault)
     text = checked(inventory_text(found(account(), firmware=seen, bmc=entry)), "snb")
     assert "Left out, since its Redfish service cannot be used" in text
     assert "bmc" not in YAML(typ="safe").load(text)["all"]["children"]["candidates"]["hosts"]["snb"]["bench_candidate"]

@@ -68,7 +68,10 @@ def test_each_page_of_each_document_says_that_it_is_simulated(tmp_path: Path) ->
             assert len(set_) > 1 and all(MARK in page for page in set_), one.name
             assert words.get(one.name.partition("-")[2], "") in set_[0]
         elif one.name != "dashboards":  # it shows no run
-            assert MARK in one.shown.read_text(encoding="utf-8")
+            told = one.shown.read_text(encoding="utf-8")
+            assert MARK in told and (
+                one.name != "nightly" or f"\u00b7 {MARK}" in told
+            )  # beside its badge and on each printed page
         page = one.shown.with_suffix(".html")
         for width, dark in ((390, True), (1280, False)):
             assert not findings(page, width, dark), (page.name, width, dark)

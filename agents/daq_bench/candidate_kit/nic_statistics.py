@@ -1,4 +1,4 @@
-"""What a network card's own counters mean (`ethtool -S`), which each driver names differently.
+"""The table of a network card's own counters (`ethtool -S`), which each driver names differently, and what they mean.
 
 Promise: one table for the agent and the survey of ports. Several names mean the same: the first that a card has counts, since some say
 it twice (mlx5: tx_pause_ctrl_phy and tx_global_pause) and have durations beside it (tx_global_pause_duration).

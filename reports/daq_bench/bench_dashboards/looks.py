@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from daq_bench.bench_model.verdict.conclusion import REHEARSAL
+from daq_bench.bench_model.verdict.conclusion import REHEARSAL, REHEARSAL_FAILED
 
 Json = dict[str, Any]
 
@@ -101,6 +101,7 @@ OUTCOMES = (
     Word("ERROR", "ERROR", Colour.ODD),
     Word("INADMISSIBLE", "INADMISSIBLE", Colour.WATCH),
     Word(REHEARSAL, REHEARSAL, Colour.WATCH),
+    Word(REHEARSAL_FAILED, REHEARSAL_FAILED, Colour.BAD),
 )
 # Words of the history that are no outcome: of a run that has begun, and of a candidate that was taken out of service.
 BEGUN = Word("BEGUN", "not ended", Colour.CALM)

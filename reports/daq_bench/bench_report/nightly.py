@@ -15,7 +15,7 @@ from daq_bench.bench_model.documents.nights import Comparison, NightDocument, Ni
 from daq_bench.bench_model.documents.verdict import ERROR, INADMISSIBLE
 from daq_bench.bench_model.nights.baseline import REGRESSED
 from daq_bench.bench_model.nights.night import read_night
-from daq_bench.bench_model.nights.outcome import STATUS, first_read, outcome_of, shown, worse
+from daq_bench.bench_model.nights.outcome import STATUS, first_read, heading, outcome_of, said, worse
 from daq_bench.bench_model.verdict.advice import lines_of
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.units import NONE, SIDES, duration, grouped_in, quantity, significant
@@ -79,14 +79,14 @@ def _confirmed(run: NightRun) -> NightRun:
 
 def _set_apart(run: NightRun, word: Word, why: str) -> NightRun:
     reason = "; ".join(part for part in (why, run.reason) if part)
-    return structs.replace(run, worst=worse(word, run.worst), reason=reason, likely_cause="", next_step="")
+    return structs.replace(run, worst=worse(word, run.worst), reason=reason, likely_cause="", next_step="", word="")
 
 
 def paper_of(night: NightDocument) -> Paper:
     """The page of one night, from the content of its nightly.json."""
     word = first_read([night.outcome, *(run.worst for run in night.runs)])
     like = SHOWN.get(word, word)
-    worst = [f"{_who(run)}: {run.worst}: {_why(run)}" for run in night.runs if run.worst not in ("PASS", "rehearsal")]
+    worst = [f"{_who(run)}: {said(run)}: {_why(run)}" for run in night.runs if run.worst not in ("PASS", "rehearsal")]
     compared: list[Part] = [_compared(run) for run in night.runs if run.comparisons]
     sections = [
         Section("baseline", "Against the baseline", tuple(compared or ["No run had a baseline to be compared with."]))
@@ -102,7 +102,12 @@ def paper_of(night: NightDocument) -> Paper:
             f"{night.started_utc} to {night.finished_utc or 'now'} ({night.state})",
         ),
         running=night.nightly,
-        badge=Badge(shown(word).upper(), GLYPHS[like], css_name(like), f"exit status {night.exit_status}"),
+        badge=Badge(
+            heading(word, map(said, night.runs)).upper(),
+            GLYPHS[like],
+            css_name(like),
+            f"exit status {night.exit_status}",
+        ),
         meaning=MEANINGS[word],
         reasons=tuple(worst),
         boxes=boxes_of((run.run_id or "", ", ".join(run.marks)) for run in night.runs),
@@ -132,7 +137,7 @@ def _with_advice(run: NightRun) -> str:
 
 def _runs(night: NightDocument) -> Table:
     rows = tuple(
-        (_who(run), f"{GLYPHS[SHOWN.get(run.worst, run.worst)]} {shown(run.worst)}", _named(run),
+        (_who(run), f"{GLYPHS[SHOWN.get(run.worst, run.worst)]} {said(run)}", _named(run),
          duration(run.seconds), _with_advice(run) or NONE)
         for run in night.runs
     )  # fmt: skip

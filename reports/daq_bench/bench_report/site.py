@@ -31,7 +31,7 @@ from daq_bench.bench_model.documents.nights import NightDocument
 from daq_bench.bench_model.documents.verdict import INADMISSIBLE, Judgement
 from daq_bench.bench_model.nights.bundle_facts import DRIVES, FIRMWARE
 from daq_bench.bench_model.nights.night import LeftOut, Night, read_run
-from daq_bench.bench_model.nights.outcome import first_read, outcome_of, shown, worse
+from daq_bench.bench_model.nights.outcome import first_read, heading, outcome_of, read_as, said, shown, worse
 from daq_bench.bench_model.nights.run_history import read_all
 from daq_bench.bench_model.verdict.advice import advice_of
 from daq_bench.bench_model.verdict.conclusion import conclude
@@ -218,7 +218,7 @@ def _line(night: Night, door: Admission, page: str, place: _Place) -> RunLine:
     )
     return RunLine(
         id=night.id, candidate=night.candidate, page=page, scenario=night.scenario, target=night.target,
-        scale=in_digits(night.scale, 6), started=f"{night.started.astimezone(UTC):%Y-%m-%d %H:%M}", word=shown(word),
+        scale=in_digits(night.scale, 6), started=f"{night.started.astimezone(UTC):%Y-%m-%d %H:%M}", word=read_as(word, night),
         why="; ".join([*why, *door.marks]), links=links,
         marks=", ".join(door.short), advice=advice,
     )  # fmt: skip
@@ -311,7 +311,12 @@ def _nights(folder: Path, runs: Sequence[Night], place: _Place) -> Iterator[Nigh
         if outcome != night.outcome:
             headline = f"{headline} (its {SOURCE} says {shown(night.outcome)}; by its runs as they are now it is {shown(outcome)})"
         page = one.parent / NIGHT_PAGE
-        yield NightLine(one.parent.name, shown(first), headline, place.address(page) if page.is_file() else "")
+        yield NightLine(
+            one.parent.name,
+            heading(first, map(said, night.runs)),
+            headline,
+            place.address(page) if page.is_file() else "",
+        )
 
 
 def _write(file: Path, content: Mapping[str, Any]) -> None:

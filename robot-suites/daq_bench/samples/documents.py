@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -26,7 +25,7 @@ from daq_bench.bench_report.comparison import analysis as comparison
 from daq_bench.bench_report.comparison.document import paper_of as comparison_paper
 from daq_bench.bench_report.lot import analysis as lot
 from daq_bench.bench_report.lot.document import paper_of as lot_paper
-from daq_bench.bench_report.output.paper import Paper, write
+from daq_bench.bench_report.output.paper import Paper, to_html, write
 from daq_bench.bench_report.output.publishing import files_of, replace_all
 from daq_bench.bench_report.qualification import first_page
 from daq_bench.bench_report.qualification.render import NAMES, TEMPLATE, document_of
@@ -103,7 +102,9 @@ def _qualification(root: Path, folder: Path) -> Path:
 
 
 def _marked(paper: Paper) -> Paper:
-    return replace(paper, mark=MARK, running=f"{MARK}: {paper.running}", seal=f"{MARK}, {paper.seal}")
+    return replace(
+        paper, mark=MARK, running=f"{MARK}: {paper.running}", seal=", ".join(filter(None, (MARK, paper.seal)))
+    )
 
 
 def _written(paper: Paper, document: object, out: Path, stem: str) -> Path:
@@ -142,8 +143,10 @@ def _night(roots: Sequence[Path], laboratory: Laboratory, out: Path) -> Path:
     folder = laboratory.folder / "nightly" / found.nightly
     folder.mkdir(parents=True)
     (folder / nightly.SOURCE).write_text(json.dumps(as_document(found), indent=1), encoding="utf-8")
-    (page,) = nightly.render(folder)
-    return Path(shutil.copy(page, out / "nightly.html"))
+    nightly.render(folder)  # for the site
+    page = out / nightly.NAME
+    page.write_text(to_html(_marked(nightly.paper_of(nightly.confirmed(found)))), encoding="utf-8")
+    return page
 
 
 def _of_night(root: Path) -> NightRun:

@@ -66,7 +66,7 @@ def _counted(found: Measured) -> str:
     last = found.first + len(rows) - 1
     cpu = sum(row.cpu_s for row in rows) / len(rows)
     return (
-        f"## What was counted\n\n{len(rows)} runs, seeds {found.first} to {last}, of the scenario `{found.scenario}`; "
+        f"## How often the bench erred\n\n{len(rows)} runs, seeds {found.first} to {last}, of the scenario `{found.scenario}`; "
         f"{cpu:.2f} s of CPU for each.\n\n{counts}\nIntervals are Clopper and Pearson's. "
         f"**Wrong PASS: {wrong} of {len(bad)} runs that must not pass; with 95 % confidence\nat most {100 * upper:.2g} % of such runs.** "
         f"The canary ({HEAT_FAULT if soak else FAULT}) was "

@@ -82,7 +82,7 @@ def _counted(rows: Sequence[Row], first: int, canary: Row, fault: str) -> str:
     upper = 1 - passing_share_at_least(len(bad) - wrong, len(bad)) if bad else 1.0
     cpu = sum(row.cpu_s for row in rows) / len(rows)
     return (
-        f"## What was counted\n\n{len(rows)} runs, seeds {first} to {first + len(rows) - 1}; {cpu:.1f} s of CPU for each.\n\n"
+        f"## How often the bench erred\n\n{len(rows)} runs, seeds {first} to {first + len(rows) - 1}; {cpu:.1f} s of CPU for each.\n\n"
         + table(("what", "count", "of", "share", "95 % interval"), (share(*line) for line in lines))
         + f"\nIntervals are Clopper and Pearson's. **Wrong PASS: {wrong} of {len(bad)} runs that must not pass; "
         f"with 95 % confidence\nat most {100 * upper:.2g} % of such runs.** The canary ({fault}) was found: {canary.outcome}.\n\n"

@@ -1,5 +1,5 @@
-"""Which values of a quantity are better. The metric says so (inventory/metrics.yml, `better`); where it says nothing, or that no value
-is better than another, the side of a requirement's bound does."""
+"""Says which values of a quantity are better: as the metric does (inventory/metrics.yml, `better`); where it says nothing, or that no
+value is better than another, by the side of a requirement's bound."""
 
 from __future__ import annotations
 

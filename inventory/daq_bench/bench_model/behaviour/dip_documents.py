@@ -166,7 +166,7 @@ def _load(scenery: Scenery, window: Window, found: Analysis) -> documents.Load:
 
 
 def _head(window: Window, dip: Dip) -> dict[str, Any]:
-    """What both documents say of a dip: its times from the begin of its load and on the candidate's clock, and its size."""
+    """The fields of a dip that both documents share: its times from the begin of its load and on the candidate's clock, and its size."""
     said = ("kind", "start_s", "end_s", "duration_s", "depth_fraction", "level_bytes_per_s", "reference_bytes_per_s")
     return {
         **{name: getattr(dip, name) for name in (*said, "lost_bytes", "ended")},

@@ -52,7 +52,7 @@ class Comparison(Closed, frozen=True):
 class NightRun(Closed, frozen=True):
     """`worst`: of the outcome and the comparison with the baseline. `run`: path of the bundle. `seconds`: from the start of the run's
     process to its end. `baseline`: a run's id. `likely_cause`, `next_step`: as the run's own report has them; empty where nothing is
-    known."""
+    known. `word`: what people read for `worst`; empty where that is its own word."""
 
     job: Job
     target: str
@@ -70,6 +70,7 @@ class NightRun(Closed, frozen=True):
     marks: list[str] = msgspec.field(default_factory=list)  # what the door of check-bundle says beside the run
     likely_cause: str = ""
     next_step: str = ""
+    word: str = ""
 
 
 class NightDocument(Closed, frozen=True):

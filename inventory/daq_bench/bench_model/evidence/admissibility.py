@@ -45,6 +45,7 @@ UNSUPPORTED = "unsupported"
 SIMULATED = "SIMULATED: no server was measured; a physical model made up all that the tools said"
 OWN_SUITE_SAYS = "Own suite: its author chose load and order, so that it qualifies nobody"
 ASK_FOR_ALL = "Choose a scenario that asks for all of it, or correct these parameters in a copy"
+UNKNOWN_DRIVES = "Which drives carry the target is not known"
 IDENTITY = "results/identity.json"
 CLOCK = "facts/clock.json"
 TUNING, TUNING_VERIFIED, TUNING_AFTER = "facts/tuning.json", "facts/tuning-verified.json", "facts/tuning-after.json"
@@ -180,7 +181,7 @@ def _sensors(sound: Sound) -> Iterator[Finding]:
     evidence of any drive: it hides how near the load came to its limits, also where no requirement asks for that."""
     drives = sound.run.target.names
     if not drives:
-        yield Finding("Which drives carry the target is not known", False, ("run.json",))
+        yield Finding(UNKNOWN_DRIVES, False, ("run.json",))
     watched = sound.sensors
     if len(set(drives)) < len(drives) or (watched is not None and set(watched.longest_silence_s) != set(drives)):
         yield Finding("The target's drives and those whose temperature was watched differ", True, (SENSORS,))

@@ -63,6 +63,11 @@ class Entry:
         """The outcome, or `regression` where that is worse."""
         return worse(self.outcome, REGRESSION) if regressed(self.comparisons) else self.outcome
 
+    @property
+    def word(self) -> str:
+        """The word that people read."""
+        return read_as(self.worst, self.night)
+
 
 def outcome_of(night: Night) -> Word:
     """A run's word in a night. One that broke is an ERROR, whatever its evidence was worth by then; on a machine or drive other than the
@@ -77,6 +82,23 @@ def outcome_of(night: Night) -> Word:
 def shown(word: Word) -> str:
     """The word as people read it: a rehearsal is called the same in every document, whatever nightly.json stores."""
     return conclusion.REHEARSAL if word == REHEARSAL else word
+
+
+def read_as(word: Word, night: Night | None) -> str:
+    """The word that people read for a run's: a rehearsal that failed is called so."""
+    return conclusion.word_of(night.verdict) if night and word == FAIL else shown(word)
+
+
+def said(run: NightRun) -> str:
+    """The word that people read for a run of nightly.json."""
+    return run.word or shown(run.worst)
+
+
+def heading(first: Word, words: Iterable[str]) -> str:
+    """The word above a night, whose runs are read as `words`: where only rehearsals failed, it says so."""
+    known = set(words)
+    only_rehearsed = first == FAIL and conclusion.REHEARSAL_FAILED in known and FAIL not in known
+    return conclusion.REHEARSAL_FAILED if only_rehearsed else shown(first)
 
 
 def first_read(words: Iterable[Word]) -> Word:
@@ -107,13 +129,14 @@ def status_of(entries: Sequence[Entry]) -> Status:
 
 def headline(entries: Sequence[Entry]) -> str:
     """`FAIL: 3 runs on 2 candidates (1 FAIL, 1 PASS, 1 skipped)`: the mail's subject."""
-    counted = Counter(entry.worst for entry in entries)
-    parts = ", ".join(f"{counted[word]} {shown(word)}" for word in READ_FIRST if counted[word])
+    ordered = sorted(entries, key=lambda entry: (READ_FIRST.index(entry.worst), entry.word))
+    counted = Counter(entry.word for entry in ordered)
+    parts = ", ".join(f"{number} {word}" for word, number in counted.items())
     stopped: list[Word] = [INTERRUPTED] if any(map(unfinished, entries)) else []
-    first = first_read([*counted, *stopped])
+    first = first_read([*(entry.worst for entry in entries), *stopped])
     candidates = len({entry.job.candidate for entry in entries})
     return (
-        f"{shown(first)}: {len(entries)} run{'s' * (len(entries) != 1)} on {candidates} "
+        f"{heading(first, counted)}: {len(entries)} run{'s' * (len(entries) != 1)} on {candidates} "
         f"candidate{'s' * (candidates != 1)} ({parts or 'nothing was planned'})"
     )
 
@@ -122,7 +145,7 @@ def summary(entries: Sequence[Entry], when: str, folder: str) -> str:
     """The mail: subject, one paragraph per run, where to read on. Plain text of at most 100 columns but for reasons and paths."""
     lines = [headline(entries), *_worst_first(entries), "", f"Nightly acceptance of {when}", ""]
     for entry in entries:
-        lines.append(f"[{WORDS[entry.worst][1]}] {entry.job.name}: {shown(entry.worst)}")
+        lines.append(f"[{WORDS[entry.worst][1]}] {entry.job.name}: {entry.word}")
         lines += [f"      {text}" for text in _details(entry)]
     lines += ["", f"Documents: {folder}", f"Exit status: {status_of(entries)} (docs/nightly.md)"]
     return "\n".join(lines) + "\n"
@@ -217,4 +240,5 @@ def _run(entry: Entry) -> NightRun:
         marks=list(entry.marks),
         likely_cause=entry.likely_cause,
         next_step=_next(entry),
+        word=entry.word if entry.word != shown(entry.worst) else "",
     )

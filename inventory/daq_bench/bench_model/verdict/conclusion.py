@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from daq_bench.bench_model.documents.verdict import Judgement, Verdict
+from daq_bench.bench_model.evidence.admissibility import UNKNOWN_DRIVES
 from daq_bench.bench_model.evidence.company import NOT_ALONE
 from daq_bench.bench_model.verdict.decision import MET, MISSED, UNDECIDED
 from daq_bench.bench_model.verdict.sentences import brief_sentence, sentence
 
 NOT_MEASURED = "not measured"
 STATES = (MISSED, UNDECIDED, NOT_MEASURED, MET)
-REHEARSAL = "REHEARSAL"
+REHEARSAL, REHEARSAL_FAILED = "REHEARSAL", "REHEARSAL FAILED"
 BRIEF = 100  # characters
 DAMAGE = (
     "damaged_superchunks",
@@ -56,8 +57,8 @@ def weight(judged: Judgement) -> tuple[int, float]:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """`word`: the outcome, or REHEARSAL. `counts`: mandatory requirements by state. `missed`: sentences on the missed ones, the worst
-    first. `cause`: what broke the run, made its evidence invalid, or limits it; empty where nothing did."""
+    """`word`: the outcome, REHEARSAL or REHEARSAL FAILED. `counts`: mandatory requirements by state. `missed`: sentences on the
+    missed ones, the worst first. `cause`: what broke the run, made its evidence invalid, or limits it; empty where nothing did."""
 
     word: str
     counts: dict[str, int]
@@ -85,7 +86,9 @@ class Conclusion:
             but = f"; {_brief(self.cause)}" if self.cause else ""
             return f"missed {self.missed[0]}{more}{but}"
         if self.word == REHEARSAL:
-            return f"{self.counted}; it decides nothing about buying"
+            passed = self.counts.get(MET, 0) == sum(self.counts.values()) > 0
+            found = f"passed as far as a rehearsal can: {self.counted}" if passed else self.counted
+            return f"{found}; it decides nothing about buying"
         if self.open:
             return f"{self.counted}: {self.open}"
         return (
@@ -104,9 +107,17 @@ class Conclusion:
         return f"{self.reason[:1].upper()}{self.reason[1:].rstrip('.')}."
 
 
-def word_of(outcome: str, declared_rehearsal: bool) -> str:
-    """The word that people read for an outcome of verdict.json."""
-    return REHEARSAL if declared_rehearsal else outcome
+def word_of(verdict: Verdict) -> str:
+    """The word that people read for an outcome of verdict.json. A run that was asked for less than the profile demands decides nothing
+    about buying, whether it missed something or not. Damaged data and storage that failed are a FAIL of any run, whatever its limits."""
+    if verdict.declared_rehearsal:
+        return REHEARSAL
+    less = any(one.evidence == ("run.json",) and one.text != UNKNOWN_DRIVES for one in verdict.findings)
+    damaged = any(
+        one.severity == "mandatory" and state(one) == MISSED and of_damage(one) for one in verdict.requirements
+    )
+    only_missed = verdict.outcome == "FAIL" and not damaged and not _cause(verdict, verdict.requirements, ())
+    return REHEARSAL_FAILED if less and only_missed else verdict.outcome
 
 
 def conclude(verdict: Verdict) -> Conclusion:
@@ -114,7 +125,7 @@ def conclude(verdict: Verdict) -> Conclusion:
     mandatory = sorted((one for one in verdict.requirements if one.severity == "mandatory"), key=weight)
     missed_rows = [one for one in mandatory if state(one) == MISSED]
     missed = tuple(sentence(one) for one in sorted(missed_rows, key=lambda one: not of_damage(one)))
-    word = word_of(verdict.outcome, verdict.declared_rehearsal)
+    word = word_of(verdict)
     invalid = any(one.invalidates for one in verdict.findings)
     cause = _cause(verdict, mandatory, missed)
     not_decided = next((one for one in mandatory if state(one) != MET), None)

@@ -10,7 +10,7 @@ from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.documents.struct import Document, read
 from daq_bench.bench_model.workloads.raid_vs_3dxp.document import RaidComparison
 from daq_bench.bench_report.base.marks import see_section
-from daq_bench.bench_report.base.units import NONE, SIDES, SPELLED, THIN, percent, quantity, significant
+from daq_bench.bench_report.base.units import NONE, SIDES, SPELLED, THIN, count, percent, quantity, significant
 from daq_bench.bench_report.comparison import first_page, tables, unranked, words
 from daq_bench.bench_report.comparison.curve_figures import curve_figures
 from daq_bench.bench_report.comparison.figures import (
@@ -235,7 +235,7 @@ def _firmness(found: Document) -> Iterator[Part]:
             f" {significant(found['draws'], 2)} draws each, seed {found['seed']}; standard error at most {error}."
         )
     else:
-        caption += f" The solid bars are exact; hatched: {found['draws']} draws, seed {found['seed']}."
+        caption += f" The solid bars are exact; hatched: {count(found['draws'])} draws, seed {found['seed']}."
     if any(one["chance_first"] is None for one in found["scores"]):
         caption += " No hatched bars: the scatter of one contender is not known."
     yield share_figure("shares", "Who is ahead, whatever counts", caption, rows)

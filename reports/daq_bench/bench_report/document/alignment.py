@@ -1,7 +1,7 @@
-"""Aligns the numbers of a column by their decimal points, whatever units follow them.
+"""Aligns the numbers of a column by their decimal points.
 
 Promise: the text of a cell is not touched; a cell only learns how much room it needs on its right so that its point stands where those of
-its column stand. A column that holds anything but quantities is left alone.
+its column stand. A column that holds anything but quantities, or quantities of several kinds, is left alone: nobody compares their digits.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from daq_bench.bench_report.base.units import NONE
 from daq_bench.bench_report.document.table import Table
 
 QUANTITY = re.compile(r"^([+\u2212\u00d7-]?\d[\d\u202f]*?)((?:\.\d+)?(?:\u202f(?:\u00d7\u202f10\S+|[^\d\s]\S*))*)$")
+FRACTION = re.compile(r"^(\.\d+)?(\u202f\u00d7\u202f10\S+)?")
 SIZE = 1000.0  # pixels per em for measuring; a thousandth of an em is far below a hair
 LEAST_EM = 0.01
 
@@ -42,6 +43,11 @@ def filled(table: Table) -> tuple[tuple[Filled, ...], ...]:
 def _column(texts: list[str], kind: str) -> list[Filled]:
     tails = [_tail(text) for text in texts] if kind == "n" else [None]
     if any(tail is None for tail in tails):
+        return [Filled(text) for text in texts]
+    kinds = {
+        FRACTION.sub("", tail or "") for tail, text in zip(tails, texts, strict=True) if text not in (NONE, "", "0")
+    }
+    if len(kinds) > 1:
         return [Filled(text) for text in texts]
     widths = [_width(tail or "") for tail in tails]
     most = max(widths, default=0.0)

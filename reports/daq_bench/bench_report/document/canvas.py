@@ -137,6 +137,8 @@ def _drawing(
             rows, columns, sharex=True, squeeze=False, figsize=(WIDTH_MM / MM_PER_INCH, height_mm / MM_PER_INCH),
             layout="constrained", subplot_kw={"axes_class": Panel}, **more,
         )  # fmt: skip
+        for panel in grid.flat:
+            panel.group_numbers()
         drawing = Drawing(name, figure)
         try:
             yield drawing, list(grid.flat)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from daq_bench.bench_model.verdict.conclusion import REHEARSAL
+from daq_bench.bench_model.verdict.conclusion import REHEARSAL, REHEARSAL_FAILED
 
 NOT_RECORDED = "not recorded"
 NO_VERDICT, CONTRADICTORY = "NO VERDICT", "CONTRADICTORY"
@@ -14,6 +14,7 @@ GLYPHS = {
     "ERROR": "\u26a0",
     "INADMISSIBLE": "\u2298",
     REHEARSAL: "\u2298",
+    REHEARSAL_FAILED: "\u2718",
     NO_VERDICT: "?",
     CONTRADICTORY: "\u2260",
 }
@@ -44,5 +45,5 @@ class Outcome:
 
 
 def css_name(outcome: str) -> str:
-    """The class of an outcome's colours; a rehearsal has those of what decides nothing."""
-    return "inadmissible" if outcome == REHEARSAL else outcome.lower().replace(" ", "-")
+    """The class of an outcome's colours; a rehearsal has those of what decides nothing, and one that failed those of a miss."""
+    return {REHEARSAL: "inadmissible", REHEARSAL_FAILED: "fail"}.get(outcome, outcome.lower().replace(" ", "-"))

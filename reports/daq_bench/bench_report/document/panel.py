@@ -11,9 +11,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize, to_rgb
 from matplotlib.figure import Figure as Sheet
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, ScalarFormatter
 from numpy.typing import ArrayLike, NDArray
 
+from daq_bench.bench_report.base.units import grouped_in
 from daq_bench.bench_report.document.direct_labels import label_ends, shortened
 from daq_bench.bench_report.document.heat import COLOURS, EMPTY
 from daq_bench.bench_report.document.palette import BLUE, INK, ORANGE, Look
@@ -26,11 +27,22 @@ BEHIND = -1.0  # the place of bands: below fills, lines and the grid
 TINT, HATCH_TINT = 0.25, 0.5  # of a band's colour on white, and of its hatch: both lie behind the curves
 
 
+class Grouped(ScalarFormatter):
+    """Writes the numbers of a linear axis as the tables do, in groups."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return grouped_in(super().__call__(x, pos))
+
+
 class Panel(Axes):
     """`data_names`: quantity and unit of x and y where the axis labels do not state them (a latency axis that writes us, ms and s)."""
 
     data_names = ("", "")
     _explained: frozenset[str] = frozenset()
+
+    def group_numbers(self) -> None:
+        for axis in (self.xaxis, self.yaxis):
+            axis.set_major_formatter(Grouped())
 
     @property
     def sheet(self) -> Sheet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from daq_bench.bench_model.verdict.conclusion import REHEARSAL
+from daq_bench.bench_model.verdict.conclusion import REHEARSAL, REHEARSAL_FAILED
 
 TERMS: tuple[tuple[str, str], ...] = (
     ("GB, GiB", "1 GB = 10\u2079 bytes; 1 GiB = 2\u00b3\u2070 bytes = 1.074 GB. Network and record rates are given in GB/s, the block-size "
@@ -44,5 +44,7 @@ TERMS: tuple[tuple[str, str], ...] = (
     ("INADMISSIBLE", "The evidence does not count (less than the whole load, a gap, another machine or tuning), or does not decide."),
     (REHEARSAL, "A run that was asked for less than the profile demands, and met or left open each mandatory requirement. Its "
      "outcome in verdict.json is INADMISSIBLE: it shows that the bench works, and decides nothing about buying."),
+    (REHEARSAL_FAILED, "A run that was asked for less than the profile demands, and missed a mandatory requirement. Its outcome in "
+     "verdict.json is FAIL. It decides nothing about buying either: it shows what to look into before the whole load."),
     ("Advisory", "A requirement that is measured and shown but does not decide the outcome."),
 )  # fmt: skip

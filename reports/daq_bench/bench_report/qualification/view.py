@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from daq_bench.bench_model.verdict.advice import command, limited
-from daq_bench.bench_model.verdict.conclusion import REHEARSAL, conclude
+from daq_bench.bench_model.verdict.conclusion import REHEARSAL, REHEARSAL_FAILED, conclude
 from daq_bench.bench_model.verdict.judging import Again
 from daq_bench.bench_report.base.marks import see_table
 from daq_bench.bench_report.base.units import (
@@ -69,8 +69,8 @@ def outcome_of(bundle: Bundle) -> Outcome:
         return _contradictory(bundle.again)
     altered, found = bundle.provenance.altered, conclude(verdict) if verdict else None
     word = found.word if found and verdict else NO_VERDICT
-    if word == REHEARSAL and altered:
-        word = "INADMISSIBLE"  # the milder word is for evidence that stands
+    if verdict and altered:
+        word = verdict.outcome  # the milder word is for evidence that stands
     reduced = word == "PASS" and bool(run.scaled_down or (run.scenario.scale < 1))
     suffix = ALTERED if altered else "at reduced scale: not a qualification" if reduced else ""
     if run.simulated:
@@ -89,6 +89,10 @@ def _meaning(bundle: Bundle, word: str) -> str:
     """Returns what the word means for whoever buys, in a sentence."""
     if bundle.target_failures:
         return TARGET_FAILED
+    if word == REHEARSAL_FAILED:
+        return (
+            f"It was a rehearsal{f', {load}' if (load := load_words(bundle)) else ''}: it decides nothing about buying."
+        )
     if word == REHEARSAL:
         return f"{', '.join(part for part in (REHEARSED, load_words(bundle)) if part)}."
     if word == "PASS" and limited(bundle.run, bundle.verdict):

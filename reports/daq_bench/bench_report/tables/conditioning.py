@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from daq_bench.bench_model.documents.results import Conditioning
-from daq_bench.bench_report.base.units import NONE, TIMES, decimal_rate, decimal_size, duration, percent
+from daq_bench.bench_report.base.units import NONE, TIMES, decimal_rate, decimal_size, duration, grouped_in, percent
 from daq_bench.bench_report.document.table import Table
 
 
@@ -23,7 +23,7 @@ def _row(label: str, evidence: Conditioning) -> tuple[str, ...]:
     share, zeros = evidence.share_of_capacity, purge.zero_share
     row = (
         f"{label}: {evidence.condition}",
-        f"{how}: {purge.text}",
+        grouped_in(f"{how}: {purge.text}"),
         percent(100 * zeros) if zeros is not None else NONE,
     )
     if written is None:

@@ -10,7 +10,17 @@ from collections.abc import Sequence
 from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.facts import Setting
 from daq_bench.bench_model.documents.telemetry import TelemetryAccount
-from daq_bench.bench_report.base.units import NONE, THIN, count, decimal_size, duration, percent, significant, utc
+from daq_bench.bench_report.base.units import (
+    NONE,
+    THIN,
+    count,
+    decimal_size,
+    duration,
+    grouped_in,
+    percent,
+    significant,
+    utc,
+)
 from daq_bench.bench_report.document.table import WELL, Column, Columns, Table, table
 from daq_bench.bench_report.reading.dataset.bundle import Bundle
 from daq_bench.bench_report.reading.dataset.telemetry import Collector
@@ -30,12 +40,12 @@ def tuning_table(bundle: Bundle) -> Table | None:
     for setting in shown:
         later = after.get((setting.id, setting.subject))
         changed = later is not None and later.read_back != setting.read_back
-        read_back = setting.read_back or NONE
+        read_back = _value(setting.read_back)
         if changed and later:
-            read_back += f"; after the run: {later.read_back or NONE}"
+            read_back += f"; after the run: {_value(later.read_back)}"
         rows.append((
-            setting.id + (f" ({setting.subject})" if setting.subject else ""), setting.asked or NONE, setting.before or NONE,
-            setting.applied or NONE, read_back, _status_text(setting, changed),
+            setting.id + (f" ({setting.subject})" if setting.subject else ""), _value(setting.asked), _value(setting.before),
+            _value(setting.applied), read_back, _status_text(setting, changed),
         ))  # fmt: skip
     return Table(
         heads=("Setting", "Asked", "Before", "Applied", "Read back", "Status"), kinds="tccccs", rows=tuple(rows), name="tuning",
@@ -45,6 +55,10 @@ def tuning_table(bundle: Bundle) -> Table | None:
             if not setting.as_wanted or row[-1].startswith("changed")
         ),
     )  # fmt: skip
+
+
+def _value(text: str | None) -> str:
+    return grouped_in(text.replace(">= ", f"\N{GREATER-THAN OR EQUAL TO}{THIN}")) if text else NONE
 
 
 def _after(bundle: Bundle) -> dict[tuple[str, str | None], Setting]:

@@ -14,7 +14,6 @@ from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.nights import Job
 from daq_bench.bench_model.documents.verdict import INADMISSIBLE, Verdict
-from daq_bench.bench_model.nights.outcome import shown as called
 from daq_bench.bench_model.nights.outcome import status_of
 from daq_bench.bench_model.verdict.advice import Advice, advice_of, lines_of
 from daq_bench.bench_model.verdict.conclusion import conclude
@@ -148,7 +147,7 @@ def _several(options: argparse.Namespace, console: Console) -> int:
     at_once = len(jobs) if meeting else options.jobs
     entries = Fleet(jobs, where, logs, console, at_once, Stop(), meeting).execute("the command")
     for entry in entries:
-        say(options, f"{entry.job.name}: {called(entry.worst)}{f': {entry.reason}' if entry.reason else ''}")
+        say(options, f"{entry.job.name}: {entry.word}{f': {entry.reason}' if entry.reason else ''}")
         for line in lines_of(entry.likely_cause, entry.next_step):
             say(options, f"  {line}")
         if entry.night:

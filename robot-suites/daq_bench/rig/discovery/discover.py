@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +31,13 @@ from daq_bench.rig.discovery.proposal import Found, inventory_text
 TOOLS_FILE = Path("roles/bench_tools/vars/main.yml")
 NO_NAMES = ("all", "ungrouped", "candidates")
 QUESTION_S_MAX = 60.0
+OPTIONS = {  # what the reader typed for a key of the inventory; the BMC's vendor and system have no option: they are looked up
+    "ansible_host": "--host", "ansible_user": "--host", "ansible_ssh_private_key_file": "--key", "ansible_ssh_common_args": "--ssh-args",
+    "bmc.address": "--bmc", "bmc.user": "--bmc", "bmc.ipmi_port": "--bmc-ipmi-port", "bmc.redfish_port": "--bmc-redfish-port",
+    "bmc.redfish_ca_file": "--bmc-ca-file", "bmc.redfish_fingerprint": "--bmc-fingerprint", "bmc.cipher_suite": "--bmc-cipher-suite",
+    "bmc.insecure": "--bmc-insecure",
+}  # fmt: skip
+SET = re.compile(r"\b(" + "|".join(map(re.escape, OPTIONS)) + r")\b(?:: (true|\d+))?")
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,16 @@ def discover(request: Request, layout: Layout) -> tuple[str, str]:
         firmware=look(layout, name, bmc) if bmc else None,
         packages={tool: tools[tool] for tool in seen["abilities"]["missing_tools"]},
     )
-    return checked(inventory_text(found), name), found.firmware.fault if found.firmware else ""
+    return checked(inventory_text(found), name), in_options(found.firmware.fault) if found.firmware else ""
+
+
+def in_options(text: str) -> str:
+    """A fault that names keys of the inventory, in what the reader of `discover` can type."""
+
+    def option(key: re.Match[str]) -> str:
+        return typed(OPTIONS[key[1]], True if key[2] == "true" else key[2])
+
+    return SET.sub(option, text)
 
 
 def checked(text: str, name: str) -> str:
@@ -103,11 +121,17 @@ def connection_variables(request: Request) -> dict[str, Any]:
             raise BenchError(f"{typed('--key', request.key)} is no file: name the private key that lets you in")
         variables["ansible_ssh_private_key_file"] = str(request.key.resolve())
     if request.ssh_arguments:
+        try:
+            shlex.split(request.ssh_arguments)
+        except ValueError:
+            raise BenchError(
+                f"{typed('--ssh-args', repr(request.ssh_arguments))} has a quotation mark without its end. Close it"
+            ) from None
         variables["ansible_ssh_common_args"] = request.ssh_arguments
     for key, value in variables.items():
         if isinstance(value, str) and (not value.isprintable() or any(mark in value for mark in TEMPLATE_MARKS)):
             raise BenchError(
-                f"{key} would be {value!r}: Ansible would expand the template in it. Choose another path or option"
+                f"{typed(OPTIONS[key])} would be {value!r}: Ansible would expand the template in it. Choose another path or option"
             )
     return variables
 

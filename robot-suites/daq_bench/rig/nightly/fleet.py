@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from daq_bench.bench_model.documents.nights import Job
-from daq_bench.bench_model.nights.outcome import NOT_BEGUN, SKIPPED, Entry, shown
+from daq_bench.bench_model.nights.outcome import NOT_BEGUN, SKIPPED, Entry
 from daq_bench.rig.base.terminal import say
 from daq_bench.rig.nightly.job import Where, run_job
 from daq_bench.rig.nightly.lanes import Board, Stop, run_lanes, stoppable
@@ -79,7 +79,7 @@ class Fleet:
         board.begins(place, log)
         entries = [compared(entry) for entry in run_job(job, self.where, log, self.stop, self.limit_s)]
         for entry in entries:
-            self._say(f"  {job.name}: {shown(entry.worst)}: {entry.reason or 'nothing to report'}")
+            self._say(f"  {job.name}: {entry.word}: {entry.reason or 'nothing to report'}")
         return entries
 
     def _say(self, text: str) -> None:

@@ -23,7 +23,7 @@ import msgspec
 from daq_bench.bench_model.base.errors import in_words
 from daq_bench.bench_model.documents.nights import Job, NightRun, Word
 from daq_bench.bench_model.documents.struct import Closed
-from daq_bench.bench_model.nights.outcome import READ_FIRST, STATUS, WORST_FIRST, shown
+from daq_bench.bench_model.nights.outcome import READ_FIRST, STATUS, WORST_FIRST, said, shown
 from daq_bench.bench_model.profiles.yaml_source import YamlSource
 from daq_bench.bench_model.verdict.advice import lines_of
 from daq_bench.candidate_kit.bounded_http import bounded_response
@@ -214,7 +214,7 @@ def begun(night: str, jobs: Sequence[str]) -> Message:
 
 
 def changed(night: str, run: NightRun, before: Word) -> Message:
-    text = f"{run.job.name}: {shown(before)} became {shown(run.worst)}"
+    text = f"{run.job.name}: {shown(before)} became {said(run)}"
     text = "\n".join([f"{text}. {run.reason}" if run.reason else text, *_advice(run)])
     return msgspec.structs.replace(
         _message("outcome_changed", night, text), candidate=run.job.candidate, scenario=run.scenario, target=run.target,
@@ -225,7 +225,7 @@ def changed(night: str, run: NightRun, before: Word) -> Message:
 def over(night: str, runs: Sequence[NightRun], headline: str, status: int, where: Path) -> Message:
     """`where`: the night's folder on the control node."""
     amiss = sorted((run for run in runs if STATUS[run.worst]), key=lambda run: READ_FIRST.index(run.worst))
-    told = [line for run in amiss for line in (f"{run.job.name}: {run.worst}. {run.reason}", *_advice(run))]
+    told = [line for run in amiss for line in (f"{run.job.name}: {said(run)}. {run.reason}", *_advice(run))]
     text = "\n".join([f"The night is over. {headline}", f"Documents: {where}", *told])
     rows = [
         {

@@ -62,7 +62,7 @@ def verdict_points(bundle: Bundle) -> list[Point]:
     if verdict is None:
         return []
     overall = _verdict_point(bundle, "overall").field("outcome", verdict["outcome"])
-    points = [overall.field("word", _word(verdict))]
+    points = [overall.field("word", _word(bundle, verdict))]
     for requirement in verdict["requirements"]:
         point = _verdict_point(bundle, requirement["id"]).field("outcome", requirement["outcome"])
         values = {name: requirement.get(name) for name in ("measured", "margin_percent")}
@@ -95,7 +95,7 @@ def run_point(bundle: Bundle) -> Point | None:
     started, finished = bundle.run.started, _end(bundle)
     point = _run_point(bundle, finished)
     point.field("started_ns", nanoseconds(started)).field("outcome", verdict["outcome"])
-    point.field("word", _word(verdict))
+    point.field("word", _word(bundle, verdict))
     for name, text in _advice(bundle).items():
         point.field(name, text)
     point.field("duration_s", (finished - started).total_seconds())
@@ -110,18 +110,24 @@ def run_point(bundle: Bundle) -> Point | None:
 def _advice(bundle: Bundle) -> dict[str, str]:
     """The texts of the run's report, each on one line. An empty cause is written, too: it takes the place of an earlier one. A verdict that
     this bench cannot read has none."""
-    try:
-        verdict = bundle.find("verdict.json", Verdict)
-    except BenchError:
-        return {}
+    verdict = _readable(bundle)
     if verdict is None:
         return {}
     advice = advice_of(bundle.path, bundle.run, verdict)
     return {"likely_cause": advice.cause, "next_step": advice.step.line.replace("\n", " ")}
 
 
-def _word(verdict: dict[str, Any]) -> str:
-    return word_of(verdict["outcome"], verdict.get("declared_rehearsal") is True)
+def _word(bundle: Bundle, stored: dict[str, Any]) -> str:
+    verdict = _readable(bundle)
+    return word_of(verdict) if verdict else str(stored["outcome"])
+
+
+def _readable(bundle: Bundle) -> Verdict | None:
+    """Returns the verdict; None for one of another version of the bench."""
+    try:
+        return bundle.find("verdict.json", Verdict)
+    except BenchError:
+        return None
 
 
 def _verdict_point(bundle: Bundle, requirement: str) -> Point:

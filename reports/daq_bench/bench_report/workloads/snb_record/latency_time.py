@@ -59,7 +59,7 @@ def _figure(found: LatencyOverTime, title: str) -> Figure:
         alt = f"{title}: {counts.shape[1]} intervals of {duration(found.interval_s)}, {columns} columns of latency."
     caption = (
         f"Each cell: how many superchunks arrived in {duration(found.interval_s)} and took so long until they were durable; empty: zero; "
-        f"n = {count(counts.sum())}. White line: median, in whole cells."
+        f"n = {count(counts.sum())}. Dark line with a white edge: median, in whole cells."
     )
     return drawing.figure(title, caption, alt, _see(found, counts))
 
