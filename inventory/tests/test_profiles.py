@@ -630,7 +630,7 @@ HEADROOM, POWER, USED = "snb_record.drive_temperature_headroom", "snb_record.pow
         (HEADROOM, "at_least", -100, "K", "at least -100 K is met by anything"),
         (HEADROOM, "at_least", 500, "K", "at least 500 K is met by nothing"),
         ("surroundings.inlet_temperature", "at_least", -280, "degC", "at least -280 degC is met by anything"),
-        (RATE, "at_least", "1.0e-310", "B/s", "at least 1e-310 B/s is met by anything. Mind the unit: write a number from"),
+        (RATE, "at_least", "1.0e-310", "B/s", "at least 1e-310 B/s is met by anything. Mind the unit"),
         (RATE, "at_least", "1.0e+9", "GB/s", "at least 1e+09 GB/s is met by nothing"),
         ("saturation.duration", "at_most", "1.0e+9", "s", "at most 1e+09 s is met by anything"),
         (LATENCY, "at_most", 0, "us", "at most 0 us is met by nothing"),
