@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,9 +12,12 @@ from typing import Any
 import pytest
 from daq_bench.audit.good.small_run import some_run
 
+from daq_bench.bench_model.behaviour.cost import _seconds
+from daq_bench.bench_model.behaviour.record_power import document
 from daq_bench.bench_model.bundle.dates import date_problems, moment_of_id, stamp_problem
 from daq_bench.bench_model.documents.run import Run
 from daq_bench.bench_model.documents.struct import as_document, read
+from daq_bench.bench_model.workloads.raid_vs_3dxp.analysis import hazard_events
 
 STARTED_S = 1_769_860_800  # 2026-01-31T12:00:00Z
 RUN_ID = "20260131T120000Z-server-demo"
@@ -104,3 +109,27 @@ def test_a_run_without_an_end_is_compared_by_its_id_alone(bundle: Path) -> None:
     assert stamp_problem(
         RUN_ID, read({**as_document(some_run()), "started_utc": "2026-01-31T12:03:00Z"}, Run, "run.json").started
     ).startswith("it began at")
+
+
+@pytest.fixture
+def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The reader's clock is that of Lord Howe Island, ten hours and a half before UTC."""
+    monkeypatch.setenv("TZ", "LHST-10:30")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_east")
+@pytest.mark.parametrize("zone", ["", "Z", "+00:00"])
+def test_a_time_without_a_zone_is_utc_whatever_the_readers_clock_says(tmp_path: Path, zone: str) -> None:
+    """The same bundle once had other figures at home and at the buyer's."""
+    at = f"2026-01-31T12:00:00{zone}"
+    assert _seconds(at) == STARTED_S
+    minidaq = {"started_utc": at, "time": {"record_s": 10.0}, "stored_bytes_per_s": 9e9}
+    found = document([(STARTED_S + 2.0, 420.0)], [{"condition": None, "minidaq": minidaq}])
+    assert as_document(found)["records"][0]["mean_w"] == 420.0
+    event = {"time_utc": at, "kind": "hazard", "source": "x", "text": "y", "data": {}}
+    (tmp_path / "events.jsonl").write_text(json.dumps(event) + "\n", encoding="utf-8")
+    assert hazard_events(tmp_path) == [{"at_s": STARTED_S, "text": "y"}]

@@ -6,6 +6,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -193,6 +194,16 @@ def test_a_count_is_observed_and_anything_else_is_estimated_unless_it_says_other
     assert METRICS["snb_record.lost_superchunks"].nature == "observed"
     assert METRICS["block_scan.large_block_throughput"].nature == "estimated"
     assert METRICS["snb_record.verified_fraction"].nature == "observed"
+
+
+def test_a_share_of_the_load_that_nobody_buys_for_is_refused(edited: Edit) -> None:
+    for value, refused in (("1.0e-9", True), ("0.0005", True), ("0.01", False)):
+        file = edited("requirements/dune-snb.yml", "scale_min: 1", f"scale_min: {value}")
+        if refused:
+            with pytest.raises(ProfileError, match=r"scale_min: .*Write at least 0\.001"):
+                load_requirements(file, METRICS)
+        else:
+            assert load_requirements(file, METRICS).conditions.scale_min == float(value)
 
 
 NO_NUMBERS = (".inf", "-.inf", ".nan", ".NaN", "1e400", "-1e999", "1" + "0" * 400, "9" * 5000)
@@ -587,7 +598,7 @@ def test_a_mandatory_bound_that_only_worse_values_meet_is_refused(
         [("surroundings.inlet_temperature", "at_most", 27, "degC")],
         [("cost.written", "at_least", 10, "TB")],
         [("thread_scan.ratio_32KiB", "at_most", 1.5, "1")],
-        [(LATENCY, "equal", 0, "us")],
+        [("saturation.unwritten", "equal", 0, "B")],
         [("lan.incast_fairness", "equal", 1, "1")],
         [("endurance.available_spare", "equal", 100, "percent")],
     ],
@@ -606,6 +617,67 @@ def test_a_number_beyond_anything_that_is_measured_is_refused(edited: Edit, key:
     file = _bounded(edited, [(RATE, "at_least", row, "GB/s")])
     with pytest.raises(ProfileError, match=rf"\.{key}: .*(nothing measures|too small|anything)"):
         load_requirements(file, METRICS)
+
+
+HEADROOM, POWER, USED = "snb_record.drive_temperature_headroom", "snb_record.power_mean", "wear.used_percent"
+
+
+@pytest.mark.parametrize(
+    ("metric", "comparison", "bound", "unit", "problem"),
+    [
+        (POWER, "at_most", 0, "W", "at most 0 W is met by nothing"),
+        (POWER, "at_most", -1, "W", "at most -1 W is met by nothing"),
+        (HEADROOM, "at_least", -100, "K", "at least -100 K is met by anything"),
+        (HEADROOM, "at_least", 500, "K", "at least 500 K is met by nothing"),
+        ("surroundings.inlet_temperature", "at_least", -280, "degC", "at least -280 degC is met by anything"),
+        (RATE, "at_least", "1.0e-310", "B/s", "at least 1e-310 B/s is met by anything. Mind the unit"),
+        (RATE, "at_least", "1.0e+9", "GB/s", "at least 1e+09 GB/s is met by nothing"),
+        ("saturation.duration", "at_most", "1.0e+9", "s", "at most 1e+09 s is met by anything"),
+        (LATENCY, "at_most", 0, "us", "at most 0 us is met by nothing"),
+        (LATENCY, "equal", 0, "us", "no measured snb_record.write_latency_p99_9 equals a bound exactly"),
+        ("cost.hours", "at_most", 0, "h", "at most 0 h is met by nothing"),
+        ("raid_vs_3dxp.throughput_ratio", "at_least", 0, "1", "at least 0 is met by anything"),
+        ("raid_vs_3dxp.latency_p99_9_ratio", "at_most", 0, "1", "at most 0 is met by nothing"),
+        (LOST, "at_most", 0.5, "count", "nothing counts 0.5"),
+        (USED, "at_most", 300, "percent", "at most 300 percent is met by anything"),
+        (USED, "at_most", -3, "percent", "at most -3 percent is met by nothing"),
+    ],
+)
+def test_a_bound_outside_what_its_unit_allows_is_refused(
+    edited: Edit, metric: str, comparison: str, bound: object, unit: str, problem: str
+) -> None:
+    file = _bounded(edited, [(metric, comparison, bound, unit)])
+    with pytest.raises(ProfileError, match=rf"dune-snb\.yml:\d+: requirements\[0\]\.\w+: {re.escape(problem)}"):
+        load_requirements(file, METRICS)
+    assert load_requirements(file, {name: replace(one, bounds=None) for name, one in METRICS.items()}, stored=True)
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        (HEADROOM, "at_least", 0, "K"),  # up to the warning itself
+        (HEADROOM, "at_least", -5, "K"),  # above it, while a second requirement holds the critical temperature
+        (RATE, "at_least", 0.092, "MB/s"),  # one link at a hundredth of the load
+        (LOST, "at_most", 0, "count"),
+        ("throttling.lost_bytes", "at_most", 0, "B"),
+        ("dips.deepest", "at_most", 0, "1"),
+        ("lan.incast_sent_again", "at_most", 0.0001, "percent"),
+        (POWER, "at_most", 12, "W"),  # a computer on one board
+        ("cost.hours", "at_most", 2000, "h"),
+        ("saturation.duration", "at_most", 7, "d"),
+        ("wear.percent_per_pb", "at_most", 500, "percent"),  # a drive of 200 TBW
+        (USED, "at_most", 100, "percent"),
+        ("raid_vs_3dxp.endurance", "at_least", 200_000, "TB"),
+    ],
+)
+def test_a_low_demand_and_a_small_server_are_meant(edited: Edit, bound: tuple[str, str, object, str]) -> None:
+    assert load_requirements(_bounded(edited, [bound]), METRICS)
+
+
+def test_the_unit_of_every_metric_has_its_bounds() -> None:
+    for one in METRICS.values():
+        assert one.bounds, f"{one.name}: metrics.yml has no bounds for unit {one.unit!r}"
+        assert one.bounds[0] < one.bounds[1], one.unit
 
 
 def test_every_metric_says_which_values_are_better_and_no_shipped_bound_contradicts_it() -> None:

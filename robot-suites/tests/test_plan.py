@@ -158,6 +158,17 @@ def test_a_stated_rate_scales_what_a_closed_loop_writes_and_not_what_a_record_do
     assert planned("raid-vs-3dxp", rate=2e9).bytes_written == planned("raid-vs-3dxp", rate=4e9).bytes_written
 
 
+def test_the_most_that_is_written_is_only_told_where_it_is_known() -> None:
+    """A set of eight drives takes five times the assumed rate, and a scan that lasts a stated time writes five times as much."""
+    assumed, stated = (
+        next(one for one in planned("block-scan", rate=rate).lines() if one.startswith("writes"))
+        for rate in (None, 50e9)
+    )
+    assert assumed.startswith("writes   34.85 TB at that rate; a faster target is written more")
+    assert stated.startswith("writes   18") and stated.endswith(" TB at most")
+    assert "at most" in "\n".join(planned("raid-vs-3dxp").lines_in_short()), "it writes a stated size"
+
+
 def test_a_scenario_without_repetitions_measures_once_and_decides_nothing(tmp_path: Path) -> None:
     yaml = YAML(typ="safe")
     document = yaml.load(LAYOUT.inventory / "scenarios" / "read-scan.yml")

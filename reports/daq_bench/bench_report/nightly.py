@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from functools import reduce
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from msgspec import structs
 from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.bundle.files import find_struct
 from daq_bench.bench_model.documents.nights import Comparison, NightDocument, NightRun, Word
+from daq_bench.bench_model.documents.struct import moment
 from daq_bench.bench_model.documents.verdict import ERROR, INADMISSIBLE
 from daq_bench.bench_model.nights.baseline import REGRESSED
 from daq_bench.bench_model.nights.night import read_night
@@ -115,7 +115,7 @@ def paper_of(night: NightDocument) -> Paper:
         notes=(),
         sections=tuple(sections),
         keywords=("nightly", night.nightly),
-        moment=datetime.fromisoformat(night.finished_utc or night.started_utc),
+        moment=moment(night.finished_utc or night.started_utc),
         seal="",
     )
 

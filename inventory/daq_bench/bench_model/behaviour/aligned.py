@@ -9,7 +9,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.bundle.telemetry_tracks import Track, Tracks, of_bundle
 from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.run import Run
+from daq_bench.bench_model.documents.struct import moment
 
 EPOCH_NS = 946_684_800 * 10**9  # 2000-01-01T00:00:00Z
 BEFORE_S, AFTER_S = 10.0, 30.0
@@ -196,7 +196,7 @@ def busy_spans(bundle: Path) -> list[tuple[float, float, str]]:
         said = repetition["minidaq"]
         for episode in said.get("busy", {}).get("episodes", []):
             # daqwriter says when it started; the record begins once its target and its buffers are prepared.
-            record_s = datetime.fromisoformat(said["started_utc"]).timestamp() + float(said["time"]["prepare_s"])
+            record_s = moment(said["started_utc"]).timestamp() + float(said["time"]["prepare_s"])
             begin_s = record_s + float(episode["start_s"])
             length_s = float(episode["duration_s"])
             found.append((begin_s, begin_s + length_s, f"BUSY for {length_s:.3f} s in record {number}"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.documents.derived import Cost, Phase
 from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.run import Run
-from daq_bench.bench_model.documents.struct import Document
+from daq_bench.bench_model.documents.struct import Document, moment
 
 MEASUREMENTS = {"block_device", record_power.MEASUREMENT}
 FIELDS = ("written_bytes", record_power.FIELD, record_power.UNREAD)
@@ -112,7 +111,7 @@ def _phases(events: list[Event], end_s: float) -> list[Phase]:
 
 
 def _seconds(utc: str) -> float:
-    return datetime.fromisoformat(utc).timestamp()
+    return moment(utc).timestamp()
 
 
 def _hours(seconds: float) -> float:

@@ -6,7 +6,6 @@ BMC said nothing has no mean, nor one during which its power could not be read a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from daq_bench.bench_model.bundle.line_protocol import Point
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
 from daq_bench.bench_model.documents.derived import PowerOfRecord, RecordPower
 from daq_bench.bench_model.documents.run import Run
+from daq_bench.bench_model.documents.struct import moment
 
 MEASUREMENT, FIELD, UNREAD = "ipmi_power", "power_w", "unread"
 POWER, PER_RATE = "snb_record.power_mean", "snb_record.power_per_rate"
@@ -63,11 +63,11 @@ def document(readings: Sequence[Reading], repetitions: Sequence[dict[str, Any]])
 
 def _record(readings: Sequence[Reading], repetition: dict[str, Any]) -> PowerOfRecord:
     minidaq = repetition["minidaq"]
-    start = datetime.fromisoformat(minidaq["started_utc"]).timestamp()
+    start = moment(minidaq["started_utc"]).timestamp()
     end = start + minidaq["time"]["record_s"]
     power = mean_power(readings, start, end)
     stored = minidaq["stored_bytes_per_s"]
-    inside = [watts for moment, watts in readings if start <= moment <= end and watts is not None]
+    inside = [watts for at, watts in readings if start <= at <= end and watts is not None]
     return PowerOfRecord(
         started_utc=minidaq["started_utc"],
         readings=len(inside),
@@ -84,11 +84,11 @@ def mean_power(readings: Sequence[Reading], start: float, end: float) -> float |
     inside = [reading for reading in readings if start <= reading[0] <= end]
     if not inside or end <= start:
         return None
-    before = [watts for moment, watts in readings if moment < start]
+    before = [watts for at, watts in readings if at < start]
     steps: list[Reading] = [(start, before[-1] if before else inside[0][1]), *inside]
     energy = 0.0
-    for (moment, watts), after in zip(steps, [*(at for at, _ in inside), end], strict=True):
+    for (at, watts), after in zip(steps, [*(at for at, _ in inside), end], strict=True):
         if watts is None:
             return None
-        energy += watts * (after - moment)
+        energy += watts * (after - at)
     return energy / (end - start)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from daq_bench.bench_model.bundle.files import find_struct, open_file, plain_fil
 from daq_bench.bench_model.bundle.spool_content import Content, read_content
 from daq_bench.bench_model.bundle.telemetry_files import POINTS_FILE
 from daq_bench.bench_model.documents.run import Run
-from daq_bench.bench_model.documents.struct import Document
+from daq_bench.bench_model.documents.struct import Document, moment
 from daq_bench.bench_model.documents.telemetry import (
     AccountOfCollector,
     ClockStep,
@@ -90,7 +89,7 @@ def workload_lines(bundle: Path, counts: InfluxCounts) -> tuple[Counter[str], in
     found: Counter[str] = Counter()
     late = 0
     path, until = plain_file(bundle, WORKLOAD), counts.workload_bytes
-    stopped_ns = int(datetime.fromisoformat(counts.stopped_utc).timestamp() * 1e9)
+    stopped_ns = int(moment(counts.stopped_utc).timestamp() * 1e9)
     if path is None:
         return found, late
     with open_file(bundle, WORKLOAD) as stream:

@@ -7,14 +7,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Final
 
 from msgspec import convert
 
 from daq_bench.bench_model.bundle.spool_content import Content
 from daq_bench.bench_model.documents.run import FINISHED
-from daq_bench.bench_model.documents.struct import Document
+from daq_bench.bench_model.documents.struct import Document, moment
 from daq_bench.bench_model.documents.telemetry import AccountRow, Difference, InfluxCounts, Name, Step
 
 # Steps of a point's way, each with what may be lost on it.
@@ -131,7 +130,7 @@ def account_delivery(rows: dict[str, Row], summary: Document, content: Content, 
 def _expired(content: Content, counts: InfluxCounts) -> Counter[str]:
     if not counts.retention_s:
         return Counter()
-    counted_s = datetime.fromisoformat(counts.counted_utc).timestamp()
+    counted_s = moment(counts.counted_utc).timestamp()
     return content.points_older_than(int((counted_s - counts.retention_s) * 1e9))
 
 

@@ -26,7 +26,7 @@ class ResultMetric:
     repetition, whose mean is the value. `interval`: [low, high] per repetition at 95 %, where the workload knows it better. `rounds`:
     how many rounds each value's interval was made of. `strata`: what each value is of; only values of the same are repetitions.
     `rule`: of a standard, which decides instead of an interval. `highest`: what no value exceeds, as 1 of a share.
-    `better`: which values are; None in a bundle that is older than the field."""
+    `better`: which values are; None in a bundle that is older than the field. `bounds`: the least and the most that may be asked for."""
 
     name: str
     description: str
@@ -41,6 +41,7 @@ class ResultMetric:
     rule: Literal["steady-window"] | None = None
     highest: float | None = None
     better: Better | None = None
+    bounds: tuple[float, ...] | None = None
 
 
 _KNOWN: dict[str, dict[str, ResultMetric]] = {}
@@ -66,7 +67,7 @@ def load_metrics(file: Path) -> dict[str, ResultMetric]:
 
 def _read(source: YamlSource) -> dict[str, ResultMetric]:
     check(source, "metrics")
-    metrics = {}
+    metrics, bounds = {}, plain(source.data.get("bounds", {}))
     for name, entry in plain(source.data["results"]).items():
         try:
             for key in ("path", "samples", "interval", "rounds", "strata"):
@@ -77,5 +78,6 @@ def _read(source: YamlSource) -> dict[str, ResultMetric]:
             raise source.error(("results", name), str(error).replace("\n", " "), "Correct it") from None
         # A count is exact. Any other metric that states no nature gets the cautious one: it has to show its scatter.
         nature = "observed" if entry["unit"] == "count" else "estimated"
-        metrics[name] = ResultMetric(name=name, **{"nature": nature, **entry})
+        within = tuple(bounds[entry["unit"]]) if entry["unit"] in bounds else None
+        metrics[name] = ResultMetric(name=name, bounds=within, **{"nature": nature, **entry})
     return metrics

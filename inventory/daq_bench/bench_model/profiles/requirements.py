@@ -169,18 +169,27 @@ def _check_reach(source: YamlSource, at: tuple[str | int, ...], entry: dict[str,
     if entry.get("scales_with_load") and dimension(unit) in UNSCALED:
         text = f"a {dimension(unit)} is not smaller at a smaller load, so that its bound does not scale"
         raise source.error((*at, "scales_with_load"), text, "Leave it out")
-    exact = dimension(unit) in ("count", "size", "ratio") or bound == 0
+    exact = dimension(unit) in ("count", "size", "ratio")
     if comparison == "equal" and (metric.nature == "estimated" or not exact):
         text = f"no measured {metric.name} equals a bound exactly"
         raise source.error((*at, "comparison"), text, "Use at_least or at_most")
     if isinstance(bound, str):
         return
     guard = entry.get("guard_band", 0)
-    if comparison == "equal" and metric.unit == "count" and bound != int(bound):
+    if metric.unit == "count" and bound != int(bound):
         raise source.error((*at, "bound"), f"nothing counts {bound}", "Write a whole number")
     if comparison == "at_most" and never_negative(unit) and bound < guard:
         text = f"at most {bound} {unit} by at least {guard} is met by nothing"
         raise source.error((*at, "guard_band"), text, "Lower it, or raise the bound")
+    asked = bound + (guard if comparison == "at_least" else 0)
+    least, most = (convert(one, metric.unit, unit) for one in metric.bounds or (-MOST, MOST))
+    none = asked == 0 and exact and metric.nature == "observed" and comparison != "at_least"
+    if not (least <= asked <= most or none):
+        anything = comparison == ("at_least" if asked < least else "at_most")
+        shown = f"{comparison.replace('_', ' ')} {asked:.6g} {unit}".removesuffix(" 1")
+        text = f"{shown} is met by {'anything' if anything else 'nothing'}"
+        remedy = f"Mind the unit: write a number from {_amount(least, unit)} to {_amount(most, unit)}"
+        raise source.error((*at, "bound"), text, remedy)
     highest = _highest(metric, unit)
     if highest is None:
         return
@@ -190,8 +199,6 @@ def _check_reach(source: YamlSource, at: tuple[str | int, ...], entry: dict[str,
         text = f"at most {_amount(bound, unit)} is met by anything: {metric.name} is at most {shown}"
     elif comparison != "at_most" and bound + guard > highest:
         text = f"nothing measures {_amount(bound + guard, unit)}: {metric.name} is at most {shown}"
-    elif comparison == "at_least" and bound <= 0:
-        text = f"at least {_amount(bound, unit)} is met by anything"
     elif comparison != "at_most" and unit == "percent" and metric.unit != unit and 0 < bound <= 1:
         text = f"{bound} percent of a share asks for next to nothing"
     else:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from daq_bench.bench_model.documents.struct import moment
 from daq_bench.rig.nightly.housekeeping import night_runs
 from daq_bench.rig.nightly.night import stored_nights
 from daq_bench.rig.nightly.notify import Notify, Teller, missing
@@ -16,7 +17,7 @@ AHEAD = timedelta(minutes=2)  # [P] a night that began later than now, by more, 
 def overdue(nights: Path, hours: float, say: Callable[[str], None]) -> str:
     """Why somebody has to look, and where; empty where the newest night began within `hours` and runs or has ended."""
     now = datetime.now(UTC)
-    known = [(datetime.fromisoformat(night.started_utc), night) for night in stored_nights(nights, say)]
+    known = [(moment(night.started_utc), night) for night in stored_nights(nights, say)]
     past = [one for one in known if one[0] <= now + AHEAD]
     if not past:
         return f"no night has begun that {nights} knows of. Look at the timer: systemctl status daq-bench-nightly.timer"

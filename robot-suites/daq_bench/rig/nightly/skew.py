@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.bundle.files import find_document
+from daq_bench.bench_model.documents.struct import moment
 from daq_bench.rig.candidate.trigger import FILE
 from daq_bench.rig.run.readings import CLOCK_FILE as CLOCK
 
@@ -70,7 +70,7 @@ def begun(candidate: str, bundle: Path) -> Iterator[Begun]:
             minidaq = one["minidaq"]
             # daqwriter notes its start while it prepares: the source begins between that moment and the preparation's length later.
             half_s = float(minidaq["time"]["prepare_s"]) / 2
-            begin_s = datetime.fromisoformat(minidaq["started_utc"]).timestamp() + half_s - difference_s
+            begin_s = moment(minidaq["started_utc"]).timestamp() + half_s - difference_s
             known_s = uncertainty_s + half_s + RECORD_S
             yield Begun(candidate, number, begin_s, known_s, tuple(said["with"]), dict(said["without"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -26,7 +26,7 @@ from daq_bench.bench_model.profiles.compared_targets import compared_names
 from daq_bench.bench_model.profiles.metrics import load_metrics
 from daq_bench.bench_model.profiles.published import FOLDER, PublishedDevice, load_published
 from daq_bench.bench_model.profiles.requirements import load_requirements
-from daq_bench.bench_model.profiles.scenarios import load_scenario
+from daq_bench.bench_model.profiles.scenarios import Scenario, load_scenario
 from daq_bench.bench_model.verdict.foresight import undecidable
 from daq_bench.bench_model.workloads.raid_vs_3dxp.facts import DATA_DRIVES, DAYS_PER_YEAR, drive_endurance
 from daq_bench.rig.base.settings import DEFAULT_PROFILE, Layout, Profiles, target_directory
@@ -43,6 +43,7 @@ REBOOTS = 5  # at most: one for the firmware's settings, and four rounds that pu
 DRIVE_WRITES_MAX = 1.0  # more is said before the load, and needs a word
 OWN_BYTES_MAX = 40 * GB  # the same on a file system that the machine uses for other things
 ASSUMED = "the demand of one readout unit, since no rate of the drives is known"
+FASTER = "at that rate; a faster target is written more (`daq-bench plan --rate` tells how much)"
 UNKNOWN = "unknown: the capacity is not stated"
 NOT_SERIAL = re.compile(r"loop\d+|zram\d+|ram\d+")  # what wears no drive of its own
 Surveys = Mapping[str, Survey]  # by the target's name
@@ -114,6 +115,7 @@ class RunPlan:
     erases: tuple[str, ...]
     rate_bytes_per_s: float
     rate_basis: str
+    grows: bool  # nobody knows how fast the target is, and a faster one is written more
     reasons: tuple[Reason, ...]
     consent: str  # what somebody has to agree to before it is done; empty: nothing
 
@@ -178,7 +180,8 @@ class RunPlan:
         time, written, need = self.duration_s, self.bytes_written, self.need
         at = f" (timed at {in_digits(self.rate_bytes_per_s / GB)} GB/s: {self.rate_basis})" if time and written else ""
         yield f"time     {UNKNOWN if time is None else duration_text(time)}{at}"
-        yield f"writes   {UNKNOWN if written is None else f'{decimal_label(written)} at most' if written else 'nothing'}"
+        most = FASTER if self.grows else "at most"
+        yield f"writes   {UNKNOWN if written is None else f'{decimal_label(written)} {most}' if written else 'nothing'}"
         for drive in self.drives:
             if drive.bytes_written != 0:
                 yield f"  drive  {drive.text}"
@@ -251,8 +254,10 @@ def plan_run(
     rate, basis = own.rate(published, rate_bytes_per_s)
     ground = Ground(own.capacity_bytes, own.room_bytes, rate, candidate.target.is_raw, candidate, 0, own.copies)
     ground = replace(ground, spent_bytes=_spent(candidate, scenario.id, own))
-    steps = tuple(
-        (workload.name, step) for workload in workloads_of(scenario) for step in workload.plan(scenario, ground)
+    steps = _steps(scenario, ground)
+    written, faster = (
+        written_by([step for _, step in one])
+        for one in (steps, _steps(scenario, replace(ground, rate_bytes_per_s=2 * rate)))
     )
     drives = tuple(_shares(candidate, aims, [step for _, step in steps], names[0]))
     memory = max(
@@ -276,10 +281,17 @@ def plan_run(
         erases=tuple(dict.fromkeys(serial for one in aims.values() for serial in one.erased)),
         rate_bytes_per_s=rate,
         rate_basis=basis,
+        grows=basis == ASSUMED and (faster or 0) > (written or 0),
         reasons=tuple(_reasons(profiles, layout, own, survey, folder)),
         consent="",
     )
     return replace(plan, consent=_consent(plan, candidate))
+
+
+def _steps(scenario: Scenario, ground: Ground) -> tuple[tuple[str, Step], ...]:
+    return tuple(
+        (workload.name, step) for workload in workloads_of(scenario) for step in workload.plan(scenario, ground)
+    )
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from daq_bench.bench_model.behaviour import aligned
 from daq_bench.bench_model.bundle.files import find_document
 from daq_bench.bench_model.bundle.telemetry_files import CURSOR_FILE, POINTS_FILE, spool_folders
 from daq_bench.bench_model.documents.run import TelemetryOfRun
+from daq_bench.bench_model.documents.struct import moment
 from daq_bench.bench_model.documents.telemetry import InfluxCounts, TelemetryAccount
 from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.evidence import telemetry_account
@@ -174,15 +175,15 @@ def report_path(bundle: Bundle) -> str:
     return f"{bundle.id}/{REPORT}"
 
 
-def nanoseconds(moment: datetime) -> int:
-    return int(moment.timestamp() * 1e6) * 1000
+def nanoseconds(at: datetime) -> int:
+    return int(at.timestamp() * 1e6) * 1000
 
 
 def trigger_ns(bundle: Bundle) -> int | None:
     """Returns when the run's first record began, on the candidate's clock: two runs are aligned there. None: nothing was loaded."""
     record: dict[str, Any] = bundle.read("results/snb_record.json") or {}
     for repetition in record.get("repetitions", []):
-        return nanoseconds(datetime.fromisoformat(repetition["minidaq"]["started_utc"]))
+        return nanoseconds(moment(repetition["minidaq"]["started_utc"]))
     starts = []
     for file in sorted((bundle.path / "results").glob("*.json")):
         document = bundle.read(f"results/{file.name}") or {}

@@ -6,7 +6,6 @@ disturbed it if an event of the run tells, and the comparison without the distur
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
@@ -15,7 +14,7 @@ from daq_bench.bench_model.base.units import GB
 from daq_bench.bench_model.behaviour.record_power import Reading, power_readings
 from daq_bench.bench_model.bundle.files import find_document, read_json_lines
 from daq_bench.bench_model.documents.run import Run
-from daq_bench.bench_model.documents.struct import Document, as_document
+from daq_bench.bench_model.documents.struct import Document, as_document, moment
 from daq_bench.bench_model.profiles.candidates import Candidate, load_candidate
 from daq_bench.bench_model.profiles.published import FOLDER, PublishedDevice, load_published, of_metric
 from daq_bench.bench_model.statistics.paired import CONFIDENCE, Pair, compare
@@ -61,9 +60,7 @@ def hazard_events(bundle: Path) -> list[dict[str, Any]]:
     """The run's events of kind `hazard`: {at_s, text}."""
     events = read_json_lines(bundle, "events.jsonl")
     return [
-        {"at_s": datetime.fromisoformat(one["time_utc"]).timestamp(), "text": one["text"]}
-        for one in events
-        if one["kind"] == "hazard"
+        {"at_s": moment(one["time_utc"]).timestamp(), "text": one["text"]} for one in events if one["kind"] == "hazard"
     ]
 
 

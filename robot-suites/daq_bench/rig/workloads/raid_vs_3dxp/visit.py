@@ -8,12 +8,12 @@ its *intended* arrival, at the same offered rate for every target."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from daq_bench.bench_model.base.load import Demand
 from daq_bench.bench_model.base.units import decimal_label
+from daq_bench.bench_model.documents.struct import moment
 from daq_bench.bench_model.documents.tools.minidaq import Minidaq
 from daq_bench.bench_model.documents.tools.synthetic import Write, WriteSeries
 from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN
@@ -115,7 +115,7 @@ def _run(
 
 def _window(found: Minidaq | Write, length_s: float) -> dict[str, float]:
     """The load's own interval by the candidate's clock, s since 1970; `started_utc` is from before the preparation."""
-    started = datetime.fromisoformat(found.started_utc).timestamp() + found.time.prepare_s
+    started = moment(found.started_utc).timestamp() + found.time.prepare_s
     return {"begin_s": started, "end_s": started + length_s}
 
 
