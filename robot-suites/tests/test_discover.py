@@ -27,6 +27,7 @@ from ansible.module_utils.bench_storage.devices import Mount
 from ansible.module_utils.bench_storage.machine import Machine
 from loop_drives import LoopDrives, can_use_loop_devices
 
+from daq_bench.bench_model.base.calling import BY_MAKE
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.rig.base.settings import Layout
@@ -197,13 +198,22 @@ def test_a_host_that_is_none_is_refused(host: str, message: str, capsys: pytest.
 
 
 def test_a_remedy_for_the_reader_of_discover_names_its_options() -> None:
-    """The texts of the modules, which know the inventory alone, name keys that `discover` has as options; it has none for two others."""
+    """The texts of the modules, which know the inventory alone, name keys that `discover` has as options."""
     modules = Path(__file__).parents[2] / "ansible" / "module_utils" / "bench_bmc"
     texts = "".join((modules / name).read_text(encoding="utf-8") for name in ("redfish.py", "errors.py"))
     keys = set(re.findall(r"(?<![\w.])bmc\.(?:redfish_\w+|address|user|insecure)", texts))
-    assert {key for key in keys if in_options(key) == key} == {"bmc.redfish_system"} and len(keys) > 5
+    assert not {key for key in keys if in_options(key) == key} and len(keys) > 5
     assert in_options("bmc.insecure: true goes") == "--bmc-insecure goes"
-    assert in_options("try bmc.cipher_suite: 3, or bmc.vendor") == "try --bmc-cipher-suite 3, or bmc.vendor"
+    assert in_options("try bmc.cipher_suite: 3, or bmc.vendor") == "try --bmc-cipher-suite 3, or --bmc-vendor"
+
+
+def test_a_remedy_for_the_reader_of_make_names_what_make_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its variables, and for DISCOVER_OPTIONS the options themselves."""
+    monkeypatch.setenv(BY_MAKE, "1")
+    assert (
+        in_options("bmc.address, bmc.cipher_suite: 3, bmc.insecure: true")
+        == "BMC=, --bmc-cipher-suite 3, --bmc-insecure"
+    )
 
 
 def test_no_host_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,11 @@ def typed(option: str, value: object = None) -> str:
     """`--scale 0.1`, or `SCALE=0.1` for whoever called make; without a value the name alone, and 1 stands for True."""
     if by_make():
         return f"{variable(option)}={'' if value is None else 1 if value is True else value}"
+    return in_words(option, value)
+
+
+def in_words(option: str, value: object = None) -> str:
+    """`--scale 0.1`, also for whoever called make; without a value, or with True, the name alone."""
     return option if value is None or value is True else f"{option} {value}"
 
 

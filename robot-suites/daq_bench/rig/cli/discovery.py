@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import shlex
 import sys
 from dataclasses import asdict
@@ -20,16 +19,6 @@ from daq_bench.rig.discovery import doctor
 from daq_bench.rig.discovery.discover import Request, candidate_name, discover, written
 
 PASSWORD_ENV = "BENCH_BMC_PASSWORD"
-# Keys of an entry's `bmc`, as messages name them, and the options that they come from.
-OPTIONS = {
-    **dict.fromkeys(("address", "user"), "--bmc"),
-    **{
-        name: f"--bmc-{name.replace('_', '-')}"
-        for name in ("vendor", "redfish_system", "redfish_port", "ipmi_port", "cipher_suite")
-    },
-    **{"redfish_ca_file": "--bmc-ca-file", "redfish_fingerprint": "--bmc-fingerprint", "insecure": "--bmc-insecure"},
-}
-KEY = re.compile(rf"\bbmc\.(?P<key>{'|'.join(OPTIONS)})\b(?:: true\b)?")
 
 
 def add_server(command: argparse.ArgumentParser) -> None:
@@ -91,11 +80,6 @@ def bmc_block(options: argparse.Namespace) -> dict[str, Any]:
     return block | {key: value for key, value in asked.items() if value is not None}
 
 
-def in_options(said: str) -> str:
-    """The same words with the options of this command in the place of the inventory's keys; make takes all but BMC in DISCOVER_OPTIONS."""
-    return KEY.sub(lambda found: typed("--bmc") if OPTIONS[found["key"]] == "--bmc" else OPTIONS[found["key"]], said)
-
-
 def run_discover(options: argparse.Namespace) -> int:
     """Prints the entry, or writes it into a new file."""
     if options.out is not None and options.out.exists():
@@ -105,7 +89,7 @@ def run_discover(options: argparse.Namespace) -> int:
     )
     text, left_out = discover(request, Layout())
     if left_out:
-        print(f"{typed('--bmc', options.bmc)} is left out: {printable(in_options(left_out))}", file=sys.stderr)
+        print(f"{typed('--bmc', options.bmc)} is left out: {printable(left_out)}", file=sys.stderr)
     if options.out is None:
         sys.stdout.write(text)
         return 0

@@ -13,7 +13,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from daq_bench.bench_model.base.calling import typed
+from daq_bench.bench_model.base.calling import in_words, typed
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.common import plain
@@ -31,12 +31,13 @@ from daq_bench.rig.discovery.proposal import Found, inventory_text
 TOOLS_FILE = Path("roles/bench_tools/vars/main.yml")
 NO_NAMES = ("all", "ungrouped", "candidates")
 QUESTION_S_MAX = 60.0
-OPTIONS = {  # what the reader typed for a key of the inventory; the BMC's vendor and system have no option: they are looked up
+OPTIONS = {  # what the reader typed for a key of the inventory
     "ansible_host": "--host", "ansible_user": "--host", "ansible_ssh_private_key_file": "--key", "ansible_ssh_common_args": "--ssh-args",
     "bmc.address": "--bmc", "bmc.user": "--bmc", "bmc.ipmi_port": "--bmc-ipmi-port", "bmc.redfish_port": "--bmc-redfish-port",
     "bmc.redfish_ca_file": "--bmc-ca-file", "bmc.redfish_fingerprint": "--bmc-fingerprint", "bmc.cipher_suite": "--bmc-cipher-suite",
-    "bmc.insecure": "--bmc-insecure",
+    "bmc.insecure": "--bmc-insecure", "bmc.vendor": "--bmc-vendor", "bmc.redfish_system": "--bmc-redfish-system",
 }  # fmt: skip
+VARIABLES = ("--host", "--key", "--ssh-args", "--bmc")  # of `make discover`, which takes the others in DISCOVER_OPTIONS
 SET = re.compile(r"\b(" + "|".join(map(re.escape, OPTIONS)) + r")\b(?:: (true|\d+))?")
 
 
@@ -84,7 +85,8 @@ def in_options(text: str) -> str:
     """A fault that names keys of the inventory, in what the reader of `discover` can type."""
 
     def option(key: re.Match[str]) -> str:
-        return typed(OPTIONS[key[1]], True if key[2] == "true" else key[2])
+        name, value = OPTIONS[key[1]], True if key[2] == "true" else key[2]
+        return typed(name, value) if name in VARIABLES else in_words(name, value)
 
     return SET.sub(option, text)
 
