@@ -189,6 +189,7 @@ def test_the_python_environment_is_made_from_a_folder_of_wheels_without_a_networ
     (clone / "pyproject.toml").write_text(
         '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n[project]\nname = "bench"\nversion = "1"\n'
     )
+    (clone / "setup.py").write_text("")  # its words count when the environment is compared with what it was made from
     (clone / "backend.py").write_text(BACKEND)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
     told = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "UV_CACHE_DIR": str(tmp_path / "cache")}
