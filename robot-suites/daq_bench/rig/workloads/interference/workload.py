@@ -113,7 +113,8 @@ def _limits(scenario: Scenario) -> list[str]:
     parameters = scenario.workloads["interference"]
     if "network" not in {*parameters["victims"], *parameters["disturbers"]} or "peer" in parameters["network"]:
         return []
-    return ["The network traffic goes over loopback: it takes CPU and memory bandwidth, and uses no network interface"]
+    said = "The network traffic goes over loopback, since network.peer names no server of iperf3: it takes CPU and memory bandwidth"
+    return [f"{said}, and uses no network interface"]
 
 
 def run(context: RunContext, report: Report) -> dict[str, Any]:
