@@ -226,12 +226,12 @@ def round_of(run: Results) -> Document:
         (
             "endurance",
             lambda run: run[WEAR]["ledger"][0].update(after=None),
-            "entry 0 of the account: the drives' count does not follow",
+            "entry 1 of the account: the drives' count does not follow",
         ),
         (
             "endurance",
             lambda run: run[WEAR]["steps"][0]["health"][0].update(media_errors=None),
-            "media_errors of drive IMG1 is missing after step 0",
+            "media_errors of drive IMG1 is missing after step 1",
         ),
         (
             "interference",
@@ -292,12 +292,12 @@ def round_of(run: Results) -> Document:
         (
             "endurance",
             lambda run: run[WEAR]["ledger"][0].update(charged_by="tool"),
-            "entry 0 of the account: what it was charged by does not follow",
+            "entry 1 of the account: what it was charged by does not follow",
         ),
         (
             "endurance",
             lambda run: run[WEAR]["ledger"][1].update(kind="fill"),
-            "step 1 and its entry of the account: kind does not follow",
+            "step 2 and its entry of the account: kind does not follow",
         ),
         (
             "steady-state",
@@ -330,7 +330,8 @@ COUNTS_DO_NOT_COMPARE = "the drives' counts before and after the step cannot be 
 
 
 def _without_log(run: Results, *places: int) -> None:
-    """The log fails after each of these steps: as the bench then writes steps and account (`run_experiment`, `WearLedger.settle`)."""
+    """The log fails after the steps at these places (0 is that of step 1): as the bench then writes steps and account (`run_experiment`,
+    `WearLedger.settle`)."""
     wear = run[WEAR]
     for place in places:
         wear["steps"][place]["health"][0].update(dict.fromkeys(LOG_FIELDS), counter="kernel", written_bytes=4096)
@@ -388,28 +389,28 @@ def test_a_reading_that_nothing_rests_on_may_be_missing(wear_run: Results, spoil
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (lambda run: _without_log(run, 0), "media_errors of drive IMG1 is missing after step 0"),
-        (lambda run: _without_log(run, 29), "media_errors of drive IMG1 is missing after step 29"),
+        (lambda run: _without_log(run, 0), "media_errors of drive IMG1 is missing after step 1"),
+        (lambda run: _without_log(run, 29), "media_errors of drive IMG1 is missing after step 30"),
         (
             lambda run: _without_log(run, 7, 8),
-            "media_errors of drive IMG1 is missing from after step 7 to after step 8",
+            "media_errors of drive IMG1 is missing from after step 8 to after step 9",
         ),
-        (lambda run: _without_log(run, 7, 8), "step 8 does not count"),
-        (lambda run: _without_log(run, *range(30)), "written_bytes of drive IMG1 is missing after step 29"),
+        (lambda run: _without_log(run, 7, 8), "step 9 does not count"),
+        (lambda run: _without_log(run, *range(30)), "written_bytes of drive IMG1 is missing after step 30"),
         (lambda run: run[WEAR]["at_start"][0].update(media_errors=None), "is missing at the start"),
         (lambda run: run[WEAR]["opening"]["drives"][0].update(percentage_used=None), "is missing at the opening"),
         (
             lambda run: _fields(run, "percentage_used", {29: None}),
-            "percentage_used of drive IMG1 is missing after step 29",
+            "percentage_used of drive IMG1 is missing after step 30",
         ),
-        (lambda run: _fields(run, "media_errors", {6: None, 7: None}), "missing from after step 6 to after step 7"),
+        (lambda run: _fields(run, "media_errors", {6: None, 7: None}), "missing from after step 7 to after step 8"),
         # it counted an error, and forgot it around the gap
         (
             lambda run: _fields(run, "media_errors", {6: 1, 7: None}),
-            "media_errors of drive IMG1 went from 1 after step 6 to 0",
+            "media_errors of drive IMG1 went from 1 after step 7 to 0",
         ),
-        (lambda run: _fields(run, "media_errors", {6: 3}), "media_errors of drive IMG1 went from 3 after step 6 to 0"),
-        (lambda run: _fields(run, "unsafe_shutdowns", {6: 1}), "went from 1 after step 6 to 0 after step 7"),
+        (lambda run: _fields(run, "media_errors", {6: 3}), "media_errors of drive IMG1 went from 3 after step 7 to 0"),
+        (lambda run: _fields(run, "unsafe_shutdowns", {6: 1}), "went from 1 after step 7 to 0 after step 8"),
         (lambda run: _fields(run, "written_bytes", {12: 1}), "written_bytes of drive IMG1 went from"),
         (lambda run: (run[WEAR]["at_start"][0].update(percentage_used=3), None), "went from 3 at the start to 0"),
     ],
@@ -428,5 +429,5 @@ def test_steps_around_a_lost_log_count_only_with_their_bytes(wear_run: Results) 
     for step in steps[8:]:
         step["health"][0]["written_bytes"] -= int(0.1 * (steps[7]["asked_bytes"] + steps[8]["asked_bytes"]))
     wear_run[WEAR]["at_end"] = deepcopy(steps[-1]["health"])
-    assert "step 7 does not count" in " | ".join(_holes(wear_run))
     assert "step 8 does not count" in " | ".join(_holes(wear_run))
+    assert "step 9 does not count" in " | ".join(_holes(wear_run))

@@ -407,21 +407,6 @@ def test_a_journal_gives_each_answer_once_and_errors_as_they_were(tmp_path: Path
         again.observe("a stop", lambda: pytest.fail("nothing is done again"))
 
 
-def test_a_journal_of_a_bench_that_did_not_tell_verify_what_was_written_answers_all_the_same(tmp_path: Path) -> None:
-    with recorded(LocalMachine(), tmp_path, "x") as machine:
-        machine.run(["echo", "verify", "--target=a"], 10)
-        machine.run(["echo", "verify", "--target=b", "--record-id=1", "--superchunks=2"], 10)
-        machine.run(["echo", "--target=a"], 10)
-    lines = read_journal(tmp_path, "x")
-    assert lines is not None
-    again = Replay(Answers(lines[1:-1], tmp_path), local=True)
-    assert again.run(["echo", "verify", "--target=a", "--record-id=3", "--superchunks=4"], 10).returncode == 0
-    with pytest.raises(DivergedError):  # what it was told is held against the run that told it
-        again.run(["echo", "verify", "--target=b", "--record-id=3", "--superchunks=4"], 10)
-    with pytest.raises(DivergedError):
-        again.run(["echo", "--target=a", "--record-id=3"], 10)
-
-
 def interrupted() -> None:
     raise InterruptedRunError("stopped")
 

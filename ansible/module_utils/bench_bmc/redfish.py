@@ -635,7 +635,7 @@ def _registry_document(root: Any, bios: Any) -> dict[str, Any]:
     places = [(str(row.get("Language")).lower(), _path(row, "Uri")) for row in _rows(file.get("Location"))]
     # The names of attributes and values are the same in every language; English is the one that all have.
     places.sort(key=lambda place: not place[0].startswith(("en", "default")))
-    found = [path for _, path in places if path]
+    found = [place[1] for place in places if place[1]]
     return _json_of(root._conn.get(found[0])) if found else file
 
 
