@@ -67,7 +67,7 @@ TEST_F(CommandLineTest, ASignalEndsTheRecordInGoodOrder) {
     const ProcessResult result = run_daqwriter(
         minidaq({"--target", target, "--duration", "40", "--scale", "0.01", "--line-protocol", lines}),
         [&](pid_t child) {
-          testing::wait_for_lines(lines, 3);
+          testing::wait_for_stored(lines);
           kill(child, signal_number);
         });
     EXPECT_EQ(result.exit_code, 130) << result.error_text;

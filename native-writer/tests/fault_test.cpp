@@ -112,7 +112,7 @@ class FaultTest : public ::testing::TestWithParam<std::string> {
     EXPECT_LE(verified["superchunks"]["present"], stored + 65536 / 5568 + 1);
   }
 
-  TempDir directory;
+  const TempDir directory{testing::memory()};  // no drive of a test waits for the machine's own disk
   std::string mnt = directory.path("mnt");
   std::string json = directory.path("result.json");
   std::string lines = directory.path("lines");
@@ -211,7 +211,7 @@ TEST_P(FaultTest, AKilledWriterLeavesWhatItHadWrittenAndNoResult) {
   make_drive(directory.path("backing"), 64 << 20);
   make_whole_record({});
   const ProcessResult result = record("2", {}, [this](pid_t child) {
-    testing::wait_for_lines(lines, 5);
+    testing::wait_for_stored(lines);
     kill(child, SIGKILL);
   });
   EXPECT_EQ(result.exit_code, -1);
@@ -227,7 +227,7 @@ TEST_P(FaultTest, AKilledWriterLeavesWhatItHadWrittenAndNoResult) {
 TEST_P(FaultTest, AKilledWriterOfAFile) {
   make_small_ext4(64 << 20);
   const ProcessResult result = record("2", {}, [this](pid_t child) {
-    testing::wait_for_lines(lines, 5);
+    testing::wait_for_stored(lines);
     kill(child, SIGKILL);
   });
   EXPECT_EQ(result.exit_code, -1);
@@ -288,7 +288,7 @@ TEST_P(FaultTest, TwoKilledWritersLeaveWhatTheyHadWritten) {
     };
     make_whole_record(with_id('a'));
     const ProcessResult result = record("2", with_id(same_id ? 'a' : 'b'), [this](pid_t child) {
-      testing::wait_for_lines(lines, 5);
+      testing::wait_for_stored(lines);
       kill(child, SIGKILL);
     });
     EXPECT_EQ(result.exit_code, -1);

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <fstream>
 #include <random>
+#include <regex>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -228,6 +229,15 @@ void wait_for_lines(const std::string& file, std::size_t count) {
   wait_until([&] {
     std::ifstream in(file);
     return std::count(std::istreambuf_iterator<char>(in), {}, '\n') >= static_cast<std::ptrdiff_t>(count);
+  });
+}
+
+void wait_for_stored(const std::string& file) {
+  static const std::regex stored("stored_bytes=[1-9]");
+  wait_until([&] {
+    std::ifstream in(file);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    return std::regex_search(text, stored);
   });
 }
 

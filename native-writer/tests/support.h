@@ -172,6 +172,8 @@ bool wait_until(const std::function<bool()>& holds, int limit_s = 45);
 // Until a running command has written so many lines of line protocol: by what it does and not by the clock,
 // for a sanitizer starts slowly.
 void wait_for_lines(const std::string& file, std::size_t count);
+// The same until a record has something stored.
+void wait_for_stored(const std::string& file);
 
 nlohmann::json read_json(const std::string& path);
 std::vector<std::byte> random_bytes(std::size_t bytes);  // the same ones at every call
