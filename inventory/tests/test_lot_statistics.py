@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, f_oneway
 
+from daq_bench.bench_model.documents.lot import AcceptancePlan
 from daq_bench.bench_model.lot.drive_spread import clusters, grubbs_p, limiting, spread
 from daq_bench.bench_model.lot.sampling import (
-    Plan,
     acceptance_chance,
     failing_at_most,
     passing_share,
@@ -113,7 +113,7 @@ def test_the_plans_are_those_of_iso_2859_1(
     smallest: int, largest: int, letter: str, sample: int, aql_percent: float
 ) -> None:
     """Lot sizes and code letters: table 1, general level II. Samples and the AQL of acceptance number 0: table 2-A."""
-    assert plan_for(smallest) == plan_for(largest) == Plan(letter, sample, aql_percent)
+    assert plan_for(smallest) == plan_for(largest) == AcceptancePlan(letter, sample, aql_percent)
 
 
 DRIVES = {"a": [10.0, 10.2, 9.8], "b": [10.1, 9.9, 10.3], "c": [8.0, 8.2, 8.1], "d": [10.0, 10.1, 9.8]}
@@ -175,10 +175,10 @@ def test_two_clusters_are_found_and_one_lot_is_not_split() -> None:
     generator = np.random.Generator(np.random.PCG64(3))
     one = {f"d{n}": float(value) for n, value in enumerate(generator.normal(10, 0.1, 16))}
     found = clusters(one)
-    assert found is not None and not found.are_there
+    assert found is not None and not found.there
     two = {**one, **{f"e{n}": float(value) for n, value in enumerate(generator.normal(9, 0.1, 8))}}
     found = clusters(two)
-    assert found is not None and found.are_there
+    assert found is not None and found.there
     assert sorted(found.low) == sorted(f"e{n}" for n in range(8))
     assert clusters({"a": 1.0, "b": 2.0}) is None
 
@@ -188,5 +188,5 @@ def test_clusters_are_seen_in_one_normal_lot_no_more_often_than_claimed() -> Non
     said = 0
     for _ in range(200):
         found = clusters({str(n): float(v) for n, v in enumerate(generator.standard_normal(12))}, simulations=400)
-        said += found is not None and found.are_there
+        said += found is not None and found.there
     assert said <= 8  # of 200 at 1 %: more than 8 would happen once in ten thousand such tests

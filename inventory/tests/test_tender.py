@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from daq_bench.bench_model.documents.comparison import Decision
 from daq_bench.bench_model.tender.buyer_files import Weights
 from daq_bench.bench_model.tender.contenders import (
     COST,
@@ -38,27 +39,26 @@ def contender(
     return Contender(name, units, {"R-1": Series(values)}, {"R-1": "met"}, figures, currency="EUR", **more)
 
 
-def decided(*contenders: Contender, weights: Weights = RATE_ONLY, **more: Any) -> dict[str, Any]:
-    found: dict[str, Any] = document(contenders, [RATE], "R-1", weights, **more)["decision"]
-    return found
+def decided(*contenders: Contender, weights: Weights = RATE_ONLY, **more: Any) -> Decision:
+    return document(contenders, [RATE], "R-1", weights, **more).decision
 
 
 FAST, SLOW = contender("fast", 11.9, 12.0, 12.1), contender("slow", 9.9, 10.0, 10.1)
 
 
 def test_an_award_needs_weights_and_gives_the_remedy() -> None:
-    assert (decided(FAST, SLOW)["kind"], decided(FAST, SLOW)["best"]) == ("clear", "fast")
+    assert (decided(FAST, SLOW).kind, decided(FAST, SLOW).best) == ("clear", "fast")
     found = decided(FAST, SLOW, weights=Weights())
-    assert (found["kind"], found["best"]) == ("no award", None)
-    assert [one["text"] for one in found["why"]] == ["no weights were declared"]
-    assert "--weights FILE" in found["why"][0]["remedy"]
+    assert (found.kind, found.best) == ("no award", None)
+    assert [one.text for one in found.why] == ["no weights were declared"]
+    assert "--weights FILE" in found.why[0].remedy
 
 
 def test_the_indifference_of_a_requirement_is_that_of_a_score_by_it() -> None:
     near = contender("near", 11.1, 11.2, 11.3)
-    assert decided(FAST, near)["kind"] == "clear"
+    assert decided(FAST, near).kind == "clear"
     found = decided(FAST, near, weights=Weights({"R-1": 1.0}, margins_percent={"R-1": 12.0}))
-    assert (found["kind"], found["near"][0]["verdict"]) == ("tied", "equivalent")
+    assert (found.kind, found.near[0].verdict) == ("tied", "equivalent")
 
 
 @pytest.mark.parametrize("lead", [1.0195, 1.02])
@@ -72,9 +72,9 @@ def test_pairs_have_the_whole_indifference_too(lead: float) -> None:
         "other", *(10 * each * (1 + 1e-7 * n) for n, each in enumerate(wave)), units=ROUNDS, positions=others
     )
     found = document([one, other], [RATE], "R-1", RATE_ONLY)
-    assert found["score_contrasts"][0]["method"] == "paired"
-    assert found["score_contrasts"][0]["margin"] == pytest.approx(0.02)
-    assert found["decision"]["kind"] == "tied"
+    assert found.score_contrasts[0].method == "paired"
+    assert found.score_contrasts[0].margin == pytest.approx(0.02)
+    assert found.decision.kind == "tied"
 
 
 def test_pairs_that_contradict_the_means_decide_nothing() -> None:
@@ -89,40 +89,40 @@ def test_pairs_that_contradict_the_means_decide_nothing() -> None:
         positions=tuple((0, number, 1 - number % 2) for number in range(8)),
     )  # fmt: skip
     found = document([a, b], [RATE], "R-1", RATE_ONLY)
-    assert found["score_contrasts"][0]["better"] == "b"
-    assert found["scores"][0]["name"] == "a"
-    assert found["decision"]["kind"] == "tied"
+    assert found.score_contrasts[0].better == "b"
+    assert found.scores[0].name == "a"
+    assert found.decision.kind == "tied"
 
 
 @pytest.mark.parametrize("missing", [None, math.nan, math.inf])
 def test_a_missing_value_helps_nobody(missing: float | None) -> None:
     holed = contender("fast", 11.9, missing, 12.1)
     found = document([holed, SLOW], [RATE], "R-1", RATE_ONLY)
-    assert found["decision"]["kind"] == "no award"
-    assert [one["what"] for one in found["unlike"]] == ["missing values"]
-    assert (found["requirements"][0]["contrasts"], found["pareto"]) == ([], None)
+    assert found.decision.kind == "no award"
+    assert [one.what for one in found.unlike] == ["missing values"]
+    assert (found.requirements[0].contrasts, found.pareto) == ([], None)
 
 
 @pytest.mark.parametrize("price", [None, math.nan, math.inf, 0.0, -5.0])
 def test_a_price_that_is_none_decides_nothing(price: float | None) -> None:
     odd = contender("slow", 9.9, 10.0, 10.1, price=price)
     found = decided(FAST, odd, weights=Weights({"R-1": 1.0, COST: 1.0}))
-    assert found["kind"] == "no award"
-    assert "slow lacks a value above zero for it" in found["why"][0]["text"]
+    assert found.kind == "no award"
+    assert "slow lacks a value above zero for it" in found.why[0].text
 
 
 def test_one_that_is_left_is_said_to_be_left_and_none_is_chosen_of_none() -> None:
     barred = replace(SLOW, barred="FAIL in its run")
-    assert (decided(FAST, barred)["kind"], decided(FAST, barred)["best"]) == ("only one may be chosen", "fast")
-    assert decided(replace(FAST, barred="x"), barred)["kind"] == "nobody may be chosen"
+    assert (decided(FAST, barred).kind, decided(FAST, barred).best) == ("only one may be chosen", "fast")
+    assert decided(replace(FAST, barred="x"), barred).kind == "nobody may be chosen"
 
 
 def test_who_may_be_chosen_must_have_answered_the_same_question() -> None:
     barred = replace(SLOW, barred="FAIL in its run")
     load = Difference("scenario.scale", (("1", ("a",)), ("0.1", ("b",))))
-    assert decided(FAST, barred, defined=[load])["kind"] == "no award"
+    assert decided(FAST, barred, defined=[load]).kind == "no award"
     advisory = replace(load, concerns=("R-2",))
-    assert decided(FAST, SLOW, defined=[advisory])["kind"] == "clear"
+    assert decided(FAST, SLOW, defined=[advisory]).kind == "clear"
 
 
 def backed(name: str, *backing: Backing, units: str = RUNS) -> Contender:

@@ -13,6 +13,7 @@ from evidence_factory import conclude
 from ruamel.yaml import YAML
 from tender_factory import Run
 
+from daq_bench.bench_model.documents.comparison import ComparisonDocument
 from daq_bench.bench_report.comparison.analysis import Asked, compare
 from daq_bench.bench_report.comparison.document import paper_of
 from daq_bench.bench_report.output.paper import to_html
@@ -38,7 +39,7 @@ NEAR = several("near", (11.6, 11.8, 12.0), price=880.0)
 SLOW = several("slow", (9.9, 10.0, 10.1), price=700.0)
 
 
-def compared(roots: tuple[Path, ...], **asked: Any) -> dict[str, Any]:
+def compared(roots: tuple[Path, ...], **asked: Any) -> ComparisonDocument:
     return compare(Asked(roots, **asked))[0]
 
 

@@ -12,6 +12,8 @@ from typing import Any
 from evidence_factory import LOAD_OF_MADE_UP, conclude, made_up, surroundings
 from ruamel.yaml import YAML
 
+from daq_bench.bench_model.documents.comparison import ComparedRequirement, ComparisonDocument
+
 START = datetime(2026, 5, 1, 2, 0, 0, tzinfo=UTC)
 RATE, TAIL, LOST, HEAT = "TND-01", "TND-02", "TND-03", "TND-04"
 MODEL = "SAMSUNG MZWLO7T6HBLA"
@@ -217,6 +219,5 @@ def telemetry(root: Path, run: Run, drives: list[dict[str, Any]], began: datetim
     (root / "telemetry" / "points.lp").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def rate_of(found: dict[str, Any]) -> dict[str, Any]:
-    """The requirement on the rate, in a comparison or a lot."""
-    return next(one for one in found["requirements"] if one["id"] == RATE)
+def rate_of(found: ComparisonDocument) -> ComparedRequirement:
+    return next(one for one in found.requirements if one.id == RATE)

@@ -29,6 +29,7 @@ from evidence_factory import seal
 from tender_factory import RATE, Run, drive, rate_of
 
 from daq_bench.bench_model.base.errors import ProfileError
+from daq_bench.bench_model.documents.comparison import ContenderFigure
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.base.units import THIN
 from daq_bench.bench_report.comparison import words
@@ -38,9 +39,9 @@ def test_without_declared_weights_there_is_no_award(runs_of: Roots) -> None:
     """There is none however far apart they lie: the buyer weighs price and speed."""
     roots = runs_of(*several("fast", (19.9, 20.0, 20.1), price=1.0), *several("slow", (9.9, 10.0, 10.1), price=9000.0))
     found = compared(roots)
-    assert (found["decision"]["kind"], found["decision"]["best"]) == ("no award", None)
-    assert (found["scores"], found["score_contrasts"], found["prices"], found["criteria"]) == ([], [], [], [])
-    assert rate_of(found)["contrasts"][0]["better"] == "fast"  # the intervals are shown all the same
+    assert (found.decision.kind, found.decision.best) == ("no award", None)
+    assert (found.scores, found.score_contrasts, found.prices, found.criteria) == ([], [], [], [])
+    assert rate_of(found).contrasts[0].better == "fast"  # the intervals are shown all the same
     text = plain(html_of(roots))
     assert "NO AWARD" in text and "DECIDED" not in text
     assert "No award is made: no weights were declared" in text
@@ -53,10 +54,8 @@ def test_what_lies_within_the_indifference_is_not_decided(runs_of: Roots, tmp_pa
     for percent, kind in ((2, "tied"), (1, "clear"), (10, "tied")):
         weights = weights_file(tmp_path, f"weights: {{{RATE}: 1}}\nequivalence_percent: {percent}")
         found = compared(roots, weights=weights)
-        assert found["decision"]["kind"] == kind, percent
-        assert [one["verdict"] for one in rate_of(found)["contrasts"]] == [
-            one["verdict"] for one in found["score_contrasts"]
-        ]
+        assert found.decision.kind == kind, percent
+        assert [one.verdict for one in rate_of(found).contrasts] == [one.verdict for one in found.score_contrasts]
     assert "is equivalent within 10 %" in " ".join(words.reasons(found)).replace(THIN, " ")
 
 
@@ -64,10 +63,10 @@ def test_what_lies_within_the_indifference_is_not_decided(runs_of: Roots, tmp_pa
 def test_what_is_asked_for_exactly_is_met_or_missed_and_never_ranked(runs_of: Roots, level: str) -> None:
     lost = 0 if level == "equal" else 3
     found = compared(runs_of(*several("a", (11.9, 12.0, 12.1)), *several("b", (11.9, 12.0, 12.2), lost=lost)))
-    one = next(one for one in found["requirements"] if one["id"] == "TND-03")
-    assert (one["contrasts"], one["unbeaten"]) == ([], [])
-    assert [each["place"] for each in one["contenders"]] == [None, None]
-    assert [each["decision"] for each in one["contenders"]] == ["met", "met" if not lost else "missed"]
+    one = next(one for one in found.requirements if one.id == "TND-03")
+    assert (one.contrasts, one.unbeaten) == ([], [])
+    assert [each.place for each in one.contenders] == [None, None]
+    assert [each.decision for each in one.contenders] == ["met", "met" if not lost else "missed"]
 
 
 def test_a_barred_candidate_stays_off_the_front(runs_of: Roots) -> None:
@@ -78,7 +77,7 @@ def test_a_barred_candidate_stays_off_the_front(runs_of: Roots) -> None:
         *several("loser", (14.9, 15.0, 15.1), price=100.0, lost=7),
     )
     found = compared(roots)
-    kinds = {one["name"]: (one["kind"], one["by"], one["barred"]) for one in found["pareto"]["points"]}
+    kinds = {one.name: (one.kind, one.by, one.barred) for one in found.pareto.points}
     assert kinds == {
         "good": ("front", [], False),
         "dear": ("dominated", ["good"], False),
@@ -97,17 +96,17 @@ def test_a_barred_candidate_stays_off_the_front(runs_of: Roots) -> None:
 
 def test_one_run_dominates_nobody_for_certain(runs_of: Roots) -> None:
     found = compared(runs_of(Run("a", rates=(12.0,), price=900.0), Run("b", rates=(11.0,), price=950.0)))
-    assert [one["kind"] for one in found["pareto"]["points"]] == ["front", "maybe dominated"]
+    assert [one.kind for one in found.pareto.points] == ["front", "maybe dominated"]
 
 
 def test_no_front_without_one_that_may_be_chosen_or_in_two_currencies(runs_of: Roots, tmp_path: Path) -> None:
     roots = runs_of(*FAST, *NEAR, *several("c", (11.0, 11.1, 11.2), price=None, watts=None))
-    assert compared(roots)["pareto"] is None
+    assert compared(roots).pareto is None
     prices = tmp_path / "prices.yml"
     prices.write_text(
         'currency: USD\ndate: "2026-05-02"\nprices:\n  - {contender: near, amount: 1, source: offer 18}\n'
     )
-    assert compared(roots[:6], prices=prices)["pareto"]["x"] == "power_per_rate"
+    assert compared(roots[:6], prices=prices).pareto.x == "power_per_rate"
 
 
 @pytest.mark.parametrize(
@@ -191,18 +190,18 @@ def test_what_is_not_alike_is_named_with_both_sides_and_not_compared(
             )
     put(roots[1], name, *path, value=value)
     found = compared(tuple(roots), weights=weights)
-    (one,) = [one for one in found["unlike"] if one["what"].endswith(what)]
-    assert [len(names) for _, names in one["sides"]] == [1, 1]
-    assert one["sides"][0][0] != one["sides"][1][0]
-    apart = {each["id"] for each in found["requirements"] if each["not_compared"]}
+    (one,) = [one for one in found.unlike if one.what.endswith(what)]
+    assert [len(names) for _, names in one.sides] == [1, 1]
+    assert one.sides[0][0] != one.sides[1][0]
+    apart = {each.id for each in found.requirements if each.not_compared}
     assert apart >= set(barred)
     if "metric" not in path:
         assert apart == set(barred)
-    for each in found["requirements"]:
-        assert not (each["id"] in apart and each["contrasts"])
-        assert each["id"] in apart or each["contrasts"] or each["comparison"] == "equal"
+    for each in found.requirements:
+        assert not (each.id in apart and each.contrasts)
+        assert each.id in apart or each.contrasts or each.comparison == "equal"
     if RATE in barred:
-        assert (found["decision"]["kind"], found["pareto"]) == ("no award", None)
+        assert (found.decision.kind, found.pareto) == ("no award", None)
     text = plain(html_of(tuple(roots), weights=weights))
     assert what in text and "Not compared, for the contenders are not alike in it" in text
 
@@ -220,7 +219,7 @@ def test_what_is_not_alike_is_named_with_both_sides_and_not_compared(
 def test_words_and_seeds_may_differ(runs_of: Roots, name: str, path: tuple[str | int, ...], value: Any) -> None:
     roots = runs_of(*FAST, *SLOW)
     put(roots[-1], name, *path, value=value)
-    assert compared(roots)["unlike"] == []
+    assert compared(roots).unlike == []
 
 
 def test_a_bundle_without_its_profile_is_refused(runs_of: Roots, weights: Path) -> None:
@@ -234,7 +233,7 @@ def test_a_bundle_without_its_profile_is_refused(runs_of: Roots, weights: Path) 
 
 def test_a_run_that_does_not_count_keeps_nothing_apart(runs_of: Roots) -> None:
     odd = Run("fast", 9, rates=(99.0,), outcome="INADMISSIBLE", scale=0.1, bound=1.0)
-    assert compared(runs_of(*FAST, *SLOW, odd))["unlike"] == []
+    assert compared(runs_of(*FAST, *SLOW, odd)).unlike == []
 
 
 @pytest.mark.parametrize(
@@ -250,27 +249,27 @@ def test_evidence_of_another_kind_is_not_held_against_it(
     runs_of: Roots, weights: Path, other: list[Run], what: str
 ) -> None:
     found = compared(runs_of(*FAST, *other), weights=weights)
-    named = {one["what"]: one["sides"] for one in found["unlike"] if RATE in one["concerns"]}
+    named = {one.what: one.sides for one in found.unlike if RATE in one.concerns}
     assert what in named
     assert {name for _, names in named[what] for name in names} == {"fast", "b"}
-    assert rate_of(found)["contrasts"] == []
-    assert found["decision"]["kind"] == "no award"
+    assert rate_of(found).contrasts == []
+    assert found.decision.kind == "no award"
 
 
 def test_a_run_without_a_value_keeps_its_requirement_apart(runs_of: Roots) -> None:
     roots = runs_of(*FAST, *SLOW)
     put(roots[0], "results/demo.json", "tail", value=[None])
     found = compared(roots)
-    (one,) = [one for one in found["unlike"] if one["what"] == "missing values"]
-    assert one["concerns"] == ["TND-02"]
-    assert rate_of(found)["contrasts"]
+    (one,) = [one for one in found.unlike if one.what == "missing values"]
+    assert one.concerns == ["TND-02"]
+    assert rate_of(found).contrasts
 
 
 def test_a_mandatory_requirement_that_a_run_does_not_judge_bars_it(runs_of: Roots) -> None:
     roots = runs_of(*FAST, *SLOW)
     asked = YAML_TEXT.load((roots[0] / PROFILE).read_text(encoding="utf-8"))["requirements"]
     put(roots[0], PROFILE, "requirements", value=asked[1:])
-    barred = {one["name"]: one["barred"] for one in compared(roots)["contenders"]}
+    barred = {one.name: one.barred for one in compared(roots).contenders}
     assert barred == {"fast": "not every mandatory requirement is met: TND-01 undecided", "slow": None}
 
 
@@ -294,15 +293,15 @@ def test_one_run_under_two_names_is_refused(runs_of: Roots, tmp_path: Path) -> N
 def test_runs_of_one_candidate_on_other_drives_are_no_repetitions(runs_of: Roots, weights: Path) -> None:
     swapped = Run("slow", 4, rates=(10.0,), price=700.0, drives=[drive("X", model="OTHER")])
     found = compared(runs_of(*FAST, *SLOW, swapped), weights=weights)
-    assert [one["what"] for one in found["unlike"]] == ["drives of slow between its runs"]
-    assert found["decision"]["kind"] == "no award"
+    assert [one.what for one in found.unlike] == ["drives of slow between its runs"]
+    assert found.decision.kind == "no award"
 
 
 def test_a_candidate_whose_runs_contradict_each_other_in_price_has_none(runs_of: Roots, weights: Path) -> None:
     found = compared(runs_of(*FAST, *SLOW, Run("slow", 4, rates=(10.0,), price=1.0)), weights=weights)
-    (slow,) = [one for one in found["contenders"] if one["name"] == "slow"]
-    assert slow["figures"]["cost"] == {"value": None, "reason": "its runs declare different ones: 700 and 1"}
-    assert found["decision"]["kind"] == "no award"
+    (slow,) = [one for one in found.contenders if one.name == "slow"]
+    assert slow.figures["cost"] == ContenderFigure(None, reason="its runs declare different ones: 700 and 1")
+    assert found.decision.kind == "no award"
 
 
 @pytest.mark.parametrize(
@@ -349,8 +348,8 @@ def test_a_price_list_of_no_day_is_refused(runs_of: Roots, tmp_path: Path) -> No
 def test_a_tie_is_a_tie(runs_of: Roots, weights: Path) -> None:
     roots = runs_of(*several("a", (11.9, 12.0, 12.1), price=900.0), *several("b", (12.1, 12.0, 11.9), price=900.0))
     found = compared(roots, weights=weights)
-    assert found["decision"]["kind"] == "tied"
-    assert [one["place"] for one in found["scores"]] == [[1, 2], [1, 2]]
+    assert found.decision.kind == "tied"
+    assert [one.place for one in found.scores] == [[1, 2], [1, 2]]
     assert "A (a) and B cannot be told apart." in plain(html_of(roots, weights=weights))
 
 

@@ -15,6 +15,7 @@ from factory_knobs import Knobs
 from pdf_pages import Word, text_of, words
 from tender_factory import RATE, Run, write
 
+from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.profiles.yaml_source import check_document
 from daq_bench.bench_report.__main__ import main
 from daq_bench.bench_report.comparison import first_page
@@ -121,7 +122,7 @@ def test_the_plot_of_a_comparison_is_in_percent_of_what_is_asked(runs_of: Roots,
 
 def test_without_weights_the_first_page_says_what_each_choice_gives_and_costs(runs_of: Roots) -> None:
     found = compared(runs_of(*FAST, *SLOW))
-    assert found["decision"]["kind"] == "no award"
+    assert found.decision.kind == "no award"
     assert said.meaning(found).replace("\u202f", " ") == (
         "No award is made: no weights were declared. A (fast) is 20 % faster than B (slow); A costs 200 EUR more."
     )
@@ -138,18 +139,18 @@ def with_scan(root: Path, factor: float) -> Path:
 
 def test_curves_are_medians_of_all_runs_and_need_two_candidates(runs_of: Roots) -> None:
     roots = runs_of(*several("a", (10.0, 10.1, 10.2)), *several("b", (11.0, 11.1)))
-    assert "curves" not in compared(roots)
+    assert not compared(roots).curves
     for root, factor in zip(roots[:3], (1.0, 1.2, 2.0), strict=True):
         with_scan(root, factor)
-    assert "curves" not in compared(roots)  # one candidate alone has the evidence
+    assert not compared(roots).curves  # one candidate alone has the evidence
     for root in roots[3:]:
         with_scan(root, 3.0)
     found = compared(roots)
-    check_document(found, "comparison", "comparison.json")
-    scan = next(one for one in found["curves"] if one["name"] == "rate-by-block-size")
-    a, b = scan["contenders"]
-    assert (a["name"], a["runs"], b["name"], b["runs"]) == ("a", 3, "b", 2)
-    for (size, middle, low, high), (other, triple, *_) in zip(a["points"], b["points"], strict=True):
+    check_document(as_document(found), "comparison", "comparison.json")
+    scan = next(one for one in found.curves if one.name == "rate-by-block-size")
+    a, b = scan.contenders
+    assert (a.name, a.runs, b.name, b.runs) == ("a", 3, "b", 2)
+    for (size, middle, low, high), (other, triple, *_) in zip(a.points, b.points, strict=True):
         assert size == other
         assert (middle / low, high / low, triple / low) == pytest.approx((1.2, 2.0, 3.0), rel=1e-6)
     figure = next(one for one in curve_figures(found) if one.name == "curves-rate-by-block-size")

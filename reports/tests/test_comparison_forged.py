@@ -126,4 +126,4 @@ def test_a_run_that_was_never_judged_is_named_and_not_ranked(runs_of: Roots) -> 
     roots = runs_of(*FAST[:2], *SLOW[:2], Run("torn"))
     (roots[-1] / "verdict.json").unlink()
     seal(roots[-1])
-    assert compared(roots)["not_ranked"] == ["torn"]
+    assert compared(roots).not_ranked == ["torn"]

@@ -30,6 +30,7 @@ from raid_configurations import INVENTORY, make_raid_run
 from tender_factory import HEAT, LOST, RATE, REQUIREMENTS, Run, drive, rate_of, write
 
 from daq_bench.bench_model.base.errors import BenchError, ProfileError
+from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.profiles.yaml_source import check_document
 from daq_bench.bench_report.__main__ import main
 from daq_bench.bench_report.base.errors import BundleError
@@ -56,7 +57,7 @@ def numbers_agree(one: Any, other: Any) -> bool:
 
 
 def test_the_document_is_the_golden_one(runs_of: Roots, weights: Path) -> None:
-    found = json.loads(json.dumps(compared(runs_of(*FAST, *SLOW), weights=weights)))
+    found = as_document(compared(runs_of(*FAST, *SLOW), weights=weights))
     approved = json.loads(GOLDEN.read_text(encoding="utf-8"))
     for run in (*found["runs"], *approved["runs"]):  # the manifests' hashes change with the form of any file
         assert re.fullmatch("[0-9a-f]{64}", run.pop("manifest_sha256"))
@@ -65,16 +66,16 @@ def test_the_document_is_the_golden_one(runs_of: Roots, weights: Path) -> None:
 
 def test_the_better_one_is_named_with_the_price_that_would_change_it(runs_of: Roots, weights: Path) -> None:
     found = compared(runs_of(*FAST, *SLOW), weights=weights)
-    ranking = next(one for one in found["requirements"] if one["id"] == RATE)
-    assert [one["place"] for one in ranking["contenders"]] == [[1, 1], [2, 2]]
-    (contrast,) = ranking["contrasts"]
-    assert (contrast["method"], contrast["verdict"], contrast["better"]) == ("welch", "better", "fast")
-    assert contrast["estimate"] == pytest.approx(1.2, rel=0.001)
+    ranking = next(one for one in found.requirements if one.id == RATE)
+    assert [one.place for one in ranking.contenders] == [[1, 1], [2, 2]]
+    (contrast,) = ranking.contrasts
+    assert (contrast.method, contrast.verdict, contrast.better) == ("welch", "better", "fast")
+    assert contrast.estimate == pytest.approx(1.2, rel=0.001)
     # Equal weights of throughput, price, power and endurance; the last two are alike: 1.2 times the speed, 9/7 the price.
-    assert found["decision"]["best"] == "slow"
-    prices = {one["name"]: one for one in found["prices"]}
-    assert prices["fast"]["break_even"] == pytest.approx(700 * contrast["estimate"], rel=1e-6)
-    assert prices["slow"]["break_even"] == pytest.approx(900 / contrast["estimate"], rel=1e-6)
+    assert found.decision.best == "slow"
+    prices = {one.name: one for one in found.prices}
+    assert prices["fast"].break_even == pytest.approx(700 * contrast.estimate, rel=1e-6)
+    assert prices["slow"].break_even == pytest.approx(900 / contrast.estimate, rel=1e-6)
 
 
 def test_who_cannot_be_told_from_the_best_is_said_with_how_many_more_runs(runs_of: Roots, tmp_path: Path) -> None:
@@ -82,17 +83,17 @@ def test_who_cannot_be_told_from_the_best_is_said_with_how_many_more_runs(runs_o
     found = compared(
         runs_of(*several("fast", (11.9, 12.0, 12.1)), *several("near", (11.1, 11.5, 11.9))), weights=weights
     )
-    assert found["decision"]["kind"] == "tied"
-    (near,) = found["decision"]["near"]
-    assert near["verdict"] == "undecided" and near["more_runs"] > 0
+    assert found.decision.kind == "tied"
+    (near,) = found.decision.near
+    assert near.verdict == "undecided" and near.more_runs > 0
     again = runs_of(
         *several("fast-b", (11.9, 12.0, 12.1), price=9000.0), *several("near-b", (11.1, 11.5, 11.9), price=6900.0)
     )
     text = plain(html_of(again, weights=weights))
     assert "NOT TOLD APART" in text
     assert "cannot be told from it" in text
-    assert f"about {near['more_runs']} more of each would decide" in text
-    more = near["more_runs"]
+    assert f"about {near.more_runs} more of each would decide" in text
+    more = near.more_runs
     assert (
         f"Choose B (near-b), which costs 2100 EUR less than A (fast-b); or make about {more} more runs of each to tell them apart."
         in text
@@ -106,10 +107,10 @@ def test_who_cannot_be_told_from_the_best_is_said_with_how_many_more_runs(runs_o
 def test_an_inadmissible_run_is_listed_and_never_ranked(runs_of: Roots) -> None:
     odd = Run("fast", 9, rates=(99.0,), outcome="INADMISSIBLE", reason="The clock was off")
     found = compared(runs_of(*FAST, odd, *SLOW, Run("broken", rates=(99.0,), outcome="ERROR", reason="The agent died")))
-    ranking = next(one for one in found["requirements"] if one["id"] == RATE)
-    assert max(max(one["values"]) for one in ranking["contenders"]) < 13
-    assert found["not_ranked"] == ["broken"]
-    assert {run["reason"] for run in found["runs"] if not run["ranked"]} == {
+    ranking = next(one for one in found.requirements if one.id == RATE)
+    assert max(max(one.values) for one in ranking.contenders) < 13
+    assert found.not_ranked == ["broken"]
+    assert {run.reason for run in found.runs if not run.ranked} == {
         "the bench failed: The agent died",
         "The clock was off",
     }
@@ -121,15 +122,15 @@ def test_an_inadmissible_run_is_listed_and_never_ranked(runs_of: Roots) -> None:
 
 def test_who_misses_a_mandatory_requirement_cannot_be_chosen(runs_of: Roots) -> None:
     found = compared(runs_of(*SLOW, *several("cheap", (8.0, 8.1, 7.9), price=1.0)))
-    assert found["decision"]["kind"] == "only one may be chosen"
-    assert found["decision"]["best"] == "slow"
-    barred = next(one for one in found["contenders"] if one["name"] == "cheap")["barred"]
+    assert found.decision.kind == "only one may be chosen"
+    assert found.decision.best == "slow"
+    barred = next(one for one in found.contenders if one.name == "cheap").barred
     assert barred == "FAIL in 3 of its 3 runs: misses TND-01"
 
 
 def test_nothing_that_counts_gives_a_document_without_a_ranking(runs_of: Roots) -> None:
     roots = runs_of(Run("a", outcome="INADMISSIBLE"), Run("b", outcome="ERROR"))
-    assert compared(roots)["decision"]["kind"] == "nobody may be chosen"
+    assert compared(roots).decision.kind == "nobody may be chosen"
     assert "This evidence allows no choice" in plain(html_of(roots))
 
 
@@ -138,9 +139,9 @@ def test_runs_that_do_not_count_stand_side_by_side_unranked_and_marked_on_every_
     less: dict[str, Any] = {"outcome": "INADMISSIBLE", "reason": "", "scale": 0.1, "bound": 1.0}
     roots = runs_of(Run("a", rates=(1.2,), **less), Run("b", rates=(1.1,), **less))
     found = compared(roots)
-    assert (found["contenders"], found["scores"], found["decision"]["kind"]) == ([], [], "nobody may be chosen")
-    assert [one["name"] for one in found["unranked"]] == ["a", "b"]
-    rates = [next(row["measured"] for row in one["rows"] if row["id"] == RATE) for one in found["unranked"]]
+    assert (found.contenders, found.scores, found.decision.kind) == ([], [], "nobody may be chosen")
+    assert [one.name for one in found.unranked] == ["a", "b"]
+    rates = [next(row.measured for row in one.rows if row.id == RATE) for one in found.unranked]
     assert rates == [1.2, 1.1]
     text = plain(html_of(roots))
     assert "1.200 GB/s" in text and "1.100 GB/s" in text and "this run only (n = 1)" in text
@@ -163,18 +164,18 @@ def test_evidence_that_is_invalid_does_not_become_a_rehearsal_by_its_smaller_loa
 
 def test_unranked_runs_of_one_candidate_stand_beside_each_other(runs_of: Roots) -> None:
     runs = [Run(name, number, outcome="INADMISSIBLE") for number, name in enumerate(("b", "a", "b", "a"), 1)]
-    assert [one["name"] for one in compared(runs_of(*runs))["unranked"]] == ["a", "a", "b", "b"]
+    assert [one.name for one in compared(runs_of(*runs)).unranked] == ["a", "a", "b", "b"]
 
 
 def test_a_comparison_of_runs_that_all_count_has_no_unranked_part(runs_of: Roots) -> None:
     roots = runs_of(*FAST, *SLOW)
-    assert "unranked" not in compared(roots) and "UNRANKED" not in html_of(roots)
+    assert not compared(roots).unranked and "UNRANKED" not in html_of(roots)
 
 
 def test_a_run_beside_those_that_count_is_shown_but_not_on_top(runs_of: Roots) -> None:
     roots = runs_of(*FAST, *SLOW, Run("odd", rates=(99.0,), outcome="INADMISSIBLE", reason="The clock was off"))
     found = compared(roots)
-    assert [one["name"] for one in found["unranked"]] == ["odd"]
+    assert [one.name for one in found.unranked] == ["odd"]
     sections = [one.name for one in paper_of(found, "x", compare(Asked(roots))[1][-1].moment).sections]
     assert sections[:2] == ["ranking", "compared"] and sections[-3:] == ["unranked", "missing", "method"]
     text = plain(html_of(roots))
@@ -184,8 +185,8 @@ def test_a_run_beside_those_that_count_is_shown_but_not_on_top(runs_of: Roots) -
 def test_without_a_price_that_has_weight_there_is_no_award(runs_of: Roots, tmp_path: Path, weights: Path) -> None:
     roots = runs_of(*FAST, *several("slow", (9.9, 10.0, 10.1), price=None))
     found = compared(roots, weights=weights)
-    assert (found["decision"]["kind"], found["decision"]["best"], found["scores"]) == ("no award", None, [])
-    assert found["pareto"]["x"] == "power_per_rate"
+    assert (found.decision.kind, found.decision.best, found.scores) == ("no award", None, [])
+    assert found.pareto.x == "power_per_rate"
     text = plain(html_of(roots, weights=weights))
     assert "NO AWARD" in text
     assert "weight was given to price, and slow lacks a value above zero for it" in text
@@ -196,8 +197,8 @@ def test_without_a_price_that_has_weight_there_is_no_award(runs_of: Roots, tmp_p
         encoding="utf-8",
     )
     priced = compared(roots, prices=prices, weights=weights)
-    assert "cost" in {one["key"] for one in priced["criteria"]}
-    assert [one["price"] for one in priced["prices"]] == [900, 1200]
+    assert "cost" in {one.key for one in priced.criteria}
+    assert [one.price for one in priced.prices] == [900, 1200]
 
 
 def test_prices_in_two_currencies_are_no_missing_prices_and_weights_that_were_left_out_are_named(
@@ -221,9 +222,9 @@ def test_names_that_differ_at_their_ends_are_told_apart_in_the_matrix(runs_of: R
 def test_weights_decide(runs_of: Roots, tmp_path: Path) -> None:
     weights = weights_file(tmp_path, "weights: {TND-01: 9, cost: 1}\nequivalence_percent: 1")
     found = compared(runs_of(*FAST, *SLOW), weights=weights)
-    assert found["decision"]["best"] == "fast"
-    assert [one["share"] for one in found["criteria"]] == [0.9, 0.1]
-    assert sum(one["weight_share"] for one in found["scores"]) == pytest.approx(1)
+    assert found.decision.best == "fast"
+    assert [one.share for one in found.criteria] == [0.9, 0.1]
+    assert sum(one.weight_share for one in found.scores) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -313,11 +314,11 @@ def test_conditions_that_differ_are_marked(runs_of: Roots) -> None:
             drives=[drive("X", firmware="NEW")],
         ),
     )
-    marked = {one["what"]: one for one in compared(roots)["conditions"]}
+    marked = {one.what: one for one in compared(roots).conditions}
     assert {
         "kernel", "version of fio", "tuning cpu-governor", "ambient temperature (air inlet, mean)", "firmware of SAMSUNG MZWLO7T6HBLA",
     } == set(marked)  # fmt: skip
-    assert all(one["between"] for one in marked.values())
+    assert all(one.between for one in marked.values())
     assert "The contenders were not measured under the same conditions" in plain(html_of(roots))
 
 
@@ -327,11 +328,11 @@ def test_one_run_each_shows_its_interval_and_decides_nothing(
 ) -> None:
     weights = weights_file(tmp_path, f"weights: {{{RATE}: 1}}")
     found = compared(runs_of(Run("a", rates=rates[0]), Run("b", rates=rates[1])), weights=weights)
-    (contrast,) = rate_of(found)["contrasts"]
-    assert contrast["interval"][0] > 1.02
-    assert (contrast["verdict"], contrast["better"]) == ("undecided", None)
-    assert found["decision"]["kind"] == "tied"
-    assert all(one["chance_first"] is None for one in found["scores"])
+    (contrast,) = rate_of(found).contrasts
+    assert contrast.interval[0] > 1.02
+    assert (contrast.verdict, contrast.better) == ("undecided", None)
+    assert found.decision.kind == "tied"
+    assert all(one.chance_first is None for one in found.scores)
     assert "repetitions of a single run" in plain(
         html_of(runs_of(Run("c", rates=(12.0, 12.1)), Run("d", rates=(10.0, 10.1))))
     )
@@ -403,15 +404,15 @@ def test_a_broken_bundle_is_named(runs_of: Roots, tmp_path: Path) -> None:
 def test_the_configurations_of_one_run_are_paired_where_they_shared_rounds(tmp_path: Path) -> None:
     root = make_raid_run(tmp_path / "raid")
     found = compared((root,))
-    assert found["kind"] == "configurations"
-    names = [one["name"] for one in found["contenders"]]
+    assert found.kind == "configurations"
+    names = [one.name for one in found.contenders]
     assert names == ["reference", "nand-raid0", "nand-raid5"]
-    rate = found["requirements"][0]
-    methods = {(one["first"], one["second"]): one["method"] for one in rate["contrasts"]}
+    rate = found.requirements[0]
+    methods = {(one.first, one.second): one.method for one in rate.contrasts}
     assert methods["reference", "nand-raid0"] == "paired"
     assert methods["nand-raid0", "nand-raid5"] == "welch"  # each in a group of its own
-    assert not any("ratio" in one["metric"] for one in found["requirements"])
-    assert next(one for one in found["contenders"] if one["name"] == "nand-raid5")["barred"]
+    assert not any("ratio" in one.metric for one in found.requirements)
+    assert next(one for one in found.contenders if one.name == "nand-raid5").barred
     assert "RAID and 3D XPoint: 3 configurations of one run" in plain(html_of((root,)))
 
 
@@ -421,7 +422,7 @@ def test_the_sets_report_has_latency_cpu_of_md_and_published_devices(tmp_path: P
     shutil.copytree(INVENTORY / "devices" / "published", root / "profiles" / "devices" / "published")
     conclude(root)
     found = compared((root,))
-    check_document(found, "comparison", "comparison.json")
+    check_document(as_document(found), "comparison", "comparison.json")
     text = plain(html_of((root,)))
     assert "Latency, CPU of md, and published devices" in text
     drawn = ("Micron X100, measured by others", "never measurements of this bench")
@@ -432,7 +433,7 @@ def test_the_sets_report_has_latency_cpu_of_md_and_published_devices(tmp_path: P
 
 def test_configurations_of_a_run_that_does_not_count_are_not_ranked(tmp_path: Path) -> None:
     found = compared((make_raid_run(tmp_path / "raid", "INADMISSIBLE"),))
-    assert (found["contenders"], len(found["not_ranked"])) == ([], 3)
+    assert (found.contenders, len(found.not_ranked)) == ([], 3)
 
 
 def test_the_cost_of_ownership_is_shown_where_the_buyer_named_a_tariff(runs_of: Roots, tmp_path: Path) -> None:
@@ -446,10 +447,10 @@ def test_the_cost_of_ownership_is_shown_where_the_buyer_named_a_tariff(runs_of: 
     assert "Total cost of ownership" not in plain(html_of(roots, prices=file))
     file.write_text(f"{priced}energy: {{price_per_kwh: 0.25, hours: 20000, source: tariff}}\n", encoding="utf-8")
     found = compared(roots, prices=file)
-    own = {one["name"]: one["figures"] for one in found["contenders"]}
-    assert own["a"]["ownership"]["value"] == pytest.approx(12000 + 50 * 10.1 / 1000 * 20000 * 0.25)
-    assert own["b"]["ownership"]["value"] is None
-    check_document(found, "comparison", "comparison.json")
+    own = {one.name: one.figures for one in found.contenders}
+    assert own["a"]["ownership"].value == pytest.approx(12000 + 50 * 10.1 / 1000 * 20000 * 0.25)
+    assert own["b"]["ownership"].value is None
+    check_document(as_document(found), "comparison", "comparison.json")
     text = plain(html_of(roots, prices=file))
     assert "Total cost of ownership" in text and "not known: the server's power was not measured" in text.replace(
         "&#39;", "'"
@@ -498,8 +499,8 @@ def test_power_per_throughput_is_what_its_requirement_judges(runs_of: Roots) -> 
         put(root, METRICS, "results", "snb_record.power_per_rate", value=metric)
         put(root, PROFILE, "requirements", value=[*REQUIREMENTS, asked])
     found = compared(roots)
-    judged = next(one for one in found["requirements"] if one["id"] == "TND-05")
-    for one in found["contenders"]:
-        value = next(each["value"] for each in judged["contenders"] if each["name"] == one["name"])
-        assert value == one["figures"]["power_per_rate"]["value"] == 90
+    judged = next(one for one in found.requirements if one.id == "TND-05")
+    for one in found.contenders:
+        value = next(each.value for each in judged.contenders if each.name == one.name)
+        assert value == one.figures["power_per_rate"].value == 90
     assert "W per GB/s is the value that TND-05 judges" in tables.figures(found).caption

@@ -11,12 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from evidence_factory import conclude, seal
 from pypdf import PdfReader
-from tender_factory import MODEL, RATE, START, Run, drive, rate_of
+from tender_factory import MODEL, RATE, START, Run, drive
 
 from daq_bench.bench_model.bundle import bundle_state
+from daq_bench.bench_model.documents.lot import AcceptancePlan, Lot, LotClaim, LotDrive, LotQuestion, LotRun
 from daq_bench.bench_model.lot.sampling import failing_at_most, passing_share_at_least
 from daq_bench.bench_model.lot.tolerance import k_factor
 from daq_bench.bench_model.nights import history_index
@@ -38,8 +40,12 @@ def of_drive(number: int, *rates: float, changes: dict[str, Any] | None = None, 
     return Run(f"node-{number}", number, rates=rates, drives=[own], **more)
 
 
-def found_in(roots: tuple[Path, ...], **asked: Any) -> dict[str, Any]:
+def found_in(roots: tuple[Path, ...], **asked: Any) -> Lot:
     return lot(Asked(roots, **asked))[0]
+
+
+def rate_in(found: Lot) -> LotQuestion:
+    return next(one for one in found.requirements if one.id == RATE)
 
 
 def text_of(roots: tuple[Path, ...], **asked: Any) -> str:
@@ -51,10 +57,10 @@ def text_of(roots: tuple[Path, ...], **asked: Any) -> str:
 def test_k_of_n_is_put_into_words(runs_of: Roots) -> None:
     roots = runs_of(of_drive(1, 10.0, 10.1), of_drive(2, 10.2, 10.1), of_drive(3, 8.0, 8.1))
     found = found_in(roots, lot_size=10)
-    accepted = found["acceptance"]
-    assert (accepted["passed"], accepted["tested"]) == (2, 3)
-    assert accepted["failing_at_most"] >= 1
-    assert accepted["plan"] == {"letter": "B", "sample": 3, "aql_percent": 4.0}
+    accepted = found.acceptance
+    assert (accepted.passed, accepted.tested) == (2, 3)
+    assert accepted.failing_at_most >= 1
+    assert accepted.plan == AcceptancePlan("B", 3, 4.0)
     text = text_of(roots, lot_size=10)
     assert "2 OF 3 PASS" in text
     assert "Failed: S003" in text
@@ -64,7 +70,7 @@ def test_k_of_n_is_put_into_words(runs_of: Roots) -> None:
 def test_what_is_to_be_done_stands_first(runs_of: Roots) -> None:
     roots = runs_of(*(of_drive(number, 10.0 + number / 10) for number in range(5)))
     found = found_in(roots, lot_size=50)
-    assert found["acceptance"]["plan"]["sample"] == 8
+    assert found.acceptance.plan.sample == 8
     assert words.meaning(found).startswith("Test 3 more, taken at random: the plan for a lot of 50 asks for 8. 5 of 5")
     badge = paper_of(found, "make lot", START).badge
     assert (badge.word, badge.css, badge.suffix) == (
@@ -72,7 +78,7 @@ def test_what_is_to_be_done_stands_first(runs_of: Roots) -> None:
         "tied",
         "test 3 more",
     )  # not green before the plan is done
-    failing = [point["failing"] for point in found["acceptance"]["plan_curve"]]
+    failing = [point.failing for point in found.acceptance.plan_curve]
     assert failing == [1, 2, 5, 10]  # 1 % and 2 % of 50 are both one drive
     assert paper_of(found_in(roots, lot_size=5), "make lot", START).badge.css == "pass"
     assert "more, taken at random" not in words.meaning(found_in(roots))  # nobody knows how large the lot is
@@ -85,21 +91,21 @@ def test_more_drives_are_no_remedy_for_one_that_failed(runs_of: Roots) -> None:
 
 
 def test_the_tolerance_bound_is_mean_less_k_sd(runs_of: Roots) -> None:
-    known = rate_of(found_in(runs_of(*(of_drive(n, 10.0 + n / 10) for n in range(5)))))["tolerance"]
-    assert known["factor"] == pytest.approx(k_factor(5))
-    assert known["normal"] == pytest.approx(10.2 - k_factor(5) * 0.158113883, rel=1e-6)
-    assert (known["rank"], known["free"]) == (0, None)
-    assert known["covered"] == pytest.approx(0.05**0.2, rel=1e-6)
+    known = rate_in(found_in(runs_of(*(of_drive(n, 10.0 + n / 10) for n in range(5))))).tolerance
+    assert known.factor == pytest.approx(k_factor(5))
+    assert known.normal == pytest.approx(10.2 - k_factor(5) * 0.158113883, rel=1e-6)
+    assert (known.rank, known.free) == (0, None)
+    assert known.covered == pytest.approx(0.05**0.2, rel=1e-6)
 
 
 def test_the_limiting_drive_is_named_and_told_from_noise(runs_of: Roots) -> None:
     rates = {n: (10.5 + 0.01 * (n % 3), 10.52 + 0.01 * (n % 3)) for n in range(8)}
     rates[5] = (9.6, 9.62)
     roots = runs_of(*(of_drive(n, *own) for n, own in rates.items()))
-    known = rate_of(found_in(roots, stripe=4))["limiting"]
-    assert known["drive"] == "S005"
-    assert known["stripe_rate"] == pytest.approx(4 * 9.61)
-    assert known["outlier_p"] < 0.001 and known["next_p"] < 0.001
+    known = rate_in(found_in(roots, stripe=4)).limiting
+    assert known.drive == "S005"
+    assert known.stripe.rate == pytest.approx(4 * 9.61)
+    assert known.outlier_p < 0.001 and known.next_p < 0.001
     text = text_of(roots, stripe=4)
     assert "a stripe of 4 with it gives 38.44 GB/s" in text
     assert "It stands out of the drive-to-drive spread" in text
@@ -107,16 +113,16 @@ def test_the_limiting_drive_is_named_and_told_from_noise(runs_of: Roots) -> None
 
 def test_drives_that_differ_by_noise_alone_have_no_limiting_one(runs_of: Roots) -> None:
     roots = runs_of(*(of_drive(n, 10.0 + 0.1 * (n % 2), 10.1 - 0.1 * (n % 2), 10.05) for n in range(6)))
-    one = rate_of(found_in(roots))
-    assert one["spread"]["between"] == 0
-    assert "differ by no more than their repetitions do" in words.stripe_sentence(one)
+    one = rate_in(found_in(roots))
+    assert one.spread.between == 0
+    assert "differ by no more than their repetitions do" in "".join(words.stripe_sentence(one))
 
 
 def test_a_size_has_its_unit_and_its_digits_only_where_the_unit_hides_some(runs_of: Roots) -> None:
     sizes = (256_000_000_000, 256_060_514_304, 0)
     roots = runs_of(*(of_drive(number, 10.0, changes={"size": size}) for number, size in enumerate(sizes)))
-    found = next(one for one in found_in(roots)["differences"] if one["what"] == "capacity")
-    assert {one["value"] for one in found["values"]} == {"256 GB", "256.1 GB (256060514304 B)", "0 B"}
+    found = next(one for one in found_in(roots).differences if one.what == "capacity")
+    assert {one.value for one in found.values} == {"256 GB", "256.1 GB (256060514304 B)", "0 B"}
 
 
 def test_silent_differences_are_named_with_their_serials(runs_of: Roots) -> None:
@@ -125,7 +131,7 @@ def test_silent_differences_are_named_with_their_serials(runs_of: Roots) -> None
         of_drive(4, 10.0, smart={"S004": {"nvme_pci_vendor": {"id": 0x144D, "subsystem_id": 0x1028}}}),
         of_drive(5, 10.0, ocp={"S005": {"xor_recoveries": 0}}), of_drive(6, 10.0, changes={"size": 7_681_501_000_000}),
     )  # fmt: skip
-    rare = {one["what"]: one["values"][1]["serials"] for one in found_in(roots)["differences"]}
+    rare = {one.what: one.values[1].serials for one in found_in(roots).differences}
     assert rare["firmware"] == ["S003"]
     assert rare["PCI subsystem vendor id"] == ["S004"]
     assert rare["fields that its OCP log keeps"] == ["S005"]
@@ -146,13 +152,13 @@ def test_a_table_of_smart_of_another_type_is_one_clear_error(runs_of: Roots, key
 
 def test_a_table_of_smart_that_a_drive_does_not_give_is_no_error(runs_of: Roots) -> None:
     given = {"nvme_pci_vendor": None, "nvme_version": {}, "nvme_smart_health_information_log": None}
-    assert found_in(runs_of(of_drive(1, 10.0), of_drive(2, 10.0, smart={"S002": given})))["differences"] is not None
+    assert found_in(runs_of(of_drive(1, 10.0), of_drive(2, 10.0, smart={"S002": given}))).differences is not None
 
 
 def test_a_drive_whose_firmware_changed_between_its_runs_is_named(runs_of: Roots) -> None:
     later = Run("node-1", 9, drives=[drive("S001", firmware="OPPA4C5Q")])
     found = found_in(runs_of(of_drive(1, 10.0), later, of_drive(2, 10.0)))
-    assert [(one["serial"], one["what"]) for one in found["changed"]] == [("S001", "firmware")]
+    assert [(one.serial, one.what) for one in found.changed] == [("S001", "firmware")]
 
 
 @pytest.mark.parametrize("with_firmware", [True, False])
@@ -162,19 +168,19 @@ def test_clusters_are_found_and_held_against_what_drives_report(runs_of: Roots, 
         slow = n % 2 == 0
         changes = {"firmware": "OLD"} if slow and with_firmware else {}
         runs.append(of_drive(n, (9.8 if slow else 10.6) + 0.01 * (n % 5), changes=changes))
-    found = rate_of(found_in(runs_of(*runs)))["clusters"]
-    assert found["there"]
-    assert len(found["low"]) == 8
-    assert found["goes_with"] == (["firmware"] if with_firmware else [])
+    found = rate_in(found_in(runs_of(*runs))).clusters
+    assert found.there
+    assert len(found.low) == 8
+    assert found.goes_with == (["firmware"] if with_firmware else [])
 
 
 def test_an_array_and_a_run_that_does_not_count_give_identity_only(runs_of: Roots) -> None:
     array = Run("array", rates=(40.0,), drives=[drive("S001"), drive("S002")])
     found = found_in(runs_of(array, of_drive(3, 10.0), of_drive(4, 99.0, outcome="INADMISSIBLE")))
-    assert {one["serial"]: one["outcome"] for one in found["drives"]} == {
+    assert {one.serial: one.outcome for one in found.drives} == {
         "S001": "not tested", "S002": "not tested", "S003": "passed", "S004": "not tested",
     }  # fmt: skip
-    assert list(rate_of(found)["means"]) == ["S003"]
+    assert list(rate_in(found).means) == ["S003"]
 
 
 def test_one_drive_makes_a_document_that_promises_nothing(runs_of: Roots) -> None:
@@ -186,14 +192,14 @@ def test_one_drive_makes_a_document_that_promises_nothing(runs_of: Roots) -> Non
 
 def claim_of(roots: tuple[Path, ...], requirement: str = RATE, **asked: Any) -> tuple[str, list[str]]:
     found = found_in(roots, **asked)
-    claim = next(one for one in found["requirements"] if one["id"] == requirement)["claim"]
-    return claim["kind"], claim["drives"]
+    claim = next(one for one in found.requirements if one.id == requirement).claim
+    return claim.kind, claim.drives
 
 
 def test_a_bound_that_a_tested_drive_refutes_is_never_met(runs_of: Roots) -> None:
     roots = runs_of(*(of_drive(n, 12.0 + 0.001 * n) for n in range(12)), of_drive(12, 9.0))
     found = found_in(roots)
-    assert rate_of(found)["claim"] == {"kind": "refuted", "drives": ["S012"], "reason": "tested drives do not meet it"}
+    assert rate_in(found).claim == LotClaim("refuted", ["S012"], "tested drives do not meet it")
     text = text_of(roots)
     assert "such drives do not all meet at least 9.243 GB/s at full scale: refuted by S012." in text
     assert "this meets" not in text
@@ -228,10 +234,10 @@ def test_drives_whose_runs_do_not_count_are_not_left_out_of_the_sample(runs_of: 
     good, odd = [of_drive(n, 12.0) for n in range(8)], [of_drive(n, 12.0, outcome="ERROR") for n in (8, 9)]
     assert "8 were tested: accept." in text_of(runs_of(*good), lot_size=50)
     again = runs_of(*(replace(one, candidate=f"x{one.candidate}") for one in (*good, *odd)))
-    accepted = found_in(again, lot_size=50)["acceptance"]
-    assert (accepted["passed"], accepted["tested"], accepted["unresolved"]) == (8, 8, ["S008", "S009"])
-    assert accepted["at_least"] == pytest.approx(passing_share_at_least(8, 10))
-    assert accepted["failing_at_most"] == failing_at_most(8, 10, 50)
+    accepted = found_in(again, lot_size=50).acceptance
+    assert (accepted.passed, accepted.tested, accepted.unresolved) == (8, 8, ["S008", "S009"])
+    assert accepted.at_least == pytest.approx(passing_share_at_least(8, 10))
+    assert accepted.failing_at_most == failing_at_most(8, 10, 50)
     text = text_of(again, lot_size=50)
     assert "not accepted, for S008, S009 ran and no run of it counts" in text
     assert "tested: accept." not in text
@@ -244,10 +250,10 @@ def test_one_drive_in_two_runs_is_one_drive(runs_of: Roots) -> None:
     run["target"]["drives"][0]["serial"] = " S001 "
     (roots[1] / "run.json").write_text(json.dumps(run), encoding="utf-8")
     seal(roots[1])
-    accepted = found_in(roots)["acceptance"]
-    assert (accepted["passed"], accepted["tested"]) == (2, 2)
+    accepted = found_in(roots).acceptance
+    assert (accepted.passed, accepted.tested) == (2, 2)
     failing = Run("node-8", 8, rates=(9.0,), drives=[drive("S001")])
-    assert found_in(runs_of(failing, replace(again, candidate="n")))["acceptance"]["passed"] == 0
+    assert found_in(runs_of(failing, replace(again, candidate="n"))).acceptance.passed == 0
 
 
 def test_a_serial_of_two_models_is_refused(runs_of: Roots) -> None:
@@ -258,7 +264,7 @@ def test_a_serial_of_two_models_is_refused(runs_of: Roots) -> None:
 
 def test_a_rate_beside_a_drive_without_a_serial_is_nobodys_own(runs_of: Roots) -> None:
     pair = Run("pair", 5, rates=(40.0,), drives=[drive("S005"), {**drive("S006"), "serial": None}])
-    outcomes = {one["serial"]: one["outcome"] for one in found_in(runs_of(pair, of_drive(1, 12.0)))["drives"]}
+    outcomes = {one.serial: one.outcome for one in found_in(runs_of(pair, of_drive(1, 12.0))).drives}
     assert outcomes == {"S001": "passed", "S005": "not tested"}
 
 
@@ -371,7 +377,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def indexed(runs_of: Roots, read: list[str]) -> tuple[Path, ...]:
     """Four drives, the last of which fails, that the lot's index knows."""
     roots = runs_of(*(of_drive(n, 12.0 + n / 10) for n in range(3)), of_drive(3, 8.0))
-    assert found_in(roots)["acceptance"]["passed"] == 3
+    assert found_in(roots).acceptance.passed == 3
     assert sorted(read) == sorted(root.name for root in roots)
     read.clear()
     return roots
@@ -389,10 +395,10 @@ def test_what_the_index_knows_is_not_judged_again_and_says_the_same(indexed: tup
 
 
 def test_a_lot_leaves_the_rows_of_other_lots(indexed: tuple[Path, ...], read: list[str]) -> None:
-    assert found_in(indexed[:2])["acceptance"]["tested"] == 2
-    assert found_in(indexed[2:])["acceptance"]["tested"] == 2
+    assert found_in(indexed[:2]).acceptance.tested == 2
+    assert found_in(indexed[2:]).acceptance.tested == 2
     read_all(indexed[:2])
-    assert found_in(indexed)["acceptance"]["tested"] == 4
+    assert found_in(indexed).acceptance.tested == 4
     assert read == []
 
 
@@ -429,7 +435,7 @@ def forged(roots: tuple[Path, ...]) -> bytes:
 
 def test_a_forged_index_changes_no_lot(indexed: tuple[Path, ...], read: list[str]) -> None:
     forged(indexed)
-    assert found_in(indexed)["acceptance"]["passed"] == 3
+    assert found_in(indexed).acceptance.passed == 3
     assert len(read) == 4
 
 
@@ -446,14 +452,14 @@ def test_nor_does_a_seal_of_another_kind_of_index_or_of_another_key(
     for seal_of_theirs in (nights._seal(content), theirs._seal(content)):
         file.write_bytes(content)
         file.with_name(f"{file.name}.seal").write_bytes(seal_of_theirs)
-        assert found_in(indexed)["acceptance"]["passed"] == 3
+        assert found_in(indexed).acceptance.passed == 3
 
 
 def test_another_version_of_the_reports_reads_again(
     indexed: tuple[Path, ...], read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history_index, "hash_of", lambda *_: b"another")
-    assert found_in(indexed)["acceptance"]["passed"] == 3
+    assert found_in(indexed).acceptance.passed == 3
     assert len(read) == 4
 
 
@@ -464,24 +470,14 @@ def test_a_run_that_may_not_be_rested_on_is_not_kept_and_named_each_time(indexed
             found_in(indexed)
 
 
-def test_a_lot_of_thousands_is_set_in_bounded_tables() -> None:
+def test_a_lot_of_thousands_is_set_in_bounded_tables(runs_of: Roots) -> None:
     """Every drive and run is in lot.json; the paper names those that did not pass, then as many as somebody reads."""
     from daq_bench.bench_report.lot.document import _drives
 
-    drives = [
-        {
-            "serial": f"S{n:04d}",
-            "firmware": "1",
-            "runs": [f"r{n}"],
-            "outcome": "failed" if n == 2999 else "passed",
-            "values": {},
-        }
-        for n in range(3000)
-    ]
-    runs = [
-        {"run_id": f"r{n}", "outcome": "ERROR", "word": "ERROR", "counts": False, "reason": "lost"} for n in range(3000)
-    ]
-    table, left_out = _drives({"judged": None, "requirements": [], "drives": drives, "runs": runs})
+    drives = [LotDrive(f"S{n:04d}", "1", [f"r{n}"], "failed" if n == 2999 else "passed", {}) for n in range(3000)]
+    runs = [LotRun(f"r{n}", None, "ERROR", "ERROR", "lost", [], counts=False) for n in range(3000)]
+    small = found_in(runs_of(of_drive(1, 10.0), of_drive(2, 10.0)))
+    table, left_out = _drives(msgspec.structs.replace(small, judged=None, requirements=[], drives=drives, runs=runs))
     assert len(table.rows) == len(left_out.rows) == 120
     assert table.rows[-1][0] == "S2999" and table.marked == {119}
     assert (

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+Comparison = Literal["at_least", "at_most", "equal"]  # of a requirement's bound
+Severity = Literal["mandatory", "advisory"]
 Better = Literal["more", "less", "neither"]
 OF_METRIC: dict[str | None, bool] = {"more": True, "less": False}
 OF_BOUND = {"at_least": True, "at_most": False}

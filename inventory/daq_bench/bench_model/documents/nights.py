@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from daq_bench.bench_model.base import direction
+from daq_bench.bench_model.base.direction import Severity
 from daq_bench.bench_model.documents.struct import Amount, Closed
 from daq_bench.bench_model.documents.verdict import Outcome
 
@@ -37,7 +39,7 @@ class Comparison(Closed, frozen=True):
     """One requirement against its baseline, in the run's unit; `difference` is run minus baseline."""
 
     id: str
-    severity: Literal["mandatory", "advisory"]
+    severity: Severity
     result: Result
     baseline: float | None
     measured: float | None
@@ -45,7 +47,7 @@ class Comparison(Closed, frozen=True):
     interval: tuple[float, float] | None
     method: str
     unit: str = ""  # of all its numbers
-    comparison: Literal["at_least", "at_most", "equal"] | None = None
+    comparison: direction.Comparison | None = None
     bound: float | None = None  # in force at the run's scale
 
 

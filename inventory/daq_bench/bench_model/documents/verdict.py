@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from daq_bench.bench_model.base.direction import Better, larger_is_better
+from daq_bench.bench_model.base.direction import Better, Comparison, Severity, larger_is_better
 from daq_bench.bench_model.documents.struct import Closed
 
 Outcome = Literal["PASS", "FAIL", "ERROR", "INADMISSIBLE"]
@@ -44,7 +44,7 @@ class Judgement(Closed, frozen=True, omit_defaults=True):
     id: str
     text: str
     metric: str
-    comparison: Literal["at_least", "at_most", "equal"]
+    comparison: Comparison
     bound: float
     unit: str
     scaled_bound: float
@@ -60,7 +60,7 @@ class Judgement(Closed, frozen=True, omit_defaults=True):
     length_factor: float | None
     margin: float | None
     margin_percent: float | None
-    severity: Literal["mandatory", "advisory"]
+    severity: Severity
     statistic: str
     outcome: Outcome
     reason: str

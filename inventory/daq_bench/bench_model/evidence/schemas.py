@@ -10,10 +10,12 @@ from pathlib import Path
 
 import msgspec
 
+from daq_bench.bench_model.documents.comparison import ComparisonDocument
 from daq_bench.bench_model.documents.derived import Cost, DriveTemperature, HardwareEvents, Others, RecordPower
 from daq_bench.bench_model.documents.dips import Dips, Throttling
 from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.facts import Clock, Firmware, Identity, Tuning
+from daq_bench.bench_model.documents.lot import Lot
 from daq_bench.bench_model.documents.nights import Baselines, NightDocument
 from daq_bench.bench_model.documents.results import Reasoned
 from daq_bench.bench_model.documents.run import FurtherTarget, Run
@@ -44,6 +46,8 @@ BESIDE: dict[str, type[Struct]] = {  # of files besides the evidence that a verd
     "target.json": FurtherTarget,
     "nightly.json": NightDocument,
     "baselines.json": Baselines,
+    "lot.json": Lot,
+    "comparison.json": ComparisonDocument,
 }
 PARTIAL = (Reasoned,)  # what a verdict reads of documents whose schemas are written by hand
 TYPES: dict[str, type[Struct]] = {

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean, stdev
 
 import numpy as np
 import numpy.typing as npt
 import scipy
+
+from daq_bench.bench_model.documents.lot import Clusters, LimitingDrive, Spread
 
 Array = npt.NDArray[np.float64]
 LEAST = 2  # drives in a cluster: one alone is an outlier
@@ -22,21 +23,6 @@ CLUSTER_N_MIN = 6
 SIMULATIONS = 4000
 NUMBERS_AT_ONCE = 10**6
 SEED = 20211
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Standard deviations in the quantity's unit. None where no drive was measured twice, or there is one drive only.
-
-    `between` is 0 where the drives differ by no more than their repetitions do. `p`: of no difference between drives (F test)."""
-
-    drives: int
-    values: int
-    mean: float
-    between: float | None
-    within: float | None
-    p: float | None
-    reliability: float | None  # share of a value's variance that is the drive's own (intraclass correlation)
 
 
 def spread(values: Mapping[str, Sequence[float]]) -> Spread:
@@ -61,22 +47,7 @@ def spread(values: Mapping[str, Sequence[float]]) -> Spread:
     return Spread(drives, total, centre, math.sqrt(own), math.sqrt(within), p, own / whole if whole else None)
 
 
-@dataclass(frozen=True)
-class Limiting:
-    """The drive that a stripe waits for. `behind_mean`, `behind_next`: shares by which it lies behind (0.05: 5 %).
-
-    `outlier_p`: Grubbs, one-sided, of no drive standing out; `next_p`: of being no worse than the next one (two-sided)."""
-
-    drive: str
-    next: str
-    value: float
-    behind_mean: float
-    behind_next: float
-    outlier_p: float | None
-    next_p: float | None
-
-
-def limiting(values: Mapping[str, Sequence[float]], larger_is_better: bool) -> Limiting | None:
+def limiting(values: Mapping[str, Sequence[float]], larger_is_better: bool) -> LimitingDrive | None:
     """None for fewer than two drives."""
     if len(values) < 2:
         return None
@@ -85,7 +56,7 @@ def limiting(values: Mapping[str, Sequence[float]], larger_is_better: bool) -> L
     worst, following = order[0], order[1]
     centre = fmean(means.values())
     side = 1 if larger_is_better else -1
-    return Limiting(
+    return LimitingDrive(
         drive=worst,
         next=following,
         value=means[worst],
@@ -136,20 +107,6 @@ def _next_p(values: Mapping[str, Sequence[float]], worst: str, following: str) -
     return float(2 * scipy.stats.t.sf(distance / error, freedom))
 
 
-@dataclass(frozen=True)
-class Clusters:
-    """Two groups of drives, the lower first. `explained`: share of the variance that the split takes away; `p`: of one normal lot."""
-
-    low: tuple[str, ...]
-    high: tuple[str, ...]
-    explained: float
-    p: float
-
-    @property
-    def are_there(self) -> bool:
-        return self.p < CLUSTER_P
-
-
 def clusters(means: Mapping[str, float], simulations: int = SIMULATIONS, seed: int = SEED) -> Clusters | None:
     """The best split in two, with its p by seeded simulation of one normal lot; None for too few drives or no spread.
 
@@ -167,7 +124,7 @@ def clusters(means: Mapping[str, float], simulations: int = SIMULATIONS, seed: i
         drawn = np.sort(generator.standard_normal((min(at_once, simulations - begun), len(names))), axis=1)
         as_far += int((_splits(drawn).max(axis=1) >= explained).sum())
     p = (as_far + 1) / (simulations + 1)
-    return Clusters(tuple(names[:at]), tuple(names[at:]), explained, p)
+    return Clusters(names[:at], names[at:], explained, p, p < CLUSTER_P)
 
 
 def _splits(ordered: Array) -> Array:

@@ -6,9 +6,9 @@ ISO 2859-1:1999 (single sampling, normal inspection, general level II; tables 1 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import scipy
+
+from daq_bench.bench_model.documents.lot import AcceptancePlan
 
 CONFIDENCE = 0.95
 
@@ -17,15 +17,6 @@ PLANS = (
     (8, "A", 2, 6.5), (15, "B", 3, 4.0), (25, "C", 5, 2.5), (50, "D", 8, 1.5), (90, "E", 13, 1.0), (150, "F", 20, 0.65),
     (280, "G", 32, 0.40), (500, "H", 50, 0.25), (1200, "J", 80, 0.15), (3200, "K", 125, 0.10), (10_000, "L", 200, 0.065),
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Test `sample` drives of the lot, taken at random; accept when none fails."""
-
-    letter: str
-    sample: int
-    aql_percent: float
 
 
 def passing_share(passed: int, tested: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -61,13 +52,13 @@ def acceptance_chance(lot: int, defective: int, sample: int, accept: int = 0) ->
     return float(scipy.stats.hypergeom.cdf(accept, lot, defective, sample))
 
 
-def plan_for(lot: int) -> Plan | None:
+def plan_for(lot: int) -> AcceptancePlan | None:
     """The plan with acceptance number 0; None for a lot of one drive or of more than ten thousand. Small lots are tested whole."""
     if lot < 2:
         return None
     for largest, letter, sample, aql in PLANS:
         if lot <= largest:
-            return Plan(letter, min(sample, lot), aql)
+            return AcceptancePlan(letter, min(sample, lot), aql)
     return None
 
 

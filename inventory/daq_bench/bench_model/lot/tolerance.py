@@ -8,32 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean, stdev
 
 import scipy
 
+from daq_bench.bench_model.documents.lot import ToleranceBounds
+
 COVERAGE = CONFIDENCE = 0.95
 NORMAL_P_MIN = 0.05  # [P] below, values do not look normal and the normal bound is not to be relied on
 NORMAL_N_MIN = 3
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """One-sided bounds of n values. `rank`: which value from the end is the distribution-free bound, 0 where n is too small.
-
-    `covered`: what share the extreme value bounds at the confidence asked; `reached`: the confidence that it has for the share asked."""
-
-    n: int
-    mean: float
-    sd: float | None
-    factor: float | None
-    normal: float | None
-    normality_p: float | None
-    rank: int
-    free: float | None
-    covered: float
-    reached: float
 
 
 def k_factor(n: int, coverage: float = COVERAGE, confidence: float = CONFIDENCE) -> float:
@@ -65,7 +48,9 @@ def free_rank(n: int, coverage: float = COVERAGE, confidence: float = CONFIDENCE
     return rank
 
 
-def bounds(values: Sequence[float], lower: bool, coverage: float = COVERAGE, confidence: float = CONFIDENCE) -> Bounds:
+def bounds(
+    values: Sequence[float], lower: bool, coverage: float = COVERAGE, confidence: float = CONFIDENCE
+) -> ToleranceBounds:
     """Lower (`lower`) or upper bounds of the population that the values were drawn from. Raises ValueError for none or no numbers."""
     if not values:
         raise ValueError("no values")
@@ -78,15 +63,17 @@ def bounds(values: Sequence[float], lower: bool, coverage: float = COVERAGE, con
     side = -1 if lower else 1
     rank = free_rank(n, coverage, confidence)
     alike = sd is None or sd == 0
-    return Bounds(
+    normality_p = None if alike or n < NORMAL_N_MIN else float(scipy.stats.shapiro(values).pvalue)
+    return ToleranceBounds(
         n=n,
         mean=mean,
         sd=sd,
         factor=factor,
         normal=None if factor is None or sd is None else mean + side * factor * sd,
-        normality_p=None if alike or n < NORMAL_N_MIN else float(scipy.stats.shapiro(values).pvalue),
+        normality_p=normality_p,
         rank=rank,
         free=ordered[rank - 1] if rank else None,
         covered=(1 - confidence) ** (1 / n),
         reached=1 - coverage**n,
+        normal_to_be_relied_on=normality_p is not None and normality_p >= NORMAL_P_MIN,
     )

@@ -9,6 +9,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
+from daq_bench.bench_model.base.direction import Comparison, Severity
 from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.base.units import convert, dimension, in_digits, never_negative, same_unit
 from daq_bench.bench_model.profiles.candidates import CANDIDATE_BOUNDS
@@ -19,11 +20,7 @@ from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.bench_model.profiles.sizes import sizes_in_bytes
 from daq_bench.bench_model.profiles.yaml_source import YamlSource, check
 
-Comparison = Literal["at_least", "at_most", "equal"]
 MOST = 1e30  # [P] in a metric's unit: beyond anything that is measured, and what is reckoned with it stays finite
-
-
-Severity = Literal["mandatory", "advisory"]
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
+from typing import Final
 
 import scipy
 
-from daq_bench.bench_model.base.direction import Better, larger_is_better
+from daq_bench.bench_model.base.direction import Better, Comparison, Severity, larger_is_better
+from daq_bench.bench_model.documents.comparison import Units
 from daq_bench.bench_model.statistics.paired import Pair
 from daq_bench.bench_model.tender.contrasts import (
     DIFFERENCE,
@@ -23,8 +25,12 @@ from daq_bench.bench_model.tender.contrasts import (
     scale_of,
 )
 
-RUNS, REPETITIONS, ROUNDS = "runs", "repetitions", "rounds"
-COST, POWER, DENSITY, ENDURANCE, SPEED = "cost", "power_per_rate", "density", "endurance", "speed"
+RUNS: Final = "runs"
+REPETITIONS: Final = "repetitions"
+ROUNDS: Final = "rounds"
+COST: Final = "cost"
+POWER: Final = "power_per_rate"
+DENSITY, ENDURANCE, SPEED = "density", "endurance", "speed"
 WITH, WITHOUT = "with an interval", "without one"
 COUNT_FACTOR = 2  # by which numbers of values may differ: beyond, Welch's t errs too often (docs/comparison.md)
 
@@ -36,10 +42,10 @@ class Question:
     id: str
     text: str
     metric: str
-    comparison: str
+    comparison: Comparison
     bound: float | str
     unit: str
-    severity: str
+    severity: Severity
     margin: float
     statistic: str = "median"
     better: Better | None = None
@@ -117,14 +123,15 @@ class Contender:
     where they share rounds."""
 
     name: str
-    units: str
+    units: Units
     series: Mapping[str, Series]
     decisions: Mapping[str, str]
     figures: Mapping[str, Figure]
     barred: str = ""
     positions: tuple[tuple[int, int, int], ...] = ()
     currency: str = ""
-    extra: Mapping[str, object] = field(default_factory=dict)
+    runs: tuple[str, ...] = ()
+    devices: str = ""
 
 
 def rounds_shared(first: Contender, second: Contender) -> list[tuple[int, int, bool]]:

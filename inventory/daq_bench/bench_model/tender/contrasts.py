@@ -23,11 +23,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, variance
+from typing import Final, Literal
 
 import numpy as np
 import scipy
 
 from daq_bench.bench_model.base.units import of_temperature
+from daq_bench.bench_model.documents.comparison import Scale
 from daq_bench.bench_model.statistics.paired import Pair, compare
 
 ALPHA = 0.05
@@ -36,9 +38,14 @@ RUNS_MAX = 1000  # beyond, nobody would wait
 MODES_N_MIN = 5  # such a gap shows in 17 % of normal samples of 4 values, in 6 % of 5, in 2 % of 6
 MODES_GAP = 3.0  # [P]
 MODES_SPAN_MIN = 0.01  # [P] on logarithms 1 %: less is no other mode of a machine
-RATIO, DIFFERENCE = "ratio", "difference"
+RATIO: Final = "ratio"
+DIFFERENCE: Final = "difference"
 PAIRED, WELCH, MOVER, NONE = "paired", "welch", "mover", "none"
-FIRST, SECOND, EQUIVALENT, UNDECIDED = "first", "second", "equivalent", "undecided"
+Told = Literal["first", "second", "equivalent", "undecided"]
+FIRST: Final = "first"
+SECOND: Final = "second"
+EQUIVALENT: Final = "equivalent"
+UNDECIDED: Final = "undecided"
 METHODS = {
     PAIRED: "paired: Student's t on the logarithms of the rounds' ratios, stratified by order",
     WELCH: "unpaired: Welch's t",
@@ -61,7 +68,7 @@ class Contrast:
 
     `below`, `above` None: nothing is known of the scatter. `p` is two-sided, of no difference."""
 
-    scale: str
+    scale: Scale
     method: str
     estimate: float
     below: float | None
@@ -109,14 +116,14 @@ class Contrast:
         return math.exp(value) if self.scale == RATIO else value
 
 
-def scale_of(samples: Sequence[Sample], unit: str) -> str:
+def scale_of(samples: Sequence[Sample], unit: str) -> Scale:
     """Ratio where every value is above zero and the unit has a true zero."""
     return (
         RATIO if not of_temperature(unit) and all(value > 0 for one in samples for value in one.values) else DIFFERENCE
     )
 
 
-def contrast(first: Sample, second: Sample, scale: str, ranks: bool = True) -> Contrast:
+def contrast(first: Sample, second: Sample, scale: Scale, ranks: bool = True) -> Contrast:
     """The unpaired contrast; `ranks`: with the exact rank test, which takes most of the time. Raises ValueError where a sample is empty."""
     if not (first.values and second.values):
         raise ValueError("a sample is empty")
@@ -148,7 +155,7 @@ def has_two_modes(values: Sequence[float]) -> bool:
     return gaps[at] > MODES_GAP * extent
 
 
-def _welch(scale: str, a: Sequence[float], b: Sequence[float], ranks: bool) -> Contrast:
+def _welch(scale: Scale, a: Sequence[float], b: Sequence[float], ranks: bool) -> Contrast:
     counts, spreads = (len(a), len(b)), (variance(a), variance(b))
     parts = [spread / n for spread, n in zip(spreads, counts, strict=True)]
     error = math.sqrt(sum(parts))
@@ -213,7 +220,7 @@ class Judged:
     p_holm: float | None
     level: float
     margin: float
-    verdict: str
+    verdict: Told
     more: int | None = None
 
     @property
@@ -258,12 +265,12 @@ def judge_family(
     return judged
 
 
-def _reach(scale: str, margin: float) -> float:
+def _reach(scale: Scale, margin: float) -> float:
     """The margin on the contrast's own scale, alike to either side."""
     return math.log1p(margin) if scale == RATIO else margin
 
 
-def _verdict(found: Judged, alpha: float) -> str:
+def _verdict(found: Judged, alpha: float) -> Told:
     interval = found.interval
     if interval is None or found.p_holm is None or not found.contrast.may_decide:
         return UNDECIDED

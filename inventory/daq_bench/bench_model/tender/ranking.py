@@ -10,8 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-FRONT, MAYBE, DOMINATED = "front", "maybe dominated", "dominated"
+from daq_bench.bench_model.documents.comparison import Dominance
+
+FRONT: Final = "front"
+MAYBE: Final = "maybe dominated"
+DOMINATED: Final = "dominated"
 Beats = Mapping[str, Collection[str]]  # name -> those that it is better than
 
 
@@ -45,13 +50,13 @@ class Range:
     high: float
 
 
-def dominance(points: Mapping[str, Sequence[Range]]) -> dict[str, tuple[str, list[str]]]:
+def dominance(points: Mapping[str, Sequence[Range]]) -> dict[str, tuple[Dominance, list[str]]]:
     """Returns the kind of each contender (front, maybe dominated or dominated) and the names of those that dominate it.
 
     *dominated*: certainly, by at least one. *maybe dominated*: by the estimates alone. Raises ValueError for unequal lengths."""
     if len({len(one) for one in points.values()}) > 1:
         raise ValueError("contenders have different numbers of criteria")
-    found = {}
+    found: dict[str, tuple[Dominance, list[str]]] = {}
     for name, own in points.items():
         others = {other: values for other, values in points.items() if other != name}
         surely = [other for other, values in others.items() if _dominates(values, own, certain=True)]

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from itertools import combinations
+from typing import Final
 
 from daq_bench.bench_model.base.units import of_temperature
-from daq_bench.bench_model.documents.struct import Document
+from daq_bench.bench_model.documents.comparison import (
+    ComparedRequirement,
+    Dominance,
+    PairCompared,
+    Pareto,
+    ParetoPoint,
+    Standing,
+    Unlike,
+)
 from daq_bench.bench_model.tender.contenders import (
     COST,
     POWER,
@@ -16,22 +24,30 @@ from daq_bench.bench_model.tender.contenders import (
     Contender,
     Difference,
     Question,
-    Series,
     estimate,
     measured_contrast,
 )
-from daq_bench.bench_model.tender.contrasts import FIRST, METHODS, RATIO, SECOND, Contrast, Judged, judge_family
+from daq_bench.bench_model.tender.contrasts import (
+    EQUIVALENT,
+    FIRST,
+    METHODS,
+    RATIO,
+    SECOND,
+    UNDECIDED,
+    Contrast,
+    Judged,
+    judge_family,
+)
 from daq_bench.bench_model.tender.ranking import Range, dominance, places, unbeaten
 
 TEMPERATURE_MARGIN_K = 1.0  # [P] what drives' sensors resolve
-BARRED = "barred"
+BARRED: Final = "barred"
 
 
-def ranking(question: Question, contenders: Sequence[Contender], unlike: Sequence[Difference]) -> Document:
+def ranking(question: Question, contenders: Sequence[Contender], unlike: Sequence[Difference]) -> ComparedRequirement:
     """One requirement: every contender's value and place, and every pair; values only where they are not alike.
 
     An exact demand is met or missed: nothing is nearer to it, and no place is given."""
-    shown = {one.name: one.series.get(question.id) for one in contenders}
     present = [one for one in contenders if (series := one.series.get(question.id)) is not None and series.known]
     if unlike or not question.may_be_scored:
         present = []
@@ -42,32 +58,27 @@ def ranking(question: Question, contenders: Sequence[Contender], unlike: Sequenc
     beats = beats_of(pairs, judged, question.larger_is_better)
     names = [one.name for one in present]
     rank = places(names, beats)
-    return {
-        "id": question.id,
-        "text": question.text,
-        "metric": question.metric,
-        "comparison": question.comparison,
-        "larger_is_better": question.larger_is_better,
-        "bound": question.bound,
-        "unit": question.unit,
-        "severity": question.severity,
-        "equivalence_share": question.margin,
-        "contenders": [
-            {
-                "name": one.name,
-                **_estimated(shown[one.name], question.unit),
-                "decision": one.decisions.get(question.id),
-                "place": [rank[one.name].best, rank[one.name].worst] if one.name in rank else None,
-            }
+    return ComparedRequirement(
+        id=question.id,
+        text=question.text,
+        metric=question.metric,
+        comparison=question.comparison,
+        larger_is_better=question.larger_is_better,
+        bound=question.bound,
+        unit=question.unit,
+        severity=question.severity,
+        equivalence_share=question.margin,
+        contenders=[
+            _standing(one, question, [rank[one.name].best, rank[one.name].worst] if one.name in rank else None)
             for one in contenders
         ],
-        "not_compared": [asdict(one) for one in unlike],
-        "unbeaten": unbeaten(names, beats),
-        "contrasts": [
-            contrast_document(a.name, b.name, one, question.larger_is_better)
+        not_compared=[unlike_document(one) for one in unlike],
+        unbeaten=unbeaten(names, beats),
+        contrasts=[
+            pair_compared(a.name, b.name, one, question.larger_is_better)
             for (a, b), one in zip(pairs, judged, strict=True)
         ],
-    }  # fmt: skip
+    )
 
 
 def _margin(question: Question, found: Contrast) -> float:
@@ -79,19 +90,17 @@ def _margin(question: Question, found: Contrast) -> float:
     return question.margin * abs(question.bound)
 
 
-def _estimated(series: Series | None, unit: str) -> Document:
-    if series is None or not series.known:
-        return {"n": 0, "value": None, "interval": None, "low": None, "high": None, "values": []}
-    value, interval = estimate(series, unit)
-    known = series.known
-    return {
-        "n": len(known),
-        "value": value,
-        "interval": interval,
-        "low": min(known),
-        "high": max(known),
-        "values": series.values,
-    }
+def unlike_document(one: Difference) -> Unlike:
+    return Unlike(one.what, [(value, list(names)) for value, names in one.sides], list(one.concerns), one.of_definition)
+
+
+def _standing(one: Contender, question: Question, place: list[int] | None) -> Standing:
+    series, decision = one.series.get(question.id), one.decisions.get(question.id)
+    if series is None or not (known := series.known):
+        return Standing(one.name, 0, None, None, None, None, [], decision, place)
+    value, interval = estimate(series, question.unit)
+    ends = None if interval is None else list(interval)
+    return Standing(one.name, len(known), value, ends, min(known), max(known), list(series.values), decision, place)
 
 
 def beats_of(
@@ -105,35 +114,35 @@ def beats_of(
     return beats
 
 
-def contrast_document(first: str, second: str, judged: Judged, larger_is_better: bool) -> Document:
+def pair_compared(first: str, second: str, judged: Judged, larger_is_better: bool) -> PairCompared:
     one, interval = judged.contrast, judged.interval
     better = {FIRST: first if larger_is_better else second, SECOND: second if larger_is_better else first}
-    return {
-        "first": first,
-        "second": second,
-        "scale": one.scale,
-        "estimate": one.shown(one.estimate),
-        "interval": None if interval is None else [one.shown(end) for end in interval],
-        "level": judged.level,
-        "method": one.method,
-        "method_text": METHODS.get(one.method, one.method),
-        "n": one.n,
-        "p": one.p,
-        "p_holm": judged.p_holm,
-        "effect_size": one.effect,
-        "superiority": one.superiority,
-        "rank_p": one.rank_p,
-        "two_modes": one.two_modes,
-        "margin": judged.margin,
-        "verdict": "better" if judged.verdict in better else judged.verdict,
-        "better": better.get(judged.verdict),
-        "more_runs": judged.more,
-    }
+    return PairCompared(
+        first=first,
+        second=second,
+        scale=one.scale,
+        estimate=one.shown(one.estimate),
+        interval=None if interval is None else [one.shown(end) for end in interval],
+        level=judged.level,
+        method=one.method,
+        method_text=METHODS.get(one.method, one.method),
+        n=list(one.n),
+        p=one.p,
+        p_holm=judged.p_holm,
+        effect_size=one.effect,
+        superiority=one.superiority,
+        rank_p=one.rank_p,
+        two_modes=one.two_modes,
+        margin=judged.margin,
+        verdict=judged.verdict if judged.verdict in (EQUIVALENT, UNDECIDED) else "better",
+        better=better.get(judged.verdict),
+        more_runs=judged.more,
+    )
 
 
 def pareto(
     contenders: Sequence[Contender], questions: Sequence[Question], speed: str | None, unlike: Sequence[Difference]
-) -> Document | None:
+) -> Pareto | None:
     """Price (or, without prices, W per GB/s) against throughput, with which contender dominates which among those that may be chosen.
 
     None where fewer than two have both, where no contender may be chosen, or where the throughput cannot be compared."""
@@ -148,7 +157,7 @@ def pareto(
             continue  # a front without one that may be chosen is no front
         kinds = dominance({one.name: _ranges(one, question.id, key) for one in shown if not one.barred})
         points = [_drawn(one, question.id, key, kinds.get(one.name, (BARRED, []))) for one in shown]
-        return {"x": key, "y": question.id, "unit": question.unit, "points": points}
+        return Pareto(key, question.id, question.unit, points)
     return None
 
 
@@ -162,11 +171,11 @@ def _comparable(shown: Sequence[Contender], key: str, unlike: Sequence[Differenc
     return not any(one.bars(key) for one in unlike)
 
 
-def _drawn(one: Contender, speed: str, key: str, kind: tuple[str, list[str]]) -> Document:
+def _drawn(one: Contender, speed: str, key: str, kind: tuple[Dominance, list[str]]) -> ParetoPoint:
     """Returns one point of the drawing. A barred contender is neither on the front nor does it dominate anybody."""
-    return {
-        "name": one.name, "x": _ends(one, key), "y": _ends(one, speed), "barred": bool(one.barred), "kind": kind[0], "by": kind[1],
-    }  # fmt: skip
+    x, y = _ends(one, key), _ends(one, speed)
+    assert x is not None and y is not None
+    return ParetoPoint(one.name, list(x), list(y), bool(one.barred), *kind)
 
 
 def _ranges(one: Contender, speed: str, key: str) -> tuple[Range, Range]:

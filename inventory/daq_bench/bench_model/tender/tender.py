@@ -9,14 +9,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
+from typing import Any, Final
 
+import msgspec
 import scipy
 
 from daq_bench.bench_model.behaviour.record_power import PER_RATE
-from daq_bench.bench_model.documents.struct import Document
+from daq_bench.bench_model.documents.comparison import (
+    BreakEven,
+    ComparedContender,
+    ContenderFigure,
+    CriterionLeftOut,
+    CriterionUsed,
+    Decision,
+    DecisionKind,
+    Near,
+    PairCompared,
+    Score,
+    Tender,
+    WhyNoAward,
+)
 from daq_bench.bench_model.statistics.bootstrap import rounded
 from daq_bench.bench_model.tender.buyer_files import Weights
 from daq_bench.bench_model.tender.contenders import (
@@ -27,7 +41,9 @@ from daq_bench.bench_model.tender.contenders import (
     REPETITIONS,
     Contender,
     Difference,
+    Figure,
     Question,
+    Series,
     Weighed,
     estimate,
     score_contrast,
@@ -45,7 +61,7 @@ from daq_bench.bench_model.tender.contrasts import (
     judge_family,
 )
 from daq_bench.bench_model.tender.ranking import places
-from daq_bench.bench_model.tender.tables import beats_of, contrast_document, pareto, ranking
+from daq_bench.bench_model.tender.tables import beats_of, pair_compared, pareto, ranking, unlike_document
 from daq_bench.bench_model.tender.weighing import (
     DRAWS,
     SEED,
@@ -60,8 +76,11 @@ from daq_bench.bench_model.tender.weighing import (
 LABELS = {COST: "price", POWER: "W per GB/s", DENSITY: "GB/s per rack unit", ENDURANCE: "data that may be written"}
 LARGER_IS_BETTER = {COST: False, POWER: False, DENSITY: True, ENDURANCE: True}
 EXACT = (COST, ENDURANCE)
-CLEAR, TIED, ONLY, NOBODY = "clear", "tied", "only one may be chosen", "nobody may be chosen"
-NO_AWARD = "no award"
+CLEAR: Final = "clear"
+TIED: Final = "tied"
+ONLY: Final = "only one may be chosen"
+NOBODY: Final = "nobody may be chosen"
+NO_AWARD: Final = "no award"
 UNLIKE_NAMED = 3
 DECLARE = "Write weights.yml (docs/comparison.md) and name it: --weights FILE"
 
@@ -72,7 +91,7 @@ def document(
     speed: str | None,
     weights: Weights,
     defined: Sequence[Difference] = (),
-) -> Document:
+) -> Tender:
     """Everything that is decided of the contenders. `speed`: id of the requirement that stands for throughput, a rate.
 
     `defined`: where they were not asked the same question."""  # fmt: skip
@@ -80,25 +99,29 @@ def document(
     rankings = [ranking(one, contenders, [each for each in unlike if each.bars(one.id)]) for one in questions]
     criteria, left_out = _criteria(contenders, questions, speed, weights, unlike)
     why = _why_no_award(contenders, questions, weights, defined, left_out)
-    made = {
-        "alpha": ALPHA,
-        "seed": SEED,
-        "draws": DRAWS,
-        "speed": speed,
-        "contenders": [_contender(one) for one in contenders],
-        "requirements": rankings,
-        "criteria": [
-            {"key": one.key, "label": label, "larger_is_better": one.larger_is_better, "share": share}
-            for (one, label), share in zip(criteria, normalised([one for one, _ in criteria]) if criteria else [], strict=True)
+    shares = normalised([one for one, _ in criteria]) if criteria else []
+    score = _scores(contenders, [one for one, _ in criteria], weights, why)
+    return Tender(
+        alpha=ALPHA,
+        seed=SEED,
+        draws=DRAWS,
+        speed=speed,
+        contenders=[_contender(one) for one in contenders],
+        requirements=rankings,
+        criteria=[
+            CriterionUsed(one.key, label, one.larger_is_better, share)
+            for (one, label), share in zip(criteria, shares, strict=True)
         ],
-        "weights_given": bool(weights.weights),
-        "criteria_left_out": left_out,
-        "unlike": [asdict(one) for one in unlike],
-        "pareto": pareto(contenders, questions, speed, unlike),
-        **_scores(contenders, [one for one, _ in criteria], weights, why),
-    }  # fmt: skip
-    cleaned: Document = clean(made)
-    return cleaned
+        weights_given=bool(weights.weights),
+        criteria_left_out=left_out,
+        unlike=[unlike_document(one) for one in unlike],
+        pareto=pareto(contenders, questions, speed, unlike),
+        decision=score.decision,
+        scores=score.scores,
+        weight_share_error=score.error,
+        score_contrasts=score.contrasts,
+        prices=score.prices,
+    )
 
 
 def clean(value: Any) -> Any:
@@ -112,26 +135,25 @@ def clean(value: Any) -> Any:
     return [clean(one) for one in value]
 
 
-def _contender(one: Contender) -> Document:
-    figures: Document = {
-        key: {"value": figure.value, "basis" if figure.value is not None else "reason": figure.basis}
-        for key, figure in one.figures.items()
-    }
+def _contender(one: Contender) -> ComparedContender:
+    figures = {key: _declared(figure) for key, figure in one.figures.items()}
     for key, why in ((POWER, "no power was measured"), (DENSITY, "no rack units are declared")):
-        series = one.series.get(key)
-        if series is None or not series.known:
-            figures[key] = {"value": None, "interval": None, "n": 0, "reason": why}
-        else:
-            value, interval = estimate(series, "")
-            figures[key] = {"value": value, "interval": interval, "n": len(series.known)}
-    return {
-        "name": one.name,
-        "units": one.units,
-        "barred": one.barred or None,
-        "currency": one.currency or None,
-        "figures": figures,
-        **one.extra,
-    }
+        figures[key] = _measured(one.series.get(key), why)
+    currency, barred = one.currency or None, one.barred or None
+    return ComparedContender(one.name, one.units, barred, currency, figures, list(one.runs), one.devices)
+
+
+def _declared(figure: Figure) -> ContenderFigure:
+    if figure.value is None or not math.isfinite(figure.value):
+        return ContenderFigure(None, reason=figure.basis)
+    return ContenderFigure(figure.value, basis=figure.basis)
+
+
+def _measured(series: Series | None, why: str) -> ContenderFigure:
+    if series is None or not series.known:
+        return ContenderFigure(None, reason=why, n=0)
+    value, interval = estimate(series, "")
+    return ContenderFigure(value, interval=None if interval is None else list(interval), n=len(series.known))
 
 
 def _values(one: Contender, key: str) -> float | None:
@@ -156,29 +178,29 @@ def _why_no_award(
     questions: Sequence[Question],
     weights: Weights,
     defined: Sequence[Difference],
-    left_out: Sequence[Document],
-) -> list[Document]:
+    left_out: Sequence[CriterionLeftOut],
+) -> list[WhyNoAward]:
     """Returns the reasons why the evidence does not decide, each with its remedy."""  # fmt: skip
     eligible = sum(not one.barred for one in contenders)
     mandatory = [one.id for one in questions if one.severity == "mandatory"]
     unlike = [one for one in defined if not one.concerns or any(map(one.bars, mandatory))]
-    why = []
+    why = list[WhyNoAward]()
     if eligible and unlike:
         named = ", ".join(dict.fromkeys(one.what for one in unlike[:UNLIKE_NAMED]))
         more = f" and {len(unlike) - UNLIKE_NAMED} more" if len(unlike) > UNLIKE_NAMED else ""
         text = (
             f"who may be chosen was not decided by the same mandatory requirements, conditions and load ({named}{more})"
         )
-        why.append({"text": text, "remedy": "Make the runs again alike, or leave out those that differ"})
+        why.append(WhyNoAward(text, "Make the runs again alike, or leave out those that differ"))
     if eligible > 1 and not weights.weights:
-        why.append({"text": "no weights were declared", "remedy": DECLARE})
+        why.append(WhyNoAward("no weights were declared", DECLARE))
     if eligible > 1:
-        why += [{"text": _left_out(one), "remedy": one["remedy"]} for one in left_out if one["weight"]]
+        why += [
+            WhyNoAward(f"weight was given to {one.label}, and {one.reason}", one.remedy)
+            for one in left_out
+            if one.weight
+        ]
     return why
-
-
-def _left_out(one: Document) -> str:
-    return f"weight was given to {one['label']}, and {one['reason']}"
 
 
 def _criteria(
@@ -187,13 +209,13 @@ def _criteria(
     speed: str | None,
     weights: Weights,
     unlike: Sequence[Difference],
-) -> tuple[list[tuple[Criterion, str]], list[Document]]:
+) -> tuple[list[tuple[Criterion, str]], list[CriterionLeftOut]]:
     """The criteria to which weight was given, and those of them that cannot count, with the reason."""  # fmt: skip
     eligible = [one for one in contenders if not one.barred]
     if not eligible:
         return [], []
     by_id = {question.id: question for question in questions}
-    kept, left_out = [], []
+    kept, left_out = list[tuple[Criterion, str]](), list[CriterionLeftOut]()
     for key, weight in weights.weights.items():
         label = f"{key} {by_id[key].text}" if key in by_id else LABELS[key]
         larger = by_id[key].larger_is_better if key in by_id else LARGER_IS_BETTER[key]
@@ -210,24 +232,25 @@ def _criteria(
         else:
             kept.append((Criterion(key, larger, weight, price=key == COST), label))
             continue
-        left_out.append(
-            {"key": key, "label": label, "weight": weight, "lacking": lacking, "reason": reason, "remedy": remedy}
-        )
+        left_out.append(CriterionLeftOut(key, label, weight, lacking, reason, remedy))
     return (kept if any(one.weight for one, _ in kept) else []), left_out
 
 
+@dataclass(frozen=True)
+class _Scored:
+    decision: Decision
+    scores: list[Score] = field(default_factory=list)
+    error: float = 0.0  # of the shares of weights
+    contrasts: list[PairCompared] = field(default_factory=list)
+    prices: list[BreakEven] = field(default_factory=list)
+
+
 def _scores(
-    contenders: Sequence[Contender], criteria: Sequence[Criterion], weights: Weights, why: Sequence[Document]
-) -> Document:
+    contenders: Sequence[Contender], criteria: Sequence[Criterion], weights: Weights, why: Sequence[WhyNoAward]
+) -> _Scored:
     eligible = [one for one in contenders if not one.barred]
     if len(eligible) < 2 or why or not criteria:
-        return {
-            "decision": _without_score(eligible, why),
-            "scores": [],
-            "weight_share_error": 0.0,
-            "score_contrasts": [],
-            "prices": [],
-        }
+        return _Scored(_without_score(eligible, why))
     values = {one.name: {c.key: _values(one, c.key) or 0.0 for c in criteria} for one in eligible}
     scores = {name: score(criteria, own) for name, own in values.items()}
     weighed = [
@@ -241,63 +264,61 @@ def _scores(
     rank = places(list(scores), beats_of(pairs, judged, True))
     order = sorted(scores, key=lambda name: (-scores[name], name))
     shares, chances = weight_shares(criteria, values), _chances(eligible, scores, weighed)
-    return {
-        "decision": _decision(order, pairs, judged),
-        "scores": [
-            {
-                "name": name,
-                "relative": math.exp(scores[name] - scores[order[0]]),
-                "place": [rank[name].best, rank[name].worst],
-                "weight_share": shares.of[name],
-                "chance_first": None if chances is None else chances[name],
-            }
+    return _Scored(
+        decision=_decision(order, pairs, judged),
+        scores=[
+            Score(
+                name=name,
+                relative=math.exp(scores[name] - scores[order[0]]),
+                place=[rank[name].best, rank[name].worst],
+                weight_share=shares.of[name],
+                chance_first=None if chances is None else chances[name],
+            )
             for name in order
         ],
-        "weight_share_error": shares.error,
-        "score_contrasts": [
-            _as_ratio(contrast_document(a.name, b.name, one, True)) for (a, b), one in zip(pairs, judged, strict=True)
+        error=shares.error,
+        contrasts=[
+            _as_ratio(pair_compared(a.name, b.name, one, True)) for (a, b), one in zip(pairs, judged, strict=True)
         ],
-        "prices": _break_even(order, criteria, values),
-    }  # fmt: skip
+        prices=_break_even(order, criteria, values),
+    )
 
 
-def _as_ratio(found: Document) -> Document:
+def _as_ratio(found: PairCompared) -> PairCompared:
     """A difference of scores as their ratio."""
-    if found["scale"] == DIFFERENCE:
-        interval = found["interval"]
-        found = {
-            **found,
-            "scale": RATIO,
-            "estimate": math.exp(found["estimate"]),
-            "interval": None if interval is None else [math.exp(end) for end in interval],
-            "margin": math.expm1(found["margin"]),
-        }
-    return found
+    if found.scale != DIFFERENCE:
+        return found
+    return msgspec.structs.replace(
+        found,
+        scale=RATIO,
+        estimate=math.exp(found.estimate),
+        interval=None if found.interval is None else [math.exp(end) for end in found.interval],
+        margin=math.expm1(found.margin),
+    )
 
 
-def _without_score(eligible: Sequence[Contender], why: Sequence[Document]) -> Document:
-    kind = NO_AWARD if why else {0: NOBODY, 1: ONLY}.get(len(eligible), TIED)
+def _without_score(eligible: Sequence[Contender], why: Sequence[WhyNoAward]) -> Decision:
+    without: dict[int, DecisionKind] = {0: NOBODY, 1: ONLY}
+    kind: DecisionKind = NO_AWARD if why else without.get(len(eligible), TIED)
     best = eligible[0].name if kind == ONLY else None
-    return {"kind": kind, "best": best, "near": [], "behind": [], "scored": False, "why": list(why)}
+    return Decision(kind, best, [], [], scored=False, why=list(why))
 
 
-def _decision(order: Sequence[str], pairs: Sequence[tuple[Contender, Contender]], judged: Sequence[Judged]) -> Document:
+def _decision(order: Sequence[str], pairs: Sequence[tuple[Contender, Contender]], judged: Sequence[Judged]) -> Decision:
     """Returns the best contender, those that cannot be told from it (and why), and those that are certainly behind."""
     best = order[0]
-    near, behind = [], []
+    near, behind = list[Near](), list[str]()
     for (a, b), one in zip(pairs, judged, strict=True):
         if best in (a.name, b.name):
             other = b.name if a.name == best else a.name
             if one.verdict == (FIRST if a.name == best else SECOND):
                 behind.append(other)
             else:  # a pair that was measured in rounds may even contradict the order of the means: it decides nothing
-                verdict = EQUIVALENT if one.verdict == EQUIVALENT else UNDECIDED
-                near.append({"name": other, "verdict": verdict, "more_runs": one.more})
+                near.append(Near(other, EQUIVALENT if one.verdict == EQUIVALENT else UNDECIDED, one.more))
     rank = {name: index for index, name in enumerate(order)}
-    near.sort(key=lambda one: rank[str(one["name"])])
+    near.sort(key=lambda one: rank[one.name])
     behind.sort(key=rank.__getitem__)
-    kind = TIED if near else CLEAR
-    return {"kind": kind, "best": best, "near": near, "behind": behind, "scored": True, "why": []}
+    return Decision(TIED if near else CLEAR, best, near, behind, scored=True, why=[])
 
 
 def _chances(
@@ -322,15 +343,15 @@ def _chances(
 
 def _break_even(
     order: Sequence[str], criteria: Sequence[Criterion], values: Mapping[str, Mapping[str, float]]
-) -> list[Document]:
+) -> list[BreakEven]:
     """Returns the price up to which the best contender stays ahead, and for each other the price below which it would be ahead."""
     if not any(one.price for one in criteria) or len(order) < 2:
         return []
-    found = []
+    found = list[BreakEven]()
     for name in order:
         rival = order[1] if name == order[0] else order[0]
         price = break_even_price(criteria, values[name], values[rival])
         now = values[name][COST]
         change = None if price is None else price / now - 1
-        found.append({"name": name, "rival": rival, "price": now, "break_even": price, "change": change})
+        found.append(BreakEven(name, rival, now, price, change))
     return found

@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from daq_bench.bench_model.base.direction import Comparison
 from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.documents.verdict import Decided, Spread
 from daq_bench.bench_model.evidence.measured import Interval, Measured
 from daq_bench.bench_model.profiles.metrics import ResultMetric
-from daq_bench.bench_model.profiles.requirements import Comparison, Requirement
+from daq_bench.bench_model.profiles.requirements import Requirement
 from daq_bench.bench_model.statistics.bootstrap import SAMPLES_MIN, mean_interval, rounded
 from daq_bench.bench_model.statistics.repetitions import (
     CONFIDENCE,

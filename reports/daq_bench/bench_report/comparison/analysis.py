@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
-from daq_bench.bench_model.documents.struct import Document
+import msgspec
+
+from daq_bench.bench_model.documents.comparison import (
+    AskedOfRuns,
+    BuyersFile,
+    BuyersFiles,
+    ComparedRun,
+    ComparisonDocument,
+    ComparisonKind,
+    Unranked,
+)
+from daq_bench.bench_model.documents.several import Titled
+from daq_bench.bench_model.documents.struct import as_document, read
 from daq_bench.bench_model.tender import tender
 from daq_bench.bench_model.tender.buyer_files import Prices, Weights, load_prices, load_weights
 from daq_bench.bench_model.tender.contenders import Contender, Question
@@ -22,7 +35,8 @@ from daq_bench.bench_report.comparison.unranked import unranked_configurations, 
 from daq_bench.bench_report.reading.door import Trust
 
 LEAST, MOST = 2, 8
-CANDIDATES, CONFIGURATIONS = "candidates", "configurations"
+CANDIDATES: Final = "candidates"
+CONFIGURATIONS: Final = "configurations"
 
 
 @dataclass(frozen=True)
@@ -35,13 +49,12 @@ class Asked:
     trust: Trust = field(default_factory=Trust)
 
 
-def compare(asked: Asked) -> tuple[Document, list[Source]]:
+def compare(asked: Asked) -> tuple[ComparisonDocument, list[Source]]:
     """The document, and the runs that it rests on. Raises BundleError or ProfileError for what cannot be compared."""
     sources = through_the_door(read_sources(list(asked.roots)), asked.trust)
-    if len(sources) == 1 and is_comparison(sources[0]):
-        kind, names = CONFIGURATIONS, names_of(sources[0])
-    else:
-        kind, names = CANDIDATES, list(grouped(sources))
+    of_one_run = len(sources) == 1 and is_comparison(sources[0])
+    kind: ComparisonKind = CONFIGURATIONS if of_one_run else CANDIDATES
+    names = names_of(sources[0]) if of_one_run else list(grouped(sources))
     if not LEAST <= len(names) <= MOST:
         what = f"{len(sources)} run{'s' if len(sources) > 1 else ''} of {len(names)} candidate{'s' if len(names) > 1 else ''}"
         raise BundleError(
@@ -52,22 +65,29 @@ def compare(asked: Asked) -> tuple[Document, list[Source]]:
     prices = None if asked.prices is None else load_prices(asked.prices, names)
     contenders, questions, weights = _contenders(kind, sources, prices, asked.weights)
     speed = speed_of(questions)
-    return {
-        "schema_version": 1,
-        "kind": kind,
-        "scenario": {"id": sources[0].run.scenario.id, "title": sources[0].run.scenario.title or None},
-        "requirement": {"id": sources[0].run.requirement.id, "title": sources[0].run.requirement.title or None},
-        "files": {key: _file(file) for key, file in (("prices", asked.prices), ("weights", asked.weights))},
-        "accepted_unsigned": [source.run.run_id for source in sources if source.counts and source.marks],
-        "equivalence_percent": weights.margin_percent,
-        "runs": [_run(source) for source in sources],
-        "not_ranked": [name for name in names if name not in {one.name for one in contenders}],
-        **tender.document(contenders, questions, speed, weights, differences([one for one in sources if one.counts])),
-        "conditions": [asdict(mark) for mark in marks(sources)],
-        **_unranked(kind, sources),
-        **({"curves": drawn} if kind == CANDIDATES and (drawn := curves(sources)) else {}),
-        **({"sets": sets} if kind == CONFIGURATIONS and (sets := sets_of(sources[0])) else {}),
-    }, sources  # fmt: skip
+    first = sources[0].run
+    decided = tender.document(
+        contenders, questions, speed, weights, differences([one for one in sources if one.counts])
+    )
+    asked_of, unranked = _unranked(kind, sources)
+    made = ComparisonDocument(
+        **msgspec.structs.asdict(decided),
+        schema_version=1,
+        kind=kind,
+        scenario=Titled(first.scenario.id, first.scenario.title or None),
+        requirement=Titled(first.requirement.id, first.requirement.title or None),
+        files=BuyersFiles(_file(asked.prices), _file(asked.weights)),
+        accepted_unsigned=[source.run.run_id for source in sources if source.counts and source.marks],
+        equivalence_percent=weights.margin_percent,
+        runs=[_run(source) for source in sources],
+        not_ranked=[name for name in names if name not in {one.name for one in contenders}],
+        conditions=marks(sources),
+        asked=asked_of,
+        unranked=unranked,
+        curves=curves(sources) if kind == CANDIDATES else [],
+        sets=sets_of(sources[0]) if kind == CONFIGURATIONS else None,
+    )
+    return read(tender.clean(as_document(made)), ComparisonDocument, "comparison.json"), sources
 
 
 def _contenders(
@@ -88,36 +108,35 @@ def _contenders(
     return made, questions, weights
 
 
-def _unranked(kind: str, sources: Sequence[Source]) -> Document:
-    """Returns the questions and the measurements of runs that do not count; an empty document where all count."""
+def _unranked(kind: str, sources: Sequence[Source]) -> tuple[list[AskedOfRuns], list[Unranked]]:
+    """Returns the questions and the measurements of runs that do not count; nothing where all count."""
     if all(source.counts for source in sources):
-        return {}
+        return [], []
     questions = questions_of(sources, Weights())
     shown = unranked_configurations(sources[0]) if kind == CONFIGURATIONS else unranked_runs(sources, questions)
-    asked = [{"id": one.id, "text": one.text, "comparison": one.comparison} for one in questions]
-    return {"asked": asked, "unranked": shown} if shown else {}
+    return [AskedOfRuns(one.id, one.text, one.comparison) for one in questions if shown], shown
 
 
-def _run(source: Source) -> Document:
-    return {
-        "run_id": source.run.run_id,
-        "contender": source.name,
-        "started_utc": source.run.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "manifest_sha256": source.manifest_sha256,
-        "outcome": source.outcome,
-        "word": source.word,
-        "ranked": source.counts,
-        "marks": list(source.marks),
-        "reason": None if source.counts else source.reason,
-        "scale": source.run.scenario.scale,
-    }
+def _run(source: Source) -> ComparedRun:
+    return ComparedRun(
+        run_id=source.run.run_id,
+        manifest_sha256=source.manifest_sha256,
+        outcome=source.outcome,
+        word=source.word,
+        reason=None if source.counts else source.reason,
+        marks=list(source.marks),
+        contender=source.name,
+        started_utc=source.run.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        ranked=source.counts,
+        scale=source.run.scenario.scale,
+    )
 
 
-def _file(file: Path | None) -> Document | None:
+def _file(file: Path | None) -> BuyersFile | None:
     if file is None:
         return None
     try:
         content = file.read_bytes()
     except OSError as error:
         raise BundleError(str(file), f"cannot be read: {error.strerror}") from error
-    return {"name": file.name, "sha256": hashlib.sha256(content).hexdigest()}
+    return BuyersFile(file.name, hashlib.sha256(content).hexdigest())

@@ -34,5 +34,5 @@ def run(chosen: argparse.Namespace) -> int:
     from daq_bench.bench_report.comparison.document import paper_of
 
     found, sources = compare(Asked(tuple(chosen.bundles), chosen.prices, chosen.weights, trust_of(chosen)))
-    say_marks(found["runs"])
+    say_marks(found.runs)
     return deliver(chosen, STEM, found, max(source.moment for source in sources), paper_of)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
 from daq_bench.bench_model.base.units import in_digits
 from daq_bench.bench_model.behaviour.surroundings import is_inlet
 from daq_bench.bench_model.bundle.files import find_struct
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
+from daq_bench.bench_model.documents.comparison import Condition
 from daq_bench.bench_model.documents.facts import Tuning
 from daq_bench.bench_model.workloads.block_scan import BlockScan
 from daq_bench.bench_model.workloads.snb_record import SnbRecord
@@ -22,16 +22,7 @@ STORAGE_SETTINGS = ("storage-purge", "storage-lba", "storage-filesystem")  # oth
 NOT_RECORDED = "not recorded"
 
 
-@dataclass(frozen=True)
-class Mark:
-    """A condition in which runs differ: each value with its runs. `between`: contenders differ in it, not only runs of one."""
-
-    what: str
-    values: tuple[tuple[str, tuple[str, ...]], ...]
-    between: bool
-
-
-def marks(sources: Sequence[Source]) -> list[Mark]:
+def marks(sources: Sequence[Source]) -> list[Condition]:
     """Returns the conditions that differ between these runs, in a fixed order."""
     table = [dict(_conditions(source)) for source in sources]
     names = list(dict.fromkeys(name for row in table for name in row))
@@ -48,7 +39,7 @@ def marks(sources: Sequence[Source]) -> list[Mark]:
     return [*found, *([ambient] if ambient else [])]
 
 
-def _mark(what: str, rows: Sequence[tuple[Source, str]]) -> Mark | None:
+def _mark(what: str, rows: Sequence[tuple[Source, str]]) -> Condition | None:
     values: dict[str, list[str]] = {}
     of_contender: dict[str, set[str]] = {}
     for source, value in rows:
@@ -57,7 +48,7 @@ def _mark(what: str, rows: Sequence[tuple[Source, str]]) -> Mark | None:
     if len(values) < 2:
         return None
     between = len({frozenset(one) for one in of_contender.values()}) > 1
-    return Mark(what, tuple((value, tuple(runs)) for value, runs in values.items()), between)
+    return Condition(what, list(values.items()), between)
 
 
 def _conditions(source: Source) -> Iterator[tuple[str, str | None]]:
@@ -96,7 +87,7 @@ def _tuning(source: Source) -> Iterator[tuple[str, str | None]]:
         yield f"tuning {one.id}", f"asked {one.asked or 'nothing'}, {text}"
 
 
-def _ambient(sources: Sequence[Source]) -> Mark | None:
+def _ambient(sources: Sequence[Source]) -> Condition | None:
     """Marks the air inlet's mean temperature by the BMC, where it has such a sensor; values within AMBIENT_K are alike."""
     degrees = {source.run.run_id: inlet_temperature(source) for source in sources}
     known = [value for value in degrees.values() if value is not None]

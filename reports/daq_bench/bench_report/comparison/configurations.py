@@ -117,10 +117,8 @@ def _contender(
         barred="" if not barred else "not every mandatory requirement is met: " + ", ".join(barred),
         positions=positions,
         currency=currency,
-        extra={
-            "runs": [source.run.run_id],
-            "devices": layout + (f"{len(models)} \u00d7 {models[0]}" if models else "no drive of its own is known"),
-        },
+        runs=(source.run.run_id,),
+        devices=layout + (f"{len(models)} \u00d7 {models[0]}" if models else "no drive of its own is known"),
     )
 
 

@@ -74,7 +74,6 @@ def contender_of(
     """Makes a contender from its runs that count. One run: its repetitions are its values; several: each run's judged value is one.
 
     Its power per throughput is what the requirement on it judges, where there is one: one name has one value."""
-    units = RUNS if len(runs) > 1 else REPETITIONS
     series = {question.id: _series(runs, question) for question in questions}
     asked_power = next((one.id for one in questions if one.metric == PER_RATE), None)
     series[POWER] = series[asked_power] if asked_power else _power(runs)
@@ -90,13 +89,14 @@ def contender_of(
     decisions = {question.id: _decision(runs, question.id) for question in questions}
     return Contender(
         name=name,
-        units=units,
+        units=RUNS if len(runs) > 1 else REPETITIONS,
         series=series,
         decisions={key: value for key, value in decisions.items() if value},
         figures=figures,
         barred=_barred(runs, decisions, questions),
         currency=currency,
-        extra={"runs": [one.run.run_id for one in runs], "devices": devices_text(runs[0])},
+        runs=tuple(one.run.run_id for one in runs),
+        devices=devices_text(runs[0]),
     )
 
 

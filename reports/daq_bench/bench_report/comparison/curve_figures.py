@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from daq_bench.bench_model.documents.struct import Document
+from daq_bench.bench_model.documents.comparison import ComparisonDocument, Curve, CurveOf
 from daq_bench.bench_report.base.units import GB, THIN, in_gb_per_s, significant
 from daq_bench.bench_report.comparison import words
 from daq_bench.bench_report.comparison.curves import BLOCKS, LATENCY, LOAD, TAIL, WRITTEN
@@ -62,57 +62,57 @@ LOOKS = {
 }  # fmt: skip
 
 
-def curve_figures(found: Document) -> Iterator[Figure]:
-    for one in found.get("curves", []):
+def curve_figures(found: ComparisonDocument) -> Iterator[Figure]:
+    for one in found.curves:
         yield _figure(found, one)
 
 
-def _figure(found: Document, one: Document) -> Figure:
-    look, name = LOOKS[one["name"]], f"curves-{one['name']}"
+def _figure(found: ComparisonDocument, one: Curve) -> Figure:
+    look, name = LOOKS[one.name], f"curves-{one.name}"
     tags = words.letters(found)
-    own = sorted(one["contenders"], key=lambda each: list(tags).index(each["name"]))
+    own = sorted(one.contenders, key=lambda each: list(tags).index(each.name))
     places = {each: place for place, each in enumerate(tags)}
-    left = [each for each in own if places[each["name"]] >= len(SERIES)]
+    left = [each for each in own if places[each.name] >= len(SERIES)]
     alike = _alike([each for each in own if each not in left])
     drawn = [each[0] for each in alike]
     with sheet(name, HEIGHT_MM) as (drawing, (axes,)):
         for each, *same in alike:
-            colour, dashes, marker = SERIES[places[each["name"]]]
-            points = [point for point in each["points"] if one["name"] != LATENCY or point[0] < END]
+            colour, dashes, marker = SERIES[places[each.name]]
+            points = [point for point in each.points if one.name != LATENCY or point[0] < END]
             x = [look.across(point[0]) for point in points]
             middle, low, high = ([look.up(point[at]) for point in points] for at in (1, 2, 3))
             axes.plot(
                 x, middle, color=colour, linestyle=dashes, marker=marker, label=_label(found, each, same),
                 markevery=max(1, len(x) // 12), zorder=4,
             )  # fmt: skip
-            if each["passes"] > 1:
+            if each.passes > 1:
                 axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0, zorder=2)
-        _axes(axes, one["name"], look, drawn, found)
+        _axes(axes, one.name, look, drawn, found)
         axes.legend_above(columns=3)
         alt = f"{look.title} of {len(drawn)} candidates: {'; '.join(_said(each, look, tags) for each in drawn)}."
-    used = "; ".join(
-        f"{tags[each['name']]}: {each['passes']} in {_runs(each['runs'])}" for each in own if each not in left
-    )
+    used = "; ".join(f"{tags[each.name]}: {each.passes} in {_runs(each.runs)}" for each in own if each not in left)
     caption = f"{look.caption} Line: the median of all passes ({used}); band: the lowest to the highest of them."
     if left:
-        caption += f" Not drawn, for want of colours: {', '.join(tags[each['name']] for each in left)}; comparison.json has them."
-    lacking = [tag for each, tag in tags.items() if each not in {one_["name"] for one_ in own}]
+        caption += (
+            f" Not drawn, for want of colours: {', '.join(tags[each.name] for each in left)}; comparison.json has them."
+        )
+    lacking = [tag for each, tag in tags.items() if each not in {one_.name for one_ in own}]
     if lacking:
         caption += f" No such evidence: {', '.join(lacking)}."
     if any(same for _, *same in alike):
         caption += f" Candidates whose lines lie within {SAME:.0%} of each other all along share one."
-    return drawing.figure(look.title, caption, alt, _see([each for each in own if each not in left], one["name"], tags))
+    return drawing.figure(look.title, caption, alt, _see([each for each in own if each not in left], one.name, tags))
 
 
 def _runs(number: int) -> str:
     return f"{number} run{'s' if number != 1 else ''}"
 
 
-def _alike(own: Sequence[Document]) -> list[list[Document]]:
+def _alike(own: Sequence[CurveOf]) -> list[list[CurveOf]]:
     """Candidates whose lines would lie on each other, together."""
-    found: list[list[Document]] = []
+    found: list[list[CurveOf]] = []
     for one in own:
-        same = next((each for each in found if _coincide(each[0]["points"], one["points"])), None)
+        same = next((each for each in found if _coincide(each[0].points, one.points)), None)
         if same is None:
             found.append([one])
         else:
@@ -127,14 +127,14 @@ def _coincide(one: Sequence[Sequence[float]], other: Sequence[Sequence[float]]) 
     )
 
 
-def _label(found: Document, one: Document, same: Sequence[Document]) -> str:
+def _label(found: ComparisonDocument, one: CurveOf, same: Sequence[CurveOf]) -> str:
     tags = words.letters(found)
-    return words.label(found, one["name"]) + "".join(f" = {tags[each['name']]}" for each in same)
+    return words.label(found, one.name) + "".join(f" = {tags[each.name]}" for each in same)
 
 
-def _axes(axes: Panel, name: str, look: Look, drawn: Sequence[Document], found: Document) -> None:
+def _axes(axes: Panel, name: str, look: Look, drawn: Sequence[CurveOf], found: ComparisonDocument) -> None:
     axes.set_xlabel(look.x_label)
-    values = [point[3] for each in drawn for point in each["points"] if name != LATENCY or point[0] < END]
+    values = [point[3] for each in drawn for point in each.points if name != LATENCY or point[0] < END]
     if name in (BLOCKS, WRITTEN):
         axes.set_ylim(0, ROOM * _in_gb(max(values)))
         _draw_demand(axes, found, _in_gb(max(values)))
@@ -142,38 +142,37 @@ def _axes(axes: Panel, name: str, look: Look, drawn: Sequence[Document], found: 
         set_latency_axis(axes, [value for value in values if value > 0])
     axes.set_ylabel(look.y_label)
     if name == BLOCKS:
-        size_axis(axes, sorted({int(point[0]) for each in drawn for point in each["points"]}), look.x_label)
+        size_axis(axes, sorted({int(point[0]) for each in drawn for point in each.points}), look.x_label)
     if name == LATENCY:
         axes.set_xscale("log")
         axes.set_xticks([nines(tick) for tick in TICKS], [f"{tick:g}{THIN}%" for tick in TICKS])
         axes.minorticks_off()
 
 
-def _draw_demand(axes: Panel, found: Document, top: float) -> None:
+def _draw_demand(axes: Panel, found: ComparisonDocument, top: float) -> None:
     """The bound of the requirement that stands for the throughput, where it lies within the drawing."""
-    speed = next((one for one in found["requirements"] if one["id"] == found["speed"]), None)
-    if speed is None or speed["unit"] != "GB/s" or isinstance(speed["bound"], str) or speed["bound"] > ROOM * top:
+    speed = next((one for one in found.requirements if one.id == found.speed), None)
+    if speed is None or speed.unit != "GB/s" or isinstance(speed.bound, str) or speed.bound > ROOM * top:
         return
-    label = f"{speed['id']}: at least {in_gb_per_s(speed['bound'] * GB)}"
-    axes.axhline(speed["bound"], color=GREY, linewidth=0.9, linestyle=(0, (6, 2)), label=label, zorder=1)
+    label = f"{speed.id}: at least {in_gb_per_s(speed.bound * GB)}"
+    axes.axhline(speed.bound, color=GREY, linewidth=0.9, linestyle=(0, (6, 2)), label=label, zorder=1)
 
 
-def _said(one: Document, look: Look, tags: dict[str, str]) -> str:
-    values = [look.up(point[1]) for point in one["points"]]
-    return f"{tags[one['name']]} from {significant(min(values), 3)} to {significant(max(values), 3)}"
+def _said(one: CurveOf, look: Look, tags: dict[str, str]) -> str:
+    values = [look.up(point[1]) for point in one.points]
+    return f"{tags[one.name]} from {significant(min(values), 3)} to {significant(max(values), 3)}"
 
 
-def _see(drawn: Sequence[Document], name: str, tags: dict[str, str]) -> str:
+def _see(drawn: Sequence[CurveOf], name: str, tags: dict[str, str]) -> str:
     """The ends that a reader compares: the highest rate, the last rate, the tail."""
     if name in (LATENCY, LOAD):
         tail = {
-            each["name"]: max(point[1] for point in each["points"] if name != LATENCY or point[0] < END)
-            for each in drawn
+            each.name: max(point[1] for point in each.points if name != LATENCY or point[0] < END) for each in drawn
         }
         said = ", ".join(f"{tags[key]}\u00a0{significant(us / 1000, 3)}{THIN}ms" for key, us in tail.items())
         return f"At the end of its curve the latency is: {said}."
     pick = max if name == BLOCKS else (lambda points: points[-1])
-    ends = {each["name"]: _in_gb(pick([point[1] for point in each["points"]])) for each in drawn}
+    ends = {each.name: _in_gb(pick([point[1] for point in each.points])) for each in drawn}
     what = "The highest rate is" if name == BLOCKS else "At the end of the writing the rate is"
     return (
         f"{what}: "

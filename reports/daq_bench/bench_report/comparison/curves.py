@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil, floor, log10
 from statistics import median
+from typing import Final
 
-from daq_bench.bench_model.documents.struct import Document
-from daq_bench.bench_model.tender.tender import clean
+from daq_bench.bench_model.documents.comparison import Curve, CurveKind, CurveOf
 from daq_bench.bench_model.workloads.block_scan import BlockScan
 from daq_bench.bench_model.workloads.latency_under_load import LatencyUnderLoad
 from daq_bench.bench_model.workloads.saturation.document import SaturationAnalysis
@@ -23,39 +23,35 @@ Series = list[tuple[float, float]]  # x and y of one pass over the axis
 LEAST = 2  # candidates
 STRETCHES = 60  # of what was written
 TAIL = 99.9  # percentile of the latency against the offered rate
-BLOCKS, LATENCY, LOAD, WRITTEN = (
-    "rate-by-block-size",
-    "latency-of-the-record",
-    "latency-under-load",
-    "rate-against-written",
-)
+BLOCKS: Final = "rate-by-block-size"
+LATENCY: Final = "latency-of-the-record"
+LOAD: Final = "latency-under-load"
+WRITTEN: Final = "rate-against-written"
 
 
-def curves(sources: Sequence[Source]) -> list[Document]:
+def curves(sources: Sequence[Source]) -> list[Curve]:
     """One entry for each kind of curve. Runs that count are used; where none counts, those that are INADMISSIBLE."""
     used = [one for one in sources if one.counts] or [one for one in sources if one.outcome == "INADMISSIBLE"]
     of_name = grouped(used)
-    found = []
+    found = list[Curve]()
     for name, read in READERS.items():
         passes = {key: [each for run in runs for each in read(run)] for key, runs in of_name.items()}
         if name == WRITTEN:
             passes = _on_one_grid(passes)
-        drawn = [_candidate(key, each, len(of_name[key])) for key, each in passes.items()]
-        known = [one for one in drawn if one["points"]]
-        if len(known) >= LEAST:
-            found.append({"name": name, "contenders": known})
-    cleaned: list[Document] = clean(found)
-    return cleaned
+        drawn = [_candidate(key, each, len(of_name[key])) for key, each in passes.items() if any(each)]
+        if len(drawn) >= LEAST:
+            found.append(Curve(name, drawn))
+    return found
 
 
-def _candidate(name: str, passes: Sequence[Series], runs: int) -> Document:
+def _candidate(name: str, passes: Sequence[Series], runs: int) -> CurveOf:
     """[x, median, lowest, highest] at each x that any pass has."""
     at: dict[float, list[float]] = {}
     for one in passes:
         for x, y in one:
             at.setdefault(x, []).append(y)
     points = [[x, median(values), min(values), max(values)] for x, values in sorted(at.items())]
-    return {"name": name, "runs": runs, "passes": len(passes), "points": points}
+    return CurveOf(name, runs, len(passes), points)
 
 
 def _blocks(source: Source) -> list[Series]:
@@ -111,6 +107,6 @@ def _round_size(least: float) -> float:
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least)
 
 
-READERS: Mapping[str, Callable[[Source], list[Series]]] = {
+READERS: Mapping[CurveKind, Callable[[Source], list[Series]]] = {
     BLOCKS: _blocks, LOAD: _load, LATENCY: _record, WRITTEN: _written,
 }  # fmt: skip

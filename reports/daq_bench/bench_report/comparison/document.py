@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from daq_bench.bench_model.base.units import in_digits
-from daq_bench.bench_model.documents.struct import Document, read
+from daq_bench.bench_model.documents.comparison import ComparedRequirement, ComparisonDocument
+from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.workloads.raid_vs_3dxp.document import RaidComparison
 from daq_bench.bench_report.base.marks import see_section
 from daq_bench.bench_report.base.units import NONE, SIDES, SPELLED, THIN, count, percent, quantity, significant
@@ -33,19 +34,19 @@ SEEN = (6, 1 - 0.05 ** (1 / 6))  # runs, and the share of bad ones that they mis
 NAMED_MAX = 2  # runs that the warning on the first page names; the section has all
 
 
-def paper_of(found: Document, command: str, moment: datetime) -> Paper:
-    ranked = sum(run["ranked"] for run in found["runs"])
-    sets = found["kind"] == "configurations"
+def paper_of(found: ComparisonDocument, command: str, moment: datetime) -> Paper:
+    ranked = sum(run.ranked for run in found.runs)
+    sets = found.kind == "configurations"
     what = "configurations of one run" if sets else "candidates"
-    number = len(found["contenders"]) + len(found["not_ranked"])
+    number = len(found.contenders) + len(found.not_ranked)
     shown = unranked.mark(found)
     side = (
         (Section("unranked", "Measurements of runs that do not count", tuple(unranked.side_by_side(found))),)
-        if found.get("unranked")
+        if found.unranked
         else ()
     )
     sections = _told_once(
-        *(() if found["contenders"] else side),
+        *(() if found.contenders else side),
         Section("ranking", "Compliance and ranking for each requirement", tuple(_ranking(found))),
         *((Section("curves", "Curves laid over each other", drawn),) if (drawn := tuple(curve_figures(found))) else ()),
         *_sets(found),
@@ -55,10 +56,10 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
         Section("cost", "Price, power, room and wear beside speed", tuple(_cost(found))),
         Section("firmness", "How firm the decision is", tuple(_firmness(found))),
         Section("conditions", "Conditions that differ", (*tables.unlike(found), *tables.conditions(found))),
-        *(side if found["contenders"] else ()),
+        *(side if found.contenders else ()),
         Section("method", "How this was computed", tuple(_method(found, command))),
     )
-    scaled = sorted({run["scale"] for run in found["runs"] if run["ranked"] and (run["scale"] or 1) < 1})
+    scaled = sorted({run.scale for run in found.runs if run.ranked and run.scale and run.scale < 1})
     boxes = [*_accepted(found)]
     if scaled:
         of = ", ".join(in_digits(one, 6) for one in scaled)
@@ -66,13 +67,13 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
     return Paper(
         kicker="Comparison report",
         title=("RAID and 3D XPoint: " if sets else "")
-        + f"{number} {what}: {found['scenario']['title'] or found['scenario']['id']}",
+        + f"{number} {what}: {found.scenario.title or found.scenario.id}",
         meta=(
-            f"Requirements: {found['requirement']['title'] or found['requirement']['id']}",
-            f"{len(found['runs'])} run{'s' if len(found['runs']) != 1 else ''}, of which {ranked} count{'s' if ranked == 1 else ''}; "
+            f"Requirements: {found.requirement.title or found.requirement.id}",
+            f"{len(found.runs)} run{'s' if len(found.runs) != 1 else ''}, of which {ranked} count{'s' if ranked == 1 else ''}; "
             f"newest of {moment:%Y-%m-%d %H:%M} UTC",
         ),
-        running=f"{found['scenario']['id']}: {number} {what}",
+        running=f"{found.scenario.id}: {number} {what}",
         badge=words.badge(found),
         meaning=words.meaning(found),
         reasons=first_page.first_reasons(words.reasons(found)),
@@ -82,9 +83,9 @@ def paper_of(found: Document, command: str, moment: datetime) -> Paper:
         figure=first_page.margin_figure(found),
         mark=shown,
         sections=sections,
-        keywords=("comparison", found["scenario"]["id"], found["requirement"]["id"]),
+        keywords=("comparison", found.scenario.id, found.requirement.id),
         moment=moment,
-        seal=seal_of_runs(run["manifest_sha256"] for run in found["runs"]),
+        seal=seal_of_runs(run.manifest_sha256 for run in found.runs),
     )
 
 
@@ -103,9 +104,9 @@ def _capital(text: str) -> str:
     return f"{text[0].upper()}{text[1:].rstrip('.')}."
 
 
-def _accepted(found: Document) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _accepted(found: ComparisonDocument) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The warning on the first page where runs are ranked that no trusted key signed."""
-    accepted = [run["run_id"] for run in found["runs"] if run["run_id"] in found["accepted_unsigned"]]
+    accepted = [run.run_id for run in found.runs if run.run_id in found.accepted_unsigned]
     if accepted:
         more = f" and {len(accepted) - NAMED_MAX} more" if len(accepted) > NAMED_MAX else ""
         why = (
@@ -115,28 +116,28 @@ def _accepted(found: Document) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield "Unsigned runs are ranked", (why,)
 
 
-def _sets(found: Document) -> tuple[Section, ...]:
+def _sets(found: ComparisonDocument) -> tuple[Section, ...]:
     """Shows what no requirement asks of one run's configurations: latency, CPU time of md, and what others published."""
-    if "sets" not in found:
+    if found.sets is None:
         return ()
-    sets = read(found["sets"], RaidComparison, "comparison.json: sets")
+    sets = read(found.sets, RaidComparison, "comparison.json: sets")
     rates = rates_figure(sets)
     without = () if sets.published else (Lacking("figures of published devices: the bundle holds none"),)
     parts = (performance(sets), *((rates,) if rates else ()), *without)
     return (Section("sets", "Latency, CPU of md, and published devices", parts),)
 
 
-def _named(found: Document) -> Iterator[Part]:
-    if not found["contenders"]:
+def _named(found: ComparisonDocument) -> Iterator[Part]:
+    if not found.contenders:
         yield Lacking("no run of any contender counts as evidence, so that nothing is ranked")
 
 
-def _ranking(found: Document) -> Iterator[Part]:
+def _ranking(found: ComparisonDocument) -> Iterator[Part]:
     reasons = words.reasons(found)
     if first_page.first_reasons(reasons) != tuple(reasons):
         yield Bullets(tuple(reasons))
     yield from first_page.further_matrices(found)
-    if not found["contenders"]:
+    if not found.contenders:
         yield Lacking("a ranking: no run counts as evidence")
         return
     yield tables.summary(found)
@@ -150,53 +151,51 @@ def _ranking(found: Document) -> Iterator[Part]:
         yield _values(found, one)
 
 
-def _drawn(found: Document) -> list[Document]:
+def _drawn(found: ComparisonDocument) -> list[ComparedRequirement]:
     """Returns the requirements whose values scatter: those that the score weighs first, then mandatory ones."""
-    keys = [one["key"] for one in found["criteria"]]
+    keys = [one.key for one in found.criteria]
     scatter = [
         one
-        for one in found["requirements"]
-        if one["comparison"] != "equal"  # met or missed, and nothing in between
-        and sum(each["value"] is not None for each in one["contenders"]) > 1
-        and any(each["interval"] and each["interval"][0] < each["interval"][1] for each in one["contenders"])
+        for one in found.requirements
+        if one.comparison != "equal"  # met or missed, and nothing in between
+        and sum(each.value is not None for each in one.contenders) > 1
+        and any(each.interval and each.interval[0] < each.interval[1] for each in one.contenders)
     ]
-    order = sorted(scatter, key=lambda one: (one["id"] not in keys, one["severity"] != "mandatory"))
+    order = sorted(scatter, key=lambda one: (one.id not in keys, one.severity != "mandatory"))
     of_metric = {
-        one["metric"]: one for one in reversed(order)
+        one.metric: one for one in reversed(order)
     }  # one figure for each metric, in whatever units it is asked for
-    return [one for one in order if one is of_metric[one["metric"]]][:FIGURES_MAX]
+    return [one for one in order if one is of_metric[one.metric]][:FIGURES_MAX]
 
 
-def _values(found: Document, one: Document) -> Figure:
-    barred = {each["name"] for each in found["contenders"] if each["barred"]}
+def _values(found: ComparisonDocument, one: ComparedRequirement) -> Figure:
+    barred = {each.name for each in found.contenders if each.barred}
     rows = [
         ValueRow(
-            words.label(found, each["name"]), tuple(value for value in each["values"] if value is not None), each["value"],
-            (each["interval"][0], each["interval"][1]) if each["interval"] else None, each["name"] in barred,
+            words.label(found, each.name), tuple(value for value in each.values if value is not None), each.value,
+            (each.interval[0], each.interval[1]) if each.interval else None, each.name in barred,
         )
-        for each in one["contenders"]
-        if each["value"] is not None
+        for each in one.contenders
+        if each.value is not None
     ]  # fmt: skip
-    unit = SPELLED.get(one["unit"], one["unit"])
+    unit = SPELLED.get(one.unit, one.unit)
     bound = None
-    if not isinstance(one["bound"], str):
-        text = f"bound at full scale: {SIDES[one['comparison']]} {quantity(one['bound'], one['unit'], trim=True)}"
-        bound = Bound(one["bound"], text, one["comparison"])
-    counts = ", ".join(f"{words.letters(found)[each['name']]} {each['n']}" for each in one["contenders"] if each["n"])
-    better = "More is better" if one["larger_is_better"] else "Less is better"
+    if not isinstance(one.bound, str):
+        text = f"bound at full scale: {SIDES[one.comparison]} {quantity(one.bound, one.unit, trim=True)}"
+        bound = Bound(one.bound, text, one.comparison)
+    counts = ", ".join(f"{words.letters(found)[each.name]} {each.n}" for each in one.contenders if each.n)
+    better = "More is better" if one.larger_is_better else "Less is better"
     caption = f"{better}. Values per contender: {counts} ({_units(found)}). Bar: 95{THIN}% interval of the mean."
     if bound is not None and not tables.near(
-        bound.value, [value for each in one["contenders"] for value in each["values"] if value is not None]
+        bound.value, [value for each in one.contenders for value in each.values if value is not None]
     ):
         caption += f" The {bound.text} lies off the scale."
         bound = None
-    return value_figure(
-        f"values-{one['id']}", f"{one['id']}: {one['text']}", caption, rows, f"{one['id']} ({unit})", bound
-    )
+    return value_figure(f"values-{one.id}", f"{one.id}: {one.text}", caption, rows, f"{one.id} ({unit})", bound)
 
 
-def _units(found: Document) -> str:
-    kinds = list(dict.fromkeys(one["units"] for one in found["contenders"]))
+def _units(found: ComparisonDocument) -> str:
+    kinds = list(dict.fromkeys(one.units for one in found.contenders))
     texts = {
         "runs": "one per run", "repetitions": "repetitions of a single run: they do not show how runs scatter",
         "rounds": "one per round",
@@ -204,51 +203,49 @@ def _units(found: Document) -> str:
     return "; ".join(texts[kind] for kind in kinds)
 
 
-def _cost(found: Document) -> Iterator[Part]:
-    if not found["contenders"]:
+def _cost(found: ComparisonDocument) -> Iterator[Part]:
+    if not found.contenders:
         yield Lacking("figures of contenders: no run counts as evidence")
         return
     yield tables.figures(found)
     yield from tables.figure_reasons(found)
     yield from ownership_table(found)
-    if found["pareto"] is None:
+    if found.pareto is None:
         yield Lacking(
             "the plot of price against margin: contenders that may be chosen have no price, and no power instead of it, or their "
             "throughput cannot be compared"
         )
 
 
-def _firmness(found: Document) -> Iterator[Part]:
-    if len(found["scores"]) < 2:
-        why = "; ".join(one["text"] for one in found["decision"]["why"])
+def _firmness(found: ComparisonDocument) -> Iterator[Part]:
+    if len(found.scores) < 2:
+        why = "; ".join(one.text for one in found.decision.why)
         yield Lacking(f"a score: {why or 'fewer than two contenders may be chosen'}")
         return
     yield tables.scores(found)
-    rows = [(words.label(found, one["name"]), one["weight_share"], one["chance_first"]) for one in found["scores"]]
+    rows = [(words.label(found, one.name), one.weight_share, one.chance_first) for one in found.scores]
     caption = (
         "Solid: the share of all possible weights of the criteria for which a contender is ahead, prices and mean values taken as "
         "they are. Hatched: the weights as given, but every measured value drawn anew from its interval."
     )
-    if found["weight_share_error"]:
-        error = percent(100 * found["weight_share_error"], 2)
-        caption += (
-            f" {significant(found['draws'], 2)} draws each, seed {found['seed']}; standard error at most {error}."
-        )
+    if found.weight_share_error:
+        error = percent(100 * found.weight_share_error, 2)
+        caption += f" {significant(found.draws, 2)} draws each, seed {found.seed}; standard error at most {error}."
     else:
-        caption += f" The solid bars are exact; hatched: {count(found['draws'])} draws, seed {found['seed']}."
-    if any(one["chance_first"] is None for one in found["scores"]):
+        caption += f" The solid bars are exact; hatched: {count(found.draws)} draws, seed {found.seed}."
+    if any(one.chance_first is None for one in found.scores):
         caption += " No hatched bars: the scatter of one contender is not known."
     yield share_figure("shares", "Who is ahead, whatever counts", caption, rows)
-    if found["prices"]:
+    if found.prices:
         yield tables.prices(found)
         currency = words.currency_of(found)
         shown = [
             PriceRow(
-                words.label(found, one["name"]), one["price"],
-                one["break_even"] if one["change"] is not None and -1 < one["change"] < 2 else None,
-                one["name"] == found["decision"]["best"],
+                words.label(found, one.name), one.price,
+                one.break_even if one.change is not None and -1 < one.change < 2 else None,
+                one.name == found.decision.best,
             )
-            for one in found["prices"]
+            for one in found.prices
         ]  # fmt: skip
         caption = (
             "All else as it is. The contender ahead (solid line) stays so up to the diamond; each other (dotted) would be ahead below "
@@ -259,7 +256,7 @@ def _firmness(found: Document) -> Iterator[Part]:
         yield Lacking("break-even prices: not all contenders that may be chosen have a price in one currency")
 
 
-def _method(found: Document, command: str) -> Iterator[Part]:
+def _method(found: ComparisonDocument, command: str) -> Iterator[Part]:
     yield (
         "Only runs that count (PASS or FAIL) are ranked; who misses a mandatory requirement is shown and cannot be chosen. Values above "
         "zero are compared by ratio (on logarithms), others by difference. Contenders are paired only where they were measured in the "
@@ -269,9 +266,9 @@ def _method(found: Document, command: str) -> Iterator[Part]:
     )
     yield (
         f"Many comparisons: the pairs within one requirement are one family, the pairs of the score another. In each, Holm's procedure "
-        f"keeps the chance of one or more false \u201cbetter\u201d at {percent(100 * found['alpha'])} at most. "
+        f"keeps the chance of one or more false \u201cbetter\u201d at {percent(100 * found.alpha)} at most. "
         f"Each interval is given at the level of its own step. Better: the whole interval beyond the margin, "
-        f"{percent(found['equivalence_percent'])} unless the weights file says otherwise. Equivalent: all of it within. Undecided: "
+        f"{percent(found.equivalence_percent)} unless the weights file says otherwise. Equivalent: all of it within. Undecided: "
         "anything else."
     )
     yield (
@@ -284,5 +281,5 @@ def _method(found: Document, command: str) -> Iterator[Part]:
         "loser changes nothing among the others. The methods, their sources and their measured error rates: docs/comparison.md."
     )
     tags = words.letters(found)
-    yield tables.made_of([(tags.get(run["contender"], NONE), run) for run in found["runs"]])
+    yield tables.made_of([(tags.get(run.contender, NONE), run) for run in found.runs])
     yield "To make it again from the same bundles: " + command + "."

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from daq_bench.bench_model.behaviour.record_power import PER_RATE
-from daq_bench.bench_model.documents.struct import Document
+from daq_bench.bench_model.documents.comparison import (
+    ComparedContender,
+    ComparisonDocument,
+    ContenderFigure,
+    PairCompared,
+    Standing,
+)
+from daq_bench.bench_model.documents.several import RunBehind
 from daq_bench.bench_model.tender.tender import TIED
 from daq_bench.bench_report.base.marks import see_section
 from daq_bench.bench_report.base.units import (
@@ -51,50 +58,50 @@ def _interval(value: float, interval: list[float] | None, digits: int = 4) -> st
     return f"{middle} ({low} to {high})"
 
 
-def by_letter(found: Document) -> list[Document]:
+def by_letter(found: ComparisonDocument) -> list[ComparedContender]:
     """Returns the contenders in the order of their letters."""
     places = {name: place for place, name in enumerate(letters(found))}
-    return sorted(found["contenders"], key=lambda one: places[one["name"]])
+    return sorted(found.contenders, key=lambda one: places[one.name])
 
 
-def summary(found: Document) -> Table:
+def summary(found: ComparisonDocument) -> Table:
     """Returns a row for each contender with the figures that a board compares."""
-    speed = next((one for one in found["requirements"] if one["id"] == found["speed"]), None)
-    speeds = {each["name"]: each for each in speed["contenders"]} if speed else {}
-    scores = {one["name"]: one for one in found["scores"]}
+    speed = next((one for one in found.requirements if one.id == found.speed), None)
+    speeds = {each.name: each for each in speed.contenders} if speed else {}
+    scores = {one.name: one for one in found.scores}
     tags = letters(found)
     rows: list[tuple[str, ...]] = []
     marked = []
     for one in by_letter(found):
-        fast, figures, score = speeds.get(one["name"]), one["figures"], scores.get(one["name"])
+        fast, figures, score = speeds.get(one.name), one.figures, scores.get(one.name)
         rows.append((
-            f"{tags[one['name']]} {one['name']}",
-            place_text(score["place"]) if score else "barred" if one["barred"] else NONE,
-            significant(score["relative"], 3) if score else NONE,
-            _interval(fast["value"], fast["interval"]) if fast and fast["value"] is not None else NONE,
-            money(figures["cost"]["value"], one["currency"]),
-            _plain(figures["power_per_rate"]["value"]), _plain(figures["density"]["value"]),
-            _plain(figures["endurance"]["value"], PB), count(fast["n"]) if fast else NONE,
+            f"{tags[one.name]} {one.name}",
+            place_text(score.place) if score else "barred" if one.barred else NONE,
+            significant(score.relative, 3) if score else NONE,
+            _interval(fast.value, fast.interval) if fast and fast.value is not None else NONE,
+            money(figures["cost"].value, one.currency),
+            _plain(figures["power_per_rate"].value), _plain(figures["density"].value),
+            _plain(figures["endurance"].value, PB), count(fast.n) if fast else NONE,
         ))  # fmt: skip
-        if one["name"] == found["decision"]["best"] and found["decision"]["kind"] != TIED:
+        if one.name == found.decision.best and found.decision.kind != TIED:
             marked.append(len(rows) - 1)
-    rows += [(f"{tags[name]} {name}", "not ranked", *[NONE] * 7) for name in found["not_ranked"]]
-    unit = f", {speed['unit']}" if speed else ""
+    rows += [(f"{tags[name]} {name}", "not ranked", *[NONE] * 7) for name in found.not_ranked]
+    unit = f", {speed.unit}" if speed else ""
     return Table(
         ("Contender", "Place", "Score", f"Throughput{unit}", "Price", "W per GB/s", "GB/s per U", "Endurance, PB", "n"),
         "ttnnnnnnn", tuple(rows), "Contenders in the order of their score, else of their throughput.", "decision", frozenset(marked),
     )  # fmt: skip
 
 
-def summary_notes(found: Document) -> tuple[str, ...]:
-    speed = next((one for one in found["requirements"] if one["id"] == found["speed"]), None)
+def summary_notes(found: ComparisonDocument) -> tuple[str, ...]:
+    speed = next((one for one in found.requirements if one.id == found.speed), None)
     said = [
         "Place: a range where contenders cannot be told apart. Score: of the one ahead, by the weights; "
         f"\u2013: no score, or no such figure ({see_section('cost')} says why)."
     ]
     if speed:
         said.append(
-            f"Throughput: {speed['id']}, {speed['text']}; mean and 95{THIN}% interval over n values. "
+            f"Throughput: {speed.id}, {speed.text}; mean and 95{THIN}% interval over n values. "
             "1 PB = 10\u00b9\u2075 B, 1 GB = 10\u2079 B."
         )
     return tuple(said)
@@ -108,22 +115,22 @@ def _plain(value: float | None, unit: float = 1.0) -> str:
     return NONE if value is None else significant(value / unit, trim=True)
 
 
-def runs(found: Document) -> Table:
+def runs(found: ComparisonDocument) -> Table:
     tags = letters(found)
-    own = {one["name"]: one for one in found["contenders"]}
+    own = {one.name: one for one in found.contenders}
     rows, marked = [], []
-    for run in sorted(found["runs"], key=lambda one: (tags.get(one["contender"], ""), one["run_id"])):
-        tag = tags.get(run["contender"], NONE)
-        devices = own[run["contender"]]["devices"] if run["contender"] in own else ""
-        said = "ranked" if run["ranked"] else f"not ranked: {run['reason']}"
-        marks = f"{', '.join(run['marks'])}. " if run["marks"] else ""
-        rows.append((tag, f"{run['contender']}: {run['run_id']}", run["word"], devices or NONE, marks + said))
-        if not run["ranked"]:
+    for run in sorted(found.runs, key=lambda one: (tags.get(one.contender, ""), one.run_id)):
+        tag = tags.get(run.contender, NONE)
+        devices = own[run.contender].devices if run.contender in own else ""
+        said = "ranked" if run.ranked else f"not ranked: {run.reason}"
+        marks = f"{', '.join(run.marks)}. " if run.marks else ""
+        rows.append((tag, f"{run.contender}: {run.run_id}", run.word, devices or NONE, marks + said))
+        if not run.ranked:
             marked.append(len(rows) - 1)
-    if found["kind"] == "configurations":
+    if found.kind == "configurations":
         rows += [
-            (tags[one["name"]], one["name"], "", one["devices"], one["barred"] or "meets what is mandatory")
-            for one in found["contenders"]
+            (tags[one.name], one.name, "", one.devices, one.barred or "meets what is mandatory")
+            for one in found.contenders
         ]
     return Table(
         ("Tag", "Contender and run", "Outcome", "Drives", "In this comparison"), "ttttt", tuple(rows),
@@ -131,20 +138,20 @@ def runs(found: Document) -> Table:
     )  # fmt: skip
 
 
-def ranking(found: Document) -> Table:
+def ranking(found: ComparisonDocument) -> Table:
     tags = letters(found)
-    names = [one["name"] for one in by_letter(found)]
+    names = [one.name for one in by_letter(found)]
     rows = []
-    for one in found["requirements"]:
-        cells = {each["name"]: each for each in one["contenders"]}
+    for one in found.requirements:
+        cells = {each.name: each for each in one.contenders}
         said = [
-            "" if one["unit"] in BARE_UNITS else SPELLED.get(one["unit"], one["unit"]),
-            "advisory" if one["severity"] != "mandatory" else "",
-            "not compared" if one["not_compared"] else "",
+            "" if one.unit in BARE_UNITS else SPELLED.get(one.unit, one.unit),
+            "advisory" if one.severity != "mandatory" else "",
+            "not compared" if one.not_compared else "",
         ]
         marks = ", ".join(filter(None, said))
         rows.append((
-            f"{one['id']} {one['text']}" + (f" ({marks})" if marks else ""), *(_ranked(cells[name]) for name in names),
+            f"{one.id} {one.text}" + (f" ({marks})" if marks else ""), *(_ranked(cells[name]) for name in names),
         ))  # fmt: skip
     return Table(
         ("Requirement", *(tags[name] for name in names)), "t" + "t" * len(names), tuple(rows),
@@ -155,20 +162,20 @@ def ranking(found: Document) -> Table:
     )  # fmt: skip
 
 
-def _ranked(cell: Document) -> str:
-    if cell["value"] is None:
-        return f"not measured {SIGNS.get(cell['decision'] or '', '')}".strip()
-    sign = SIGNS.get(cell["decision"] or "", "")
-    place = "" if cell["place"] is None else f"{place_text(cell['place'])}: "
-    return f"{place}{_interval(cell['value'], cell['interval'])} {sign}".strip()
+def _ranked(cell: Standing) -> str:
+    if cell.value is None:
+        return f"not measured {SIGNS.get(cell.decision or '', '')}".strip()
+    sign = SIGNS.get(cell.decision or "", "")
+    place = "" if cell.place is None else f"{place_text(cell.place)}: "
+    return f"{place}{_interval(cell.value, cell.interval)} {sign}".strip()
 
 
-def differences(found: Document) -> tuple[Part, ...]:
+def differences(found: ComparisonDocument) -> tuple[Part, ...]:
     """All pairs of the score and of each requirement whose values differ at all."""
     tags = letters(found)
-    rows = [_row("Score", "1", one, tags) for one in found["score_contrasts"]]
-    for one in found["requirements"]:
-        rows += [_row(one["id"], one["unit"], each, tags) for each in one["contrasts"] if not _same(each)]
+    rows = [_row("Score", "1", one, tags) for one in found.score_contrasts]
+    for one in found.requirements:
+        rows += [_row(one.id, one.unit, each, tags) for each in one.contrasts if not _same(each)]
     if not rows:
         return (Lacking("differences: no two contenders have values of the same requirement that differ"),)
     caption = (
@@ -185,23 +192,23 @@ def differences(found: Document) -> tuple[Part, ...]:
     return (Table(heads, "tnnnnnttt", tuple(shown), caption, "differences"),)
 
 
-def _same(one: Document) -> bool:
+def _same(one: PairCompared) -> bool:
     """Says whether the two are exactly alike, so that there is nothing to show."""
-    neutral = 1.0 if one["scale"] == "ratio" else 0.0
-    return bool(one["estimate"] == neutral and one["interval"] in (None, [neutral, neutral]))
+    neutral = 1.0 if one.scale == "ratio" else 0.0
+    return bool(one.estimate == neutral and one.interval in (None, [neutral, neutral]))
 
 
-def _row(what: str, unit: str, one: Document, tags: dict[str, str]) -> tuple[str, ...]:
-    ratio, interval = one["scale"] == "ratio", one["interval"]
-    pair = f"{tags[one['first']]} {'/' if ratio else MINUS} {tags[one['second']]}"
-    shown = significant(one["estimate"], 3) if ratio else quantity(one["estimate"], unit, 3)
+def _row(what: str, unit: str, one: PairCompared, tags: dict[str, str]) -> tuple[str, ...]:
+    ratio, interval = one.scale == "ratio", one.interval
+    pair = f"{tags[one.first]} {'/' if ratio else MINUS} {tags[one.second]}"
+    shown = significant(one.estimate, 3) if ratio else quantity(one.estimate, unit, 3)
     ends = NONE if interval is None else span(interval)
-    method = {"paired": "P", "welch": "W", "mover": "M", "none": NONE, "exact": "exact"}.get(one["method"], "S")
-    numbers = NONE if one["n"] == [1, 1] and method == "exact" else "/".join(count(n) for n in one["n"])
+    method = {"paired": "P", "welch": "W", "mover": "M", "none": NONE, "exact": "exact"}.get(one.method, "S")
+    numbers = NONE if one.n == [1, 1] and method == "exact" else "/".join(count(n) for n in one.n)
     return (
-        f"{what}, {pair}", shown, ends, _digits(one["effect_size"]),
-        NONE if one["superiority"] is None else percent(100 * one["superiority"], 2), p_text(one["p_holm"]), method, numbers,
-        f"{tags[one['better']]} better" if one["better"] else one["verdict"],
+        f"{what}, {pair}", shown, ends, _digits(one.effect_size),
+        NONE if one.superiority is None else percent(100 * one.superiority, 2), p_text(one.p_holm), method, numbers,
+        f"{tags[one.better]} better" if one.better else one.verdict,
     )  # fmt: skip
 
 
@@ -215,21 +222,21 @@ def p_text(p: float | None) -> str:
     return "< 0.0001" if p < 1e-4 else significant(p, 2)
 
 
-def not_distinguishable(found: Document) -> Iterator[Part]:
+def not_distinguishable(found: ComparisonDocument) -> Iterator[Part]:
     """Yields every pair about which nothing may be claimed, with the reason."""
     tags = letters(found)
     alike: list[str] = []
     rows: list[tuple[str, ...]] = []
-    for one in found["requirements"]:
-        if one["contrasts"] and all(_same(each) for each in one["contrasts"]):
-            alike.append(one["id"])
+    for one in found.requirements:
+        if one.contrasts and all(_same(each) for each in one.contrasts):
+            alike.append(one.id)
             continue
-        rows += [_open(one["id"], each, tags) for each in one["contrasts"] if each["better"] is None]
-    rows = [_open("Score", each, tags) for each in found["score_contrasts"] if each["better"] is None] + rows
+        rows += [_open(one.id, each, tags) for each in one.contrasts if each.better is None]
+    rows = [_open("Score", each, tags) for each in found.score_contrasts if each.better is None] + rows
     if alike:
         yield f"Exactly the same for all contenders: {', '.join(alike)}."
     if not rows:
-        compared = any(one["contrasts"] for one in found["requirements"])
+        compared = any(one.contrasts for one in found.requirements)
         yield (
             "Every other pair of contenders is told apart in every requirement."
             if compared
@@ -254,29 +261,29 @@ def not_distinguishable(found: Document) -> Iterator[Part]:
     )
 
 
-def _open(what: str, one: Document, tags: dict[str, str]) -> tuple[str, ...]:
-    ratio, interval = one["scale"] == "ratio", one["interval"]
-    pair = f"{tags[one['first']]} {'/' if ratio else MINUS} {tags[one['second']]}"
+def _open(what: str, one: PairCompared, tags: dict[str, str]) -> tuple[str, ...]:
+    ratio, interval = one.scale == "ratio", one.interval
+    pair = f"{tags[one.first]} {'/' if ratio else MINUS} {tags[one.second]}"
     ends = "one value each" if interval is None else span(interval)
-    low, high = (1 / (1 + one["margin"]), 1 + one["margin"]) if ratio else (-one["margin"], one["margin"])
-    decide = "" if one["verdict"] == "equivalent" else TWO_MODES if one["two_modes"] else more_text(one["more_runs"])
-    return f"{what}, {pair}", one["verdict"], ends, span((low, high)), decide or NONE
+    low, high = (1 / (1 + one.margin), 1 + one.margin) if ratio else (-one.margin, one.margin)
+    decide = "" if one.verdict == "equivalent" else TWO_MODES if one.two_modes else more_text(one.more_runs)
+    return f"{what}, {pair}", one.verdict, ends, span((low, high)), decide or NONE
 
 
-def figures(found: Document) -> Table:
+def figures(found: ComparisonDocument) -> Table:
     tags = letters(found)
     rows = []
     for one in by_letter(found):
-        own = one["figures"]
+        own = one.figures
         power, density = own["power_per_rate"], own["density"]
         rows.append((
-            f"{tags[one['name']]} {one['name']}", one["devices"], money(own["cost"]["value"], one["currency"]),
+            f"{tags[one.name]} {one.name}", one.devices, money(own["cost"].value, one.currency),
             _measured(power),
-            _plain(own["rack_units"]["value"]),
+            _plain(own["rack_units"].value),
             _measured(density),
-            _plain(own["endurance"]["value"], PB),
+            _plain(own["endurance"].value, PB),
         ))  # fmt: skip
-    judged = next((one["id"] for one in found["requirements"] if one["metric"] == PER_RATE), None)
+    judged = next((one.id for one in found.requirements if one.metric == PER_RATE), None)
     power_is = f" W per GB/s is the value that {judged} judges." if judged else ""
     return Table(
         ("Contender", "Drives", "Price", "W per GB/s", "Rack units", "GB/s per U", "Endurance, PB"), "ttnnnnn", tuple(rows),
@@ -287,26 +294,26 @@ def figures(found: Document) -> Table:
     )  # fmt: skip
 
 
-def _measured(figure: Document) -> str:
-    if figure["value"] is None:
+def _measured(figure: ContenderFigure) -> str:
+    if figure.value is None:
         return NONE
-    alone = "" if figure["interval"] else " (n = 1)" if figure["n"] == 1 else " (no interval)"
-    return _interval(figure["value"], figure["interval"]) + alone
+    alone = "" if figure.interval else " (n = 1)" if figure.n == 1 else " (no interval)"
+    return _interval(figure.value, figure.interval) + alone
 
 
-def figure_reasons(found: Document) -> Iterator[Part]:
+def figure_reasons(found: ComparisonDocument) -> Iterator[Part]:
     """Yields the sources of declared figures and the reasons for missing ones; each once for all that share it."""
     tags = letters(found)
     words_of = {**SHORT, "rack_units": "rack units"}
     bases: dict[tuple[str, str], list[str]] = {}
     missing: dict[tuple[str, str], list[str]] = {}
-    for one in found["contenders"]:
+    for one in found.contenders:
         for key, what in words_of.items():
-            figure = one["figures"][key]
-            kept = missing if figure["value"] is None else bases
-            text = figure.get("reason") if figure["value"] is None else figure.get("basis")
+            figure = one.figures[key]
+            kept = missing if figure.value is None else bases
+            text = figure.reason if figure.value is None else figure.basis
             if text:
-                kept.setdefault((what, text), []).append(tags[one["name"]])
+                kept.setdefault((what, text), []).append(tags[one.name])
     if bases:
         said = (f"{what[0].upper()}{what[1:]} of {', '.join(names)}: {text}." for (what, text), names in bases.items())
         yield "Declared or published, not measured. " + " ".join(said)
@@ -314,14 +321,14 @@ def figure_reasons(found: Document) -> Iterator[Part]:
         yield Lacking(f"{what} of {', '.join(names)}: {text}")
 
 
-def scores(found: Document) -> Table:
+def scores(found: ComparisonDocument) -> Table:
     tags = letters(found)
     rows = tuple(
         (
-            f"{tags[one['name']]} {one['name']}", place_text(one["place"]), significant(one["relative"], 3),
-            percent(100 * one["weight_share"]), NONE if one["chance_first"] is None else percent(100 * one["chance_first"]),
+            f"{tags[one.name]} {one.name}", place_text(one.place), significant(one.relative, 3),
+            percent(100 * one.weight_share), NONE if one.chance_first is None else percent(100 * one.chance_first),
         )
-        for one in found["scores"]
+        for one in found.scores
     )  # fmt: skip
     return Table(
         ("Contender", "Place", "Score", "Ahead, all weights", "Ahead, measured anew"), "ttnnn", rows,
@@ -329,16 +336,16 @@ def scores(found: Document) -> Table:
     )  # fmt: skip
 
 
-def prices(found: Document) -> Table:
+def prices(found: ComparisonDocument) -> Table:
     tags, currency = letters(found), currency_of(found)
     rows = tuple(
         (
-            f"{tags[one['name']]} {one['name']}", money(one["price"], currency),
-            "stays ahead up to" if one["name"] == found["decision"]["best"] else f"ahead of {tags[one['rival']]} below",
-            NONE if one["break_even"] is None else money(one["break_even"], currency),
-            NONE if one["change"] is None else change_text(one["change"]),
+            f"{tags[one.name]} {one.name}", money(one.price, currency),
+            "stays ahead up to" if one.name == found.decision.best else f"ahead of {tags[one.rival]} below",
+            NONE if one.break_even is None else money(one.break_even, currency),
+            NONE if one.change is None else change_text(one.change),
         )
-        for one in found["prices"]
+        for one in found.prices
     )  # fmt: skip
     return Table(
         ("Contender", "Price", "Order", "Break-even price", "Change"), "tntnn", rows,
@@ -346,24 +353,24 @@ def prices(found: Document) -> Table:
     )  # fmt: skip
 
 
-def unlike(found: Document) -> Iterator[Part]:
+def unlike(found: ComparisonDocument) -> Iterator[Part]:
     """In what contenders are not alike, each with both sides and what is not compared for it."""
-    if not found["unlike"]:
+    if not found.unlike:
         yield "All contenders answered the same questions, with evidence of the same kind."
         return
     rows: list[tuple[str, ...]] = []
-    for one in found["unlike"]:
-        barred = ", ".join(one["concerns"]) or "everything"
-        for index, (value, names) in enumerate(one["sides"]):
-            rows.append((one["what"] if not index else "", value, ", ".join(names), barred if not index else ""))
+    for one in found.unlike:
+        barred = ", ".join(one.concerns) or "everything"
+        for index, (value, names) in enumerate(one.sides):
+            rows.append((one.what if not index else "", value, ", ".join(names), barred if not index else ""))
     yield Table(
         ("Differs", "Value", "Of", "Not compared"), "tttt", tuple(rows),
         "Differences between runs. Where the question or the kind of evidence differs, values cannot be compared.", "unlike",
     )  # fmt: skip
 
 
-def conditions(found: Document) -> Iterator[Part]:
-    if not found["conditions"]:
+def conditions(found: ComparisonDocument) -> Iterator[Part]:
+    if not found.conditions:
         yield "The runs were made under the same recorded conditions: load, target, kernel, tools, tuning, firmware."
         return
     yield (
@@ -371,15 +378,15 @@ def conditions(found: Document) -> Iterator[Part]:
         "A difference between contenders cannot be told from the effect of such a condition."
     )
     tags = letters(found)
-    own = {run["run_id"]: tags.get(run["contender"], NONE) for run in found["runs"]}
+    own = {run.run_id: tags.get(run.contender, NONE) for run in found.runs}
     rows: list[tuple[str, ...]] = []
     marked = []
-    for mark in found["conditions"]:
-        if mark["between"]:
+    for mark in found.conditions:
+        if mark.between:
             marked.append(len(rows))
-        for index, (value, run_ids) in enumerate(mark["values"]):
-            kind = "between contenders" if mark["between"] else "between runs of one"
-            rows.append((mark["what"] if not index else "", kind if not index else "", value, _runs_of(run_ids, own)))
+        for index, (value, run_ids) in enumerate(mark.values):
+            kind = "between contenders" if mark.between else "between runs of one"
+            rows.append((mark.what if not index else "", kind if not index else "", value, _runs_of(run_ids, own)))
     yield Table(
         ("Condition", "Differs", "Value", "Contender and its runs"),
         "tttt",
@@ -397,10 +404,10 @@ def _runs_of(run_ids: list[str], own: dict[str, str]) -> str:
     return ", ".join(f"{tag} ({number} run{'s' if number > 1 else ''})" for tag, number in counts.items())
 
 
-def made_of(runs: Sequence[tuple[str, Document]]) -> Table:
+def made_of(runs: Sequence[tuple[str, RunBehind]]) -> Table:
     """(tag, run) of every bundle that a document rests on. The caption says once what stands beside all of them."""
     rows = tuple(
-        (tag, run["run_id"], run["manifest_sha256"] or "the bundle has no manifest", ", ".join(run["marks"]) or VOUCHED)
+        (tag, run.run_id, run.manifest_sha256 or "the bundle has no manifest", ", ".join(run.marks) or VOUCHED)
         for tag, run in runs
     )
     heads, said = ("Tag", "Run", "SHA-256 of its MANIFEST.sha256"), "The runs that this document rests on."

@@ -4,14 +4,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
+from typing import Final
 
+import msgspec
 import scipy
 
 from daq_bench.bench_model.base.nearest import nearest
-from daq_bench.bench_model.documents.struct import Document
+from daq_bench.bench_model.documents.lot import (
+    Acceptance,
+    Clusters,
+    LimitingDrive,
+    Lot,
+    LotClaim,
+    LotDrive,
+    LotQuestion,
+    LotRun,
+    PlanPoint,
+    ReportedChange,
+    ReportedDifference,
+    RunsValue,
+    SerialsValue,
+    Stripe,
+    Wilks,
+)
+from daq_bench.bench_model.documents.several import Titled
+from daq_bench.bench_model.documents.struct import as_document, read
 from daq_bench.bench_model.lot.drive_spread import CLUSTER_P, clusters, limiting, spread
 from daq_bench.bench_model.lot.sampling import (
     CONFIDENCE,
@@ -21,7 +41,7 @@ from daq_bench.bench_model.lot.sampling import (
     passing_share_at_least,
     plan_for,
 )
-from daq_bench.bench_model.lot.tolerance import COVERAGE, NORMAL_P_MIN, bounds, free_rank, wilks_n
+from daq_bench.bench_model.lot.tolerance import COVERAGE, bounds, free_rank, wilks_n
 from daq_bench.bench_model.tender.buyer_files import Weights
 from daq_bench.bench_model.tender.contenders import Question
 from daq_bench.bench_model.tender.tender import clean
@@ -34,7 +54,9 @@ from daq_bench.bench_report.lot.drives import FAILED, FIRMWARE, PASSED, UNTESTED
 from daq_bench.bench_report.lot.told import Told, tell
 from daq_bench.bench_report.reading.door import Trust
 
-MET, REFUTED, OPEN = "met", "refuted", "open"
+MET: Final = "met"
+REFUTED: Final = "refuted"
+OPEN: Final = "open"
 OC_POINTS = (1, 2, 5, 10, 20)  # percentages of the lot that fail
 
 
@@ -50,7 +72,7 @@ class Asked:
     trust: Trust = field(default_factory=Trust)
 
 
-def lot(asked: Asked) -> tuple[Document, list[Told]]:
+def lot(asked: Asked) -> tuple[Lot, list[Told]]:
     """Returns the document, and the runs that it rests on. Raises BundleError for runs that make no lot."""
     runs = tell(asked.roots)
     told = [run for _, run in runs]
@@ -76,29 +98,28 @@ def lot(asked: Asked) -> tuple[Document, list[Told]]:
         if value is not None and value < 2:
             raise BundleError(name, f"{value} is too few", "Name two or more")
     identity = differences(drives)
-    made: Document = {
-        "schema_version": 1,
-        "scenario": {"id": first.scenario.id, "title": first.scenario.title or None},
-        "requirement": {"id": first.requirement.id, "title": first.requirement.title or None},
-        "model": drives[0].model,
-        "lot_size": asked.lot_size,
-        "judged": judged,
-        "confidence": CONFIDENCE,
-        "coverage": COVERAGE,
-        "wilks": {"first": wilks_n(), "second": wilks_n(rank=2)},
-        "runs": [_run(run, marks[run.run_id]) for run in told],
-        "drives": [_drive(drive) for drive in drives],
-        "acceptance": _acceptance(tested, unresolved, asked.lot_size),
-        "requirements": [
+    made = Lot(
+        schema_version=1,
+        scenario=Titled(first.scenario.id, first.scenario.title or None),
+        requirement=Titled(first.requirement.id, first.requirement.title or None),
+        model=drives[0].model,
+        lot_size=asked.lot_size,
+        judged=judged,
+        confidence=CONFIDENCE,
+        coverage=COVERAGE,
+        wilks=Wilks(wilks_n(), wilks_n(rank=2)),
+        runs=[_run(run, marks[run.run_id]) for run in told],
+        drives=[LotDrive(one.serial, one.of(FIRMWARE), one.runs, one.outcome, one.values) for one in drives],
+        acceptance=_acceptance(tested, unresolved, asked.lot_size),
+        requirements=[
             _question(question, tested, unresolved, asked, identity)
             for question in questions
             if any(drive.values.get(question.id) for drive in tested)
         ],
-        "differences": identity,
-        "changed": _changed(drives),
-    }
-    cleaned: Document = clean(made)
-    return cleaned, told
+        differences=identity,
+        changed=_changed(drives),
+    )
+    return read(clean(as_document(made)), Lot, "lot.json"), told
 
 
 def _one_of_each(runs: Sequence[tuple[Path, str]]) -> list[Source]:
@@ -109,81 +130,61 @@ def _one_of_each(runs: Sequence[tuple[Path, str]]) -> list[Source]:
     return [read_source(root) for root in firsts.values()]
 
 
-def _run(run: Told, marks: Sequence[str]) -> Document:
-    return {
-        "run_id": run.run_id,
-        "manifest_sha256": run.manifest_sha256,
-        "outcome": run.outcome,
-        "word": run.word,
-        "counts": run.counts,
-        "reason": None if run.counts else run.reason,
-        "marks": list(marks),
-    }
+def _run(run: Told, marks: Sequence[str]) -> LotRun:
+    reason = None if run.counts else run.reason
+    return LotRun(run.run_id, run.manifest_sha256, run.outcome, run.word, reason, list(marks), run.counts)
 
 
-def _drive(drive: Drive) -> Document:
-    return {
-        "serial": drive.serial,
-        "firmware": drive.of(FIRMWARE),
-        "runs": drive.runs,
-        "outcome": drive.outcome,
-        "values": drive.values,
-    }
-
-
-def _acceptance(tested: Sequence[Drive], unresolved: list[str], lot_size: int | None) -> Document | None:
+def _acceptance(tested: Sequence[Drive], unresolved: list[str], lot_size: int | None) -> Acceptance | None:
     """Returns the lot's acceptance. `unresolved`: drives without a run that counts; leaving them out would bias the sample."""
     if not tested:
         return None
     number, passed, ran = len(tested), sum(drive.outcome == PASSED for drive in tested), len(tested) + len(unresolved)
-    failing = failing_at_most(passed, ran, lot_size) if lot_size else None
     plan = plan_for(lot_size) if lot_size else None
-    curve = []
+    curve = list[PlanPoint]()
     if lot_size and plan:
         points = dict.fromkeys(min(lot_size, max(1, round(lot_size * percent / 100))) for percent in OC_POINTS)
-        for defective in points:
-            curve.append({"failing": defective, "accepted": acceptance_chance(lot_size, defective, plan.sample)})
-    return {
-        "tested": number,
-        "passed": passed,
-        "share": passed / number,
-        "unresolved": unresolved,
-        "interval": [passing_share(passed, ran)[0], passing_share(passed + len(unresolved), ran)[1]],
-        "at_least": passing_share_at_least(passed, ran),
-        "failing_at_most": failing,
-        "plan": asdict(plan) if plan else None,
-        "plan_curve": curve,
-    }
+        curve = [PlanPoint(failing, acceptance_chance(lot_size, failing, plan.sample)) for failing in points]
+    return Acceptance(
+        tested=number,
+        passed=passed,
+        share=passed / number,
+        unresolved=unresolved,
+        interval=[passing_share(passed, ran)[0], passing_share(passed + len(unresolved), ran)[1]],
+        at_least=passing_share_at_least(passed, ran),
+        failing_at_most=failing_at_most(passed, ran, lot_size) if lot_size else None,
+        plan=plan,
+        plan_curve=curve,
+    )
 
 
 def _question(
-    question: Question, tested: Sequence[Drive], unresolved: Sequence[str], asked: Asked, identity: Sequence[Document]
-) -> Document:
+    question: Question,
+    tested: Sequence[Drive],
+    unresolved: Sequence[str],
+    asked: Asked,
+    identity: Sequence[ReportedDifference],
+) -> LotQuestion:
     """Returns one requirement over the drives that have values of it; each drive counts once, by its mean."""
     values = {drive.serial: drive.values[question.id] for drive in tested if drive.values.get(question.id)}
     means = {serial: fmean(own) for serial, own in values.items()}
-    lower = question.comparison == "at_least"
-    found = bounds(list(means.values()), lower)
-    return {
-        "id": question.id,
-        "text": question.text,
-        "unit": question.unit,
-        "comparison": question.comparison,
-        "bound": question.bound,
-        "severity": question.severity,
-        "means": means,
-        "spread": asdict(spread(values)),
-        "tolerance": {
-            **asdict(found),
-            "normal_to_be_relied_on": found.normality_p is not None and found.normality_p >= NORMAL_P_MIN,
-        },
-        "claim": _claim(question, tested, unresolved, asked.lot_size),
-        "limiting": _limiting(question, values, asked.stripe),
-        "clusters": _clusters(means, identity),
-    }
+    return LotQuestion(
+        id=question.id,
+        text=question.text,
+        unit=question.unit,
+        comparison=question.comparison,
+        bound=question.bound,
+        severity=question.severity,
+        means=means,
+        spread=spread(values),
+        tolerance=bounds(list(means.values()), lower=question.comparison == "at_least"),
+        claim=_claim(question, tested, unresolved, asked.lot_size),
+        limiting=_limiting(question, values, asked.stripe),
+        clusters=_clusters(means, identity),
+    )
 
 
-def _claim(question: Question, tested: Sequence[Drive], unresolved: Sequence[str], lot_size: int | None) -> Document:
+def _claim(question: Question, tested: Sequence[Drive], unresolved: Sequence[str], lot_size: int | None) -> LotClaim:
     """Decides whether the lot's drives meet the bound. One tested drive that does not refutes it; one without a value leaves it open.
 
     Met needs as many drives as a bound without any assumption does, or the whole lot: no number of drives shows values to be normal."""
@@ -191,24 +192,17 @@ def _claim(question: Question, tested: Sequence[Drive], unresolved: Sequence[str
     missing = [*(drive.serial for drive in tested if not _answers(question, drive)), *unresolved]
     whole = lot_size is not None and len(tested) == lot_size
     if refuted:
-        return {"kind": REFUTED, "drives": refuted, "reason": "tested drives do not meet it"}
+        return LotClaim(REFUTED, refuted, "tested drives do not meet it")
     if missing:
-        return {"kind": OPEN, "drives": missing, "reason": "drives have no value that decides"}
+        return LotClaim(OPEN, missing, "drives have no value that decides")
     if isinstance(question.bound, str):
-        return {"kind": OPEN, "drives": [], "reason": "each candidate declares a bound of its own"}
+        return LotClaim(OPEN, [], "each candidate declares a bound of its own")
     if whole:
-        return {"kind": MET, "drives": [], "reason": "every drive of the lot was measured"}
+        return LotClaim(MET, [], "every drive of the lot was measured")
     if free_rank(len(tested)):
-        return {
-            "kind": MET,
-            "drives": [],
-            "reason": f"{COVERAGE:.0%} of them or more at {CONFIDENCE:.0%} confidence, whatever their distribution",
-        }
-    return {
-        "kind": OPEN,
-        "drives": [],
-        "reason": f"it takes {wilks_n()} drives, or the whole lot; {len(tested)} were tested",
-    }
+        why = f"{COVERAGE:.0%} of them or more at {CONFIDENCE:.0%} confidence, whatever their distribution"
+        return LotClaim(MET, [], why)
+    return LotClaim(OPEN, [], f"it takes {wilks_n()} drives, or the whole lot; {len(tested)} were tested")
 
 
 def _refutes(question: Question, drive: Drive) -> bool:
@@ -230,39 +224,36 @@ def _answers(question: Question, drive: Drive) -> bool:
     return bool(drive.values.get(question.id)) and set(drive.decisions.get(question.id, ())) == {decision.MET}
 
 
-def _limiting(question: Question, values: dict[str, list[float]], stripe: int | None) -> Document | None:
+def _limiting(question: Question, values: dict[str, list[float]], stripe: int | None) -> LimitingDrive | None:
     """Finds the drive that limits a stripe: its rate is the members' number times the slowest; only throughputs add up like that."""
     found = limiting(values, question.larger_is_better)
     if found is None or question.comparison == "equal":
         return None
-    members = min(stripe or len(values), len(values)) if question.unit.endswith("B/s") else None
-    means = [fmean(own) for own in values.values()]
-    return {
-        **asdict(found),
-        "members": members,
-        "stripe_rate": members * found.value if members else None,
-        "sum_rate": members * fmean(means) if members else None,
-    }
+    if not question.unit.endswith("B/s"):
+        return found
+    members = min(stripe or len(values), len(values))
+    mean = fmean(fmean(own) for own in values.values())
+    return msgspec.structs.replace(found, stripe=Stripe(members, members * found.value, members * mean))
 
 
-def _clusters(means: dict[str, float], identity: Sequence[Document]) -> Document | None:
+def _clusters(means: dict[str, float], identity: Sequence[ReportedDifference]) -> Clusters | None:
     """Splits the drives into two groups by their values, with the reported differences that go with them (Fisher's exact test)."""
     found = clusters(means)
     if found is None:
         return None
     goes_with = []
-    for one in identity if found.are_there else ():
-        rarer = {serial for value in one["values"][1:] for serial in value["serials"]}
+    for one in identity if found.there else ():
+        rarer = {serial for value in one.values[1:] for serial in value.serials}
         table = [
             [sum((serial in rarer) == rare for serial in group) for rare in (True, False)]
             for group in (found.low, found.high)
         ]
         if float(scipy.stats.fisher_exact(table).pvalue) < CLUSTER_P:
-            goes_with.append(one["what"])
-    return {**asdict(found), "there": found.are_there, "goes_with": goes_with}
+            goes_with.append(one.what)
+    return msgspec.structs.replace(found, goes_with=goes_with)
 
 
-def differences(drives: Sequence[Drive]) -> list[Document]:
+def differences(drives: Sequence[Drive]) -> list[ReportedDifference]:
     """Returns the readings in which drives of one model differ: each value with its serials, the commonest first."""
     found = []
     names = list(dict.fromkeys(what for drive in drives for what in drive.identity))
@@ -272,21 +263,15 @@ def differences(drives: Sequence[Drive]) -> list[Document]:
         if len(counts) < 2:
             continue
         order = sorted(counts, key=lambda value: (-counts[value], value))
-        found.append({
-            "what": what,
-            "values": [{"value": value, "serials": [s for s, own in values.items() if own == value]} for value in order],
-        })  # fmt: skip
+        by_value = [SerialsValue(value, [s for s, own in values.items() if own == value]) for value in order]
+        found.append(ReportedDifference(what, by_value))
     return found
 
 
-def _changed(drives: Sequence[Drive]) -> list[Document]:
+def _changed(drives: Sequence[Drive]) -> list[ReportedChange]:
     """Returns the readings in which one drive's runs differ, such as a firmware that somebody updated."""
     return [
-        {
-            "serial": drive.serial,
-            "what": what,
-            "values": [{"value": value, "runs": runs} for value, runs in own.items()],
-        }
+        ReportedChange(drive.serial, what, [RunsValue(value, runs) for value, runs in own.items()])
         for drive in drives
         for what, own in drive.identity.items()
         if len(own) > 1

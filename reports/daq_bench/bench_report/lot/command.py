@@ -41,5 +41,5 @@ def run(chosen: argparse.Namespace) -> int:
         tuple(chosen.bundles), chosen.lot_size, chosen.stripe, chosen.model, chosen.requirement, trust_of(chosen)
     )
     found, runs = lot(asked)
-    say_marks(found["runs"])
+    say_marks(found.runs)
     return deliver(chosen, STEM, found, max(run.moment for run in runs), paper_of)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.base.units import decimal_label
 from daq_bench.bench_model.bundle.files import find_struct
 from daq_bench.bench_model.bundle.telemetry_files import points_of_bundle
+from daq_bench.bench_model.documents.lot import Outcome
 from daq_bench.bench_model.documents.run import Drive as DriveOfRun
 from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.tender.buyer_files import Weights
@@ -22,7 +23,9 @@ from daq_bench.bench_report.reading.load_smart import Devices
 from daq_bench.candidate_kit import plausible
 from daq_bench.candidate_kit.smartctl import NVME_HEALTH, whole_number
 
-PASSED, FAILED, UNTESTED = "passed", "failed", "not tested"
+PASSED: Final = "passed"
+FAILED: Final = "failed"
+UNTESTED: Final = "not tested"
 FIRMWARE = "firmware"
 OCP_LOG, NAND_LOG = "fields that its OCP log keeps", "log that its NAND writes are from"
 
@@ -42,7 +45,7 @@ class Drive:
     identity: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     @property
-    def outcome(self) -> str:
+    def outcome(self) -> Outcome:
         return UNTESTED if not self.outcomes else FAILED if "FAIL" in self.outcomes else PASSED
 
     def of(self, what: str) -> str:

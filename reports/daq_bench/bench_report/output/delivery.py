@@ -6,13 +6,14 @@ import argparse
 import json
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from daq_bench.bench_model.base.errors import in_words
-from daq_bench.bench_model.profiles.yaml_source import check_document
+from daq_bench.bench_model.documents.several import RunBehind
+from daq_bench.bench_model.documents.struct import Struct, as_document
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.document.beside import lines_of
 
@@ -43,13 +44,12 @@ def check_outputs(chosen: argparse.Namespace, stem: str) -> None:
 
 
 def deliver(
-    chosen: argparse.Namespace, stem: str, found: Mapping[str, Any], moment: datetime, paper_of: Callable[..., Paper]
+    chosen: argparse.Namespace, stem: str, found: Struct, moment: datetime, paper_of: Callable[..., Paper]
 ) -> int:
     """Writes the document, or checks one. Returns the exit status: 0 written, or the same; 1 --check found a difference."""
     from daq_bench.bench_report.output.paper import write
 
-    text = json.dumps(found, ensure_ascii=False, indent=1) + "\n"
-    check_document(json.loads(text), stem, f"{stem}.json")
+    text = json.dumps(as_document(found), ensure_ascii=False, indent=1) + "\n"
     if chosen.check is not None:
         return checked(chosen.check, text)
     for path in write(paper_of(found, command_of(chosen), moment), chosen.output, stem, text):
@@ -57,9 +57,9 @@ def deliver(
     return 0
 
 
-def say_marks(runs: Sequence[Mapping[str, Any]]) -> None:
+def say_marks(runs: Sequence[RunBehind]) -> None:
     """Says on the terminal what stands beside each run in the document."""
-    for line in lines_of((run["run_id"], ", ".join(run["marks"])) for run in runs):
+    for line in lines_of((run.run_id, ", ".join(run.marks)) for run in runs):
         print(line, file=sys.stderr)
 
 
