@@ -16,6 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 REQUEST_S_MAX = 30.0
+# A difference from the wanted state: the fault in words, and the call that puts it right.
+Difference = tuple[str, Callable[[], Any]]
 
 
 class InfluxError(Exception):
@@ -105,7 +107,25 @@ def wait_until_up(url: str, seconds: float) -> bool:
             time.sleep(0.2)
 
 
-def administer(module: Any, server: Any, converge: Callable[[Any, bool], list[str]]) -> None:
+def converge(server: Any, change: bool) -> list[str]:
+    """Return the differences found; with `change`, also put them right and compare again."""
+    lines: list[str] = []
+    for place, stage in enumerate(server.stages()):
+        found: list[Difference] = stage()
+        lines += [text for text, _put_right in found]
+        if change:
+            for _text, put_right in found:
+                put_right()
+        elif found and place == 0:  # a server that nobody has set up yet answers no further question
+            return [*lines, *server.unasked]
+    if change:
+        left = [text for stage in server.stages() for text, _put_right in stage()]
+        if left:
+            raise InfluxError(f"the server took every request, but still: {'; '.join(left)}")
+    return lines
+
+
+def administer(module: Any, server: Any) -> None:
     """Bring `server` to its module's wanted state, or only compare, and end the module with the differences."""
     url, wait_s = module.params["url"], module.params["wait_s"]
     if not wait_until_up(url, 0 if module.check_mode else wait_s):

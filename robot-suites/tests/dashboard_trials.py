@@ -7,7 +7,9 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
-from ansible.module_utils.bench_influx_storage import MEASUREMENTS, Storage
+from ansible.module_utils.bench_influx import converge
+from ansible.module_utils.bench_influx2 import Server as AdministeredServer
+from ansible.module_utils.bench_influx_storage import MEASUREMENTS, OPTIONS, Storage
 from influx2_server import OPERATOR, ORGANISATION, Influx2Server
 
 from daq_bench.bench_dashboards.catalogue import DASHBOARDS
@@ -64,10 +66,8 @@ def by_the_minute_2(influx2: Influx2Server, database: str, days: int) -> None:
 
 def set_up_as_the_role(influx2: Influx2Server, folder: Path, database: str) -> None:
     """By the role's own module; the task waits for an hour, so that a test has values of its own making alone."""
-    import bench_influxdb2
-
     storage = Storage(database=database, retention="INF", downsampled_every="1h")
-    options = {name: getattr(storage, name) for name in bench_influxdb2.OPTIONS}
+    options = {name: getattr(storage, name) for name in OPTIONS}
     names = {
         "url": influx2.url,
         "admin_user": "admin",
@@ -76,6 +76,6 @@ def set_up_as_the_role(influx2: Influx2Server, folder: Path, database: str) -> N
         "writer": f"w {database}",
     }
     more = {"organisation": ORGANISATION, "reader": f"r {database}", "token_directory": str(folder)}
-    server = bench_influxdb2.Server({**options, **names, **more})
-    assert bench_influxdb2.converge(server, True)
-    assert bench_influxdb2.converge(server, False) == []
+    server = AdministeredServer({**options, **names, **more})
+    assert converge(server, True)
+    assert converge(server, False) == []

@@ -1,148 +1,28 @@
-#!/usr/bin/python
-"""Bring the set-up, buckets, InfluxQL mappings, tokens and downsampling of an InfluxDB 2.x server to a wanted state."""
+"""Administers an InfluxDB 2.x server: its set-up, buckets, their names for InfluxQL, the task that fills one of them, and tokens.
+
+Runs on the server's host under its own Python: standard library only.
+"""
 
 from __future__ import annotations
 
-DOCUMENTATION = r"""
-module: bench_influxdb2
-short_description: Bring the set-up, buckets, mappings and tokens of an InfluxDB 2.x server to a wanted state
-description:
-  - Sets a new server up, creates a bucket for points as they come, one for values of one a minute with the task that fills
-    it, and one for the history, maps them for InfluxQL (DBRP), and makes tokens that may only write to, or only read, these buckets.
-  - The server makes up the tokens itself. Each is stored on the server's host, in a file that root alone can read.
-  - Removes no bucket and no data. A token whose rights or file differ is replaced.
-  - With O(mode=verify), changes nothing and names the differences.
-options:
-  mode:
-    description: Whether to compare only, or to set as well.
-    type: str
-    choices: [apply, verify]
-    default: apply
-  url:
-    description: Where the server listens, such as http://127.0.0.1:8086.
-    type: str
-    required: true
-  wait_s:
-    description: How long to wait for the server to answer.
-    type: float
-    default: 30
-  admin_user:
-    description: The administrator's name.
-    type: str
-    required: true
-  admin_password:
-    description: The administrator's password.
-    type: str
-    required: true
-  admin_token:
-    description: The administrator's token, which a new server is set up with.
-    type: str
-    required: true
-  organisation:
-    description: The organisation.
-    type: str
-    required: true
-  database:
-    description: The bucket of points as they come, and the database that InfluxQL knows the buckets by.
-    type: str
-    required: true
-  retention:
-    description: How long points are kept as they came, such as 30d.
-    type: str
-    required: true
-  downsampled:
-    description: The bucket of values of one a minute, and the retention policy that InfluxQL knows it by.
-    type: str
-    required: true
-  downsampled_retention:
-    description: How long these are kept.
-    type: str
-    required: true
-  downsampled_every:
-    description: How often they are made.
-    type: str
-    required: true
-  downsampled_late:
-    description: How late points may arrive and still be counted in them.
-    type: str
-    required: true
-  history:
-    description: The retention policy that InfluxQL knows the history by; its bucket is called O(database)/O(history).
-    type: str
-    required: true
-  history_retention:
-    description: How long the history is kept.
-    type: str
-    required: true
-  writer:
-    description: The writing token's description.
-    type: str
-    required: true
-  reader:
-    description: The reading token's description.
-    type: str
-    required: true
-  token_directory:
-    description: Directory on the server's host for the files NAME.token.
-    type: path
-    required: true
-author:
-  - The daq-storage-bench authors (!UNKNOWN)
-"""
-
-EXAMPLES = r"""
-- name: Administer the server
-  bench_influxdb2:
-    url: http://127.0.0.1:8086
-    admin_user: admin
-    admin_password: "{{ vault_admin_password }}"
-    admin_token: "{{ vault_admin_token }}"
-    organisation: bench
-    database: bench
-    retention: 30d
-    downsampled: bench_1m
-    downsampled_retention: INF
-    downsampled_every: 30m
-    downsampled_late: 1h
-    history: history
-    history_retention: INF
-    writer: daq-bench-writer
-    reader: daq-bench-reader
-    token_directory: /etc/daq-bench-influxdb
-"""
-
-RETURN = r"""
-differences:
-  description: The differences from the wanted state, one line each; with O(mode=apply) they are put right.
-  returned: always
-  type: list
-  elements: str
-version:
-  description: The server's version as it states it; empty when it does not run yet.
-  returned: always
-  type: str
-"""
-
 import os
-from typing import Any, Callable
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.bench_influx import InfluxError, administer, call
-from ansible.module_utils.bench_influx_storage import OPTIONS, storage_of
+from ansible.module_utils.bench_influx import Difference, InfluxError, call
+from ansible.module_utils.bench_influx_storage import storage_of
 from ansible.module_utils.bench_influxql import duration_s, duration_text
-
-# A difference: the fault in words, and the call that puts it right.
-Difference = tuple[str, Callable[[], Any]]
 
 
 class Server:
-    """The server as its operator sees it, and its differences from the wanted state."""
+    """The server as its operator sees it."""
 
     def __init__(self, parameters: dict[str, Any]) -> None:
         """Keep the wanted state."""
         self.wanted = parameters
         self.url: str = parameters["url"]
-        self.organisation_id = ""
+        self.unasked: list[str] = []
         self.storage = storage_of(parameters)
 
     def ask(self, method: str, path: str, query: dict[str, str] | None = None, body: Any = None) -> Any:
@@ -156,9 +36,10 @@ class Server:
                 ) from None
             raise
 
-    def is_set_up(self) -> bool:
-        """Say whether somebody has set the server up."""
-        return not call(self.url, "GET", "/api/v2/setup")["allowed"]
+    def set_up_difference(self) -> list[Difference]:
+        """Return the one difference of a server that nobody has set up."""
+        new = call(self.url, "GET", "/api/v2/setup")["allowed"]
+        return [("the server is not set up", self.set_up)] if new else []
 
     def set_up(self) -> None:
         """Create the first user, organisation and bucket."""
@@ -172,13 +53,14 @@ class Server:
         }
         call(self.url, "POST", "/api/v2/setup", body=body)
 
-    def find_organisation(self) -> None:
-        """Remember the organisation's id."""
+    @cached_property
+    def organisation_id(self) -> str:
+        """The organisation's id."""
         name = self.wanted["organisation"]
         found = self.ask("GET", "orgs", {"org": name})["orgs"]
         if not found:
             raise InfluxError(f"there is no organisation {name}: correct influxdb_organisation, or create it")
-        self.organisation_id = found[0]["id"]
+        return str(found[0]["id"])
 
     def bucket(self, name: str) -> dict[str, Any] | None:
         """Return a bucket by name."""
@@ -298,48 +180,10 @@ class Server:
 
     def stages(self) -> list[Callable[[], list[Difference]]]:
         """Return the comparisons, each of which may build on objects that earlier ones made."""
-        return [self.bucket_differences, self.mapping_differences, self.task_differences, self.token_differences]
-
-
-def converge(server: Server, change: bool) -> list[str]:
-    """Return the differences found; with `change`, also put them right and compare again."""
-    lines = []
-    if not server.is_set_up():
-        lines.append("the server is not set up")
-        if not change:
-            return lines
-        server.set_up()
-    server.find_organisation()
-    for stage in server.stages():
-        for text, put_right in stage():
-            lines.append(text)
-            if change:
-                put_right()
-    if change:
-        left = [text for stage in server.stages() for text, _put_right in stage()]
-        if left:
-            raise InfluxError(f"the server took every request, but still: {'; '.join(left)}")
-    return lines
-
-
-def main() -> None:
-    """Run the module."""
-    required = {"type": "str", "required": True}
-    secret = {**required, "no_log": True}
-    names = ("url", "admin_user", "organisation", "writer", "reader")
-    module = AnsibleModule(
-        argument_spec={
-            "mode": {"type": "str", "choices": ["apply", "verify"], "default": "apply"},
-            "wait_s": {"type": "float", "default": 30},
-            "admin_password": secret,
-            "admin_token": secret,
-            "token_directory": {"type": "path", "required": True, "no_log": False},
-            **dict.fromkeys((*names, *OPTIONS), required),
-        },
-        supports_check_mode=True,
-    )
-    administer(module, Server(module.params), converge)
-
-
-if __name__ == "__main__":
-    main()
+        return [
+            self.set_up_difference,
+            self.bucket_differences,
+            self.mapping_differences,
+            self.task_differences,
+            self.token_differences,
+        ]
