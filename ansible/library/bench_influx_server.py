@@ -7,9 +7,9 @@ DOCUMENTATION = r"""
 module: bench_influx_server
 short_description: Bring what an InfluxDB server keeps, and who may read and write it, to a wanted state
 description:
-  - Of a server of 1.x, creates the first administrator, the database with its retention policies and continuous queries, and users
+  - On a server of 1.x, creates the first administrator, the database with its retention policies and continuous queries, and users
     with exactly the given privilege on that database and none elsewhere.
-  - A new server of 2.x it sets up; there it creates a bucket for points as they come, one for values of one a minute with the task
+  - Sets a new server of 2.x up; there creates a bucket for points as they come, one for values of one a minute with the task
     that fills it, and one for the history, maps them for InfluxQL (DBRP), and makes tokens that may only write to, or only read,
     these buckets. The server makes up the tokens itself. Each is stored on the server's host, in a file that root alone can read.
     A token whose rights or file differ is replaced.
