@@ -261,7 +261,7 @@ def _firmness(found: Document) -> Iterator[Part]:
 
 def _method(found: Document, command: str) -> Iterator[Part]:
     yield (
-        "Only runs that count (PASS or FAIL) are ranked; who misses a mandatory requirement is shown and cannot be chosen. Values above "
+        "Only runs that count (PASS or FAIL, and no rehearsal) are ranked; who misses a mandatory requirement is shown and cannot be chosen. Values above "
         "zero are compared by ratio (on logarithms), others by difference. Contenders are paired only where they were measured in the "
         "same rounds in alternating order: then Student's t, stratified by order; else Welch's t over runs, or, with one run each, the "
         "runs' own intervals combined (MOVER), which knows no scatter between runs and decides nothing. Each row of the differences names "
