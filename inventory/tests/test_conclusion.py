@@ -60,11 +60,11 @@ COMPANY = "other processes took 90% of all CPUs (stress-ng-cpu 41%, <b>x</b> 30%
         (line("FAIL", [], SCALED, reasons=("daqwriter: Input/output error",)), "FAIL: daqwriter: Input/output error"),
         (
             line("INADMISSIBLE", [row(3, "missed", outcome="INADMISSIBLE")], SCALED, DEAD),
-            f"INADMISSIBLE: missed {MISS}; the agent died",
+            f"INADMISSIBLE: missed {MISS}; The agent died",
         ),
         (
             line("INADMISSIBLE", [row(3, "missed", outcome="INADMISSIBLE")], SCALED, reasons=(Company(0.9, COMPANY).cause,)),
-            f"INADMISSIBLE: missed {MISS}; the machine was not alone: other processes took 90% of all CPUs"
+            f"INADMISSIBLE: missed {MISS}; The machine was not alone: other processes took 90% of all CPUs"
             " (stress-ng-cpu 41%, <b>x</b> 30%, ld-linux-x86-64 9%)",
         ),
         (line("INADMISSIBLE", [row(1, "met")], SCALED, DEAD), "INADMISSIBLE: The agent died"),
@@ -93,7 +93,7 @@ MUCH = "the read-back of record 3 ended as 'damaged': the data are damaged"
     ("cause", "said"),
     [
         (MUCH, MUCH),
-        (f"{PULLED}. It lies on nvme0n1 (SIM X100, serial S1)", "the target failed in record 3"),
+        (f"{PULLED}. It lies on nvme0n1 (SIM X100, serial S1)", "The target failed in record 3"),
         (f"{'a' * 60}. {'b' * 60}: c", "a" * 60),
         ("a" * 300, "a" * 300),  # nothing to end it at: cut words would say something else
     ],

@@ -83,7 +83,7 @@ class Conclusion:
             return f"the bench failed: {self.cause}"
         if self.missed:
             more = f" (+{len(self.missed) - 1} more missed)" if len(self.missed) > 1 else ""
-            but = f"; {_within(_brief(self.cause))}" if self.cause else ""
+            but = f"; {_brief(self.cause)}" if self.cause else ""
             return f"missed {self.missed[0]}{more}{but}"
         if self.word == REHEARSAL:
             passed = self.counts.get(MET, 0) == sum(self.counts.values()) > 0
@@ -141,11 +141,6 @@ def _brief(text: str) -> str:
         if len(text) > BRIEF:
             text = text.partition(end)[0]
     return text
-
-
-def _within(sentence: str) -> str:
-    """The sentence as it stands within another one."""
-    return sentence[:1].lower() + sentence[1:] if sentence.startswith(("A ", "The ")) else sentence
 
 
 def _cause(verdict: Verdict, mandatory: Sequence[Judgement], missed: Sequence[str]) -> str:
