@@ -34,7 +34,7 @@ from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.profiles.yaml_source import check_document
 from daq_bench.bench_report.__main__ import main
 from daq_bench.bench_report.base.errors import BundleError
-from daq_bench.bench_report.comparison import first_page, tables, words
+from daq_bench.bench_report.comparison import first_page, tables, unranked, words
 from daq_bench.bench_report.comparison.analysis import Asked, compare
 from daq_bench.bench_report.comparison.conditions import inlet_temperature
 from daq_bench.bench_report.comparison.document import paper_of
@@ -153,6 +153,25 @@ def test_runs_that_do_not_count_stand_side_by_side_unranked_and_marked_on_every_
     assert [one.name for one in paper.sections] == ["unranked", "compared", "conditions", "missing", "method"]
     (missing,) = next(one for one in paper.sections if one.name == "missing").parts
     assert isinstance(missing, Bullets) and len(set(missing.items)) == len(missing.items) >= 3
+
+
+def test_a_rehearsal_that_failed_ranks_and_competes_no_more_than_one_that_passed(runs_of: Roots) -> None:
+    """It may have missed at a tenth of the load, and another at the whole load: neither a loss of this candidate nor a win of that one."""
+    less: dict[str, Any] = {"scale": 0.1, "bound": 1.0, "reason": ""}
+    roots = runs_of(*FAST, Run("a", rates=(0.8,), **less))
+    found = compared(roots)
+    assert [one["name"] for one in found["contenders"]] == ["fast"] and found["not_ranked"] == ["a"]
+    (run,) = (one for one in found["runs"] if one["contender"] == "a")
+    assert (run["outcome"], run["word"], run["ranked"]) == (
+        "FAIL",
+        "REHEARSAL FAILED",
+        False,
+    ) and "missed TND-01" in run["reason"]
+    text = plain(html_of(roots))
+    assert "a: REHEARSAL FAILED, 0.1 of the load" in text and "1 OF 2 NOT RANKED" in text
+    alone = compared(runs_of(Run("c", rates=(0.8,), **less), Run("d", rates=(0.7,), **less)))
+    assert (alone["contenders"], alone["decision"]["kind"]) == ([], "nobody may be chosen")
+    assert unranked.mark(alone) == unranked.REHEARSAL
 
 
 def test_evidence_that_is_invalid_does_not_become_a_rehearsal_by_its_smaller_load(runs_of: Roots) -> None:

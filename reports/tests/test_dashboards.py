@@ -549,6 +549,11 @@ def test_a_preview_shows_every_panel(tmp_path: Path) -> None:
     for document in FILES.values():
         for panel in document["panels"]:
             assert panel["title"].replace("'", "&#x27;") in text
+    places = re.findall(r'style="left:([\d.]+)%;top:\d+px;width:calc\(([\d.]+)%', text)
+    assert (
+        len(places) == text.count('style="left:')
+        and max(float(left) + float(width) for left, width in places) <= 100.001
+    )
 
 
 def test_intervals_are_rounded_as_grafana_does() -> None:

@@ -120,12 +120,35 @@ def test_a_few_late_superchunks_of_millions_are_counted_and_none_is_no_lateness(
     assert units.share_or_count(16_625, 166_250_000) == "0.01\u202f%" and units.share_or_count(0, 5) == "0\u202f%"
 
 
+def test_a_miss_that_the_headline_states_is_no_finding_of_the_first_page(bundle_with: Maker) -> None:
+    bundle = load(bundle_with(telemetry=False))
+    missed = {"decision": "missed", "outcome": "FAIL", "severity": "mandatory", "measured": 2.0}
+    rows = [row(bundle, **missed, id=f"SNB-{number:02d}") for number in range(1, 6)]
+    page = content(with_rows(bundle, *rows, outcome="FAIL"))
+    assert page["outcome"].meaning.startswith("Missed SNB-01 ") and "(+4 more missed)" in page["outcome"].meaning
+    assert [one.of for one in page["remarks"]] == ["SNB-02", "SNB-03"] and "missed (2)" in page["more_findings"]
+
+
 def test_one_value_is_of_this_run_only(bundle_with: Maker) -> None:
     bundle = load(bundle_with(telemetry=False))
     table = summary_table(bundle)
     assert table is not None and "this run only (n = 1)" in str(table.rows) and "exact\n" not in str(table.rows)
     assert not any(cell == "exact" for cells in table.rows for cell in cells)
     assert this_run(row(bundle, n=3)) == "this run only (n = 3)"
+
+
+def test_a_confidence_that_the_caption_has_said_of_all_rows_takes_no_column(bundle_with: Maker) -> None:
+    bundle = load(bundle_with(telemetry=False))
+    exact, ranged = row(bundle, n=1, confidence_interval=None), row(bundle, n=1, confidence_interval=[1.0, 2.0])
+    table = summary_table(with_rows(bundle, exact, exact))
+    assert (
+        table is not None
+        and "Each value is of this run only (n = 1)." in table.caption
+        and "Confidence" not in table.heads
+    )
+    assert len(table.heads) == len(table.kinds) == 6 and {len(cells) for cells in table.rows} == {6}
+    other = summary_table(with_rows(bundle, exact, ranged))
+    assert other is not None and "Confidence" in other.heads
 
 
 def test_a_row_says_what_its_numbers_say_and_the_runs_outcome_stands_once(bundle_with: Maker) -> None:

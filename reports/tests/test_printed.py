@@ -9,7 +9,7 @@ import pytest
 
 from daq_bench.bench_report.base.errors import BundleError
 from daq_bench.bench_report.output.printed import for_paper
-from daq_bench.bench_report.output.typeset import MOST_COMPLAINT, pages_of
+from daq_bench.bench_report.output.typeset import MOST_COMPLAINT, TEMPLATES, pages_of
 
 PLOT = (
     '<svg class="plot" role="img" aria-labelledby="a-title" viewBox="0 0 9 9" xmlns="http://www.w3.org/2000/svg">'
@@ -41,3 +41,14 @@ def test_a_figure_that_cannot_be_read_is_an_error_and_no_hole(figure: str) -> No
     with pytest.raises(BundleError, match=r"the PDF of a report: could not be set completely: .*image") as caught:
         pages_of(f"<p>words</p>{figure}{'<!-- long -->' * 100}", "a report")
     assert len(str(caught.value)) < MOST_COMPLAINT + 100
+
+
+def test_a_front_that_is_longer_than_its_page_is_followed_by_the_contents_at_once() -> None:
+    def pages(rows: int) -> list[set[str]]:
+        css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
+        front = f'<div class="front">{"<p>a row</p>" * rows}</div>'
+        html = f'<html lang="en"><style>{css}</style><body>{front}<nav id="contents" class="contents">Contents</nav></body></html>'
+        return [set(page.anchors) for page in pages_of(html, "a report").pages]
+
+    assert pages(3) == [set(), {"contents"}]
+    assert pages(60) == [set(), {"contents"}]

@@ -19,6 +19,7 @@ from daq_bench.bench_report.qualification.render import HTML_NAME
 CHROMIUM = shutil.which("chromium")
 NARROW_PX, WIDE_PX = 390, 1200
 CONTRAST_MIN = 4.5  # WCAG 2.1, 1.4.3
+LEAST_CELL_PX = 10.5  # of a table's text; paper has smaller ones
 LEAST_FIGURE_PX = 500  # the words of a figure of 174 mm are legible down to this width
 ASKED = (  # runs beside the report, not in it: its own policy forbids scripts
     "<iframe id=f src={address!r} width={width} height=3000></iframe><pre id=told></pre><script>"
@@ -40,6 +41,7 @@ ASKED = (  # runs beside the report, not in it: its own policy forbids scripts
     "         range.setStart(text, word.index); range.setEnd(text, word.index + word[0].length);"
     "         if (word[0].length <= {longest} && new Set([...range.getClientRects()].map(rect => Math.round(rect.top))).size > 1)"
     "           cut.push(word[0]); }} return cut; }}),"
+    "   smallest: Math.min(...[...page.querySelectorAll('.data td:not(.c)')].map(one => parseFloat(view.getComputedStyle(one).fontSize))),"
     "   paper: view.getComputedStyle(page.body).backgroundColor,"
     "   figures: [...page.querySelectorAll('svg.plot')].map(one => one.getBoundingClientRect().right),"
     "   enlarged: (page.querySelector('input.zoom').click(), page.querySelector('svg.plot').getBoundingClientRect().width)}}); }};</script>"
@@ -110,3 +112,4 @@ def test_a_comparison_of_six_decides_on_a_phone(runs_of: Roots, tmp_path: Path) 
     assert not found["broken"], "no head and no number is cut"
     assert len(found["results"]) >= 6 * 7 and max(found["results"]) <= NARROW_PX
     assert not findings(page, NARROW_PX, True)
+    assert seen(page, tmp_path, WIDE_PX, False)["smallest"] >= LEAST_CELL_PX

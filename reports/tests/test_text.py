@@ -116,5 +116,6 @@ def test_a_long_name_breaks_behind_its_separators(text: str, html: str) -> None:
 
 
 def test_the_unit_of_a_rate_stays_on_one_line_without_a_number() -> None:
+    assert unbroken("run it with --more-of-it 1, a--b") == 'run it with <span class="q">--more-of-it</span> 1, a--b'
     assert unbroken("Throughput, GB/s") == 'Throughput, <span class="q">GB/s</span>'
     assert unbroken("9.243\u202fGB/s") == '<span class="q">9.243\u202fGB/s</span>'

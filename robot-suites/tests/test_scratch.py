@@ -2,11 +2,16 @@
 
 import errno
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from daq_bench.bench_model.base.calling import BY_MAKE
+from daq_bench.bench_model.base.errors import BenchError, RefusedError
+from daq_bench.rig.candidate.host import require_target_directory
 from daq_bench.rig.on_candidate import scratch
+from daq_bench.rig.run.preflight import check_leads_to_drive
 
 
 def test_own_files_go_with_the_folder(tmp_path: Path) -> None:
@@ -42,6 +47,22 @@ def test_the_folder_of_a_peer_is_made_once_and_what_cannot_be_made_is_said(tmp_p
     (tmp_path / "file").touch()
     said = scratch.main(["folder", str(tmp_path / "file" / "scratch")])["error"]
     assert "Correct target.directory in the inventory" in said
+
+
+@pytest.mark.parametrize(("by_make", "named"), [(False, "--target"), (True, "TARGET=")])
+def test_a_folder_that_cannot_be_made_is_corrected_where_it_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_make: bool, named: str
+) -> None:
+    """Whoever typed it looks in vain for it in the inventory."""
+    monkeypatch.delenv(BY_MAKE, raising=False)
+    if by_make:
+        monkeypatch.setenv(BY_MAKE, "1")
+    (tmp_path / "file").touch()
+    remedy = re.escape(f"a file is there. Correct {named} or target.directory in the inventory")
+    with pytest.raises(BenchError, match=remedy):
+        require_target_directory(tmp_path / "file")
+    with pytest.raises(RefusedError, match=re.escape(f"Set {named} or target.directory in the inventory to a folder")):
+        check_leads_to_drive(tmp_path, "tmpfs")
 
 
 @pytest.mark.parametrize(("number", "failed"), [(errno.EIO, True), (errno.ENODEV, True), (errno.EACCES, False)])

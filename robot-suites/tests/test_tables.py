@@ -207,6 +207,10 @@ def test_every_cell_of_the_notebook_runs(
 def test_the_reader_has_types_and_names_what_there_is(bundle: Path, tmp_path: Path) -> None:
     found = Bundle(bundle)
     assert (
+        repr(found)
+        == f"<Bundle {found.run.run_id}: {found.run.candidate.name}, scenario {found.run.scenario.id}, finished>"
+    )
+    assert (
         found.run.scenario.scale == json.loads((bundle / "run.json").read_text(encoding="utf-8"))["scenario"]["scale"]
     )
     assert found.verdict.outcome == "PASS" and found.requirement("R-01").decision == "met"

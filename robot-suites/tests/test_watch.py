@@ -24,6 +24,7 @@ from test_qualify import command, settings_now
 
 from daq_bench.bench_model.base.load import Demand
 from daq_bench.bench_model.documents.run import DemandOfRun
+from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.crash_trials.processes import inside, words_of
 from daq_bench.rig.base.bundle import Bundle, now_utc
 from daq_bench.rig.base.settings import Layout
@@ -480,7 +481,8 @@ def test_ctrl_c_leaves_the_terminal_clean(tmp_path: Path, number: signal.Signals
     assert b"\n" in shown[shown.rfind(b"SNB-11") :], "the prompt stands in the page's last line"
 
 
-def test_whoever_watches_is_told_that_the_last_run_has_ended(tmp_path: Path) -> None:
+@pytest.mark.parametrize("judged", [True, False])
+def test_whoever_watches_is_told_how_the_last_run_has_ended(tmp_path: Path, judged: bool) -> None:
     with holder("server"):
         bundle = begun(tmp_path, "server")
         argv = [sys.executable, "-m", "daq_bench.rig", "watch", "--runs", str(tmp_path)]
@@ -488,10 +490,13 @@ def test_whoever_watches_is_told_that_the_last_run_has_ended(tmp_path: Path) -> 
             assert process.stdout is not None
             assert process.stdout.readline().startswith("server: burst at scale 0.5")
             bundle.save_run(state="interrupted", state_reason="it was stopped", finished_utc=now_utc())
+            if judged:
+                bundle.write("verdict.json", Verdict(1, "INADMISSIBLE", ["it was stopped"], 0.5, False, [], []))
             seal_evidence(bundle.path)
             rest = process.communicate(timeout=HANG_S)[0]
     assert process.returncode == 0
-    assert rest.endswith(f"No run is going on in {tmp_path}. `daq-bench qualify` starts one\n")
+    how = ": INADMISSIBLE: it was stopped" if judged else " without a verdict: interrupted, it was stopped"
+    assert rest.endswith(f"{bundle.path} has ended{how}\n")
 
 
 @pytest.mark.integration

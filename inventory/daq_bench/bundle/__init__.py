@@ -63,6 +63,12 @@ class Bundle:
             files.refuse_no_bundle(self.path)
         self.run: Run = found
 
+    def __repr__(self) -> str:
+        """What a notebook shows: which run this is. `conclusion` says how it ended."""
+        return (
+            f"<Bundle {self.run.run_id}: {self.run.candidate.name}, scenario {self.run.scenario.id}, {self.run.state}>"
+        )
+
     @cached_property
     def verdict(self) -> Verdict:
         """The verdict that follows from the evidence, computed anew. `standing` says whether the stored one agrees."""

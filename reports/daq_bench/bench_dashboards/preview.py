@@ -10,25 +10,29 @@ from daq_bench.bench_dashboards.dashboard import Dashboard
 from daq_bench.bench_dashboards.declared import Declared
 from daq_bench.bench_dashboards.looks import Json
 
-COLUMN_PX, ROW_PX, GAP_PX = 78, 38, 8  # Grafana's grid on a screen of 1920 pixels
+COLUMNS, ROW_PX, GAP_PX = 24, 38, 8  # Grafana's grid
 STYLE = """
-body { background: #111217; color: #ccccdc; font: 14px system-ui, sans-serif; margin: 24px; }
+body { background: #111217; color: #ccccdc; font: 14px system-ui, sans-serif; margin: 24px auto; padding: 0 24px; max-width: 1872px; }
 h1 { font-size: 22px; font-weight: 500; margin: 32px 0 4px; } p { color: #9fa0ab; margin: 0 0 8px; }
 .menu span { display: inline-block; border: 1px solid #34363d; padding: 4px 10px; margin-right: 8px; border-radius: 2px; }
 .menu b { color: #6e9fff; font-weight: 400; margin-right: 4px; }
 .grid { position: relative; margin-top: 12px; }
 .panel { position: absolute; box-sizing: border-box; background: #181b1f; border: 1px solid #2c2f36; padding: 8px; overflow: hidden; }
 .panel .title { font-weight: 500; } .panel .kind { color: #6e9fff; } .panel .say { color: #9fa0ab; font-size: 12px; margin-top: 4px; }
-.tile { background: #167243; color: white; text-align: center; } .tile .value { font-size: 46px; margin-top: 18px; }
+.tile { background: #167243; color: white; text-align: center; }
 .tile .kind, .tile .say { color: #d8f5e5; }
 .row { position: absolute; font-weight: 500; }
+@media (max-width: 1000px) { /* one below the other, as Grafana shows them on a phone */
+  .grid { height: auto !important; } .panel, .row { position: static; width: auto !important; height: auto !important; margin-bottom: 8px; }
+}
 """
 
 
 def write_preview(file: Path) -> Path:
     declared = Declared.load()
     body = f"<main>{''.join(_dashboard(one, one.json(declared)) for one in DASHBOARDS)}</main>"
-    page = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Dashboards</title><style>{STYLE}</style>{body}</html>\n'
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Dashboards</title>'
+    page = f'<!doctype html><html lang="en">{head}<style>{STYLE}</style>{body}</html>\n'
     file.write_text(page, encoding="utf-8")
     return file
 
@@ -50,16 +54,15 @@ def _dashboard(dashboard: Dashboard, made: Json) -> str:
 def _panel(panel: Json) -> str:
     at = panel["gridPos"]
     place = (
-        f"left:{at['x'] * COLUMN_PX}px;top:{at['y'] * ROW_PX}px;"
-        f"width:{at['w'] * COLUMN_PX - GAP_PX}px;height:{at['h'] * ROW_PX - GAP_PX}px"
+        f"left:{100 * at['x'] / COLUMNS:g}%;top:{at['y'] * ROW_PX}px;"
+        f"width:calc({100 * at['w'] / COLUMNS:g}% - {GAP_PX}px);height:{at['h'] * ROW_PX - GAP_PX}px"
     )
     if panel["type"] == "row":
         folded = f" (folded, {len(panel['panels'])} panels)" if panel["collapsed"] else ""
         return f'<div class="row" style="{place}">&#9662; {escape(panel["title"])}{folded}</div>'
     unit = panel["fieldConfig"]["defaults"]["unit"]
     tile = panel["type"] == "stat"
-    value = '<div class="value">0.0</div>' if tile else ""
     return (
-        f'<div class="panel{" tile" if tile else ""}" style="{place}"><div class="title">{escape(panel["title"])}</div>{value}'
+        f'<div class="panel{" tile" if tile else ""}" style="{place}"><div class="title">{escape(panel["title"])}</div>'
         f'<div class="kind">{panel["type"]}, {unit}</div><div class="say">{escape(panel["description"])}</div></div>'
     )

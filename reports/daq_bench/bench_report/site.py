@@ -219,7 +219,7 @@ def _line(night: Night, door: Admission, page: str, place: _Place) -> RunLine:
     return RunLine(
         id=night.id, candidate=night.candidate, page=page, scenario=night.scenario, target=night.target,
         scale=in_digits(night.scale, 6), started=f"{night.started.astimezone(UTC):%Y-%m-%d %H:%M}", word=read_as(word, night),
-        why="; ".join([*why, *door.marks]), links=links,
+        why="; ".join([*why, *(one for one in door.marks if one not in door.short)]), links=links,  # a short one stands by the outcome
         marks=", ".join(door.short), advice=advice,
     )  # fmt: skip
 

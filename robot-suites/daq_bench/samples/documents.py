@@ -31,7 +31,19 @@ from daq_bench.bench_report.qualification import first_page
 from daq_bench.bench_report.qualification.render import NAMES, TEMPLATE, document_of
 from daq_bench.bench_report.reading.load import load
 from daq_bench.bench_report.trend import command as trend
-from daq_bench.samples.servers import ALPHA, BETA, DELTA, GAMMA, MARK, OPEN, PRICES, Laboratory, Order, serials
+from daq_bench.samples.servers import (
+    ALPHA,
+    BETA,
+    DELTA,
+    GAMMA,
+    MARK,
+    OPEN,
+    PRICES,
+    REHEARSED,
+    Laboratory,
+    Order,
+    serials,
+)
 
 COMMAND = "make samples"
 EACH, NIGHTS, DRIVES, LOT = 3, 8, 8, 40  # runs of a candidate, nights of alpha, drives that were tested, and of the lot
@@ -52,7 +64,7 @@ def orders() -> list[Order]:
     of_each = [Order(server, number) for number in range(1, EACH + 1) for server in (ALPHA, BETA, GAMMA, DELTA)]
     nights = [Order(ALPHA, number) for number in range(EACH + 1, NIGHTS + 1)]
     drives = [Order(BETA, number, serial) for number, serial in enumerate(serials(DRIVES), EACH + 1)]
-    return [*of_each, *nights, *drives, Order(OPEN, 1)]
+    return [*of_each, *nights, *drives, Order(OPEN, 1), Order(REHEARSED, 1)]
 
 
 def make(laboratory: Laboratory, out: Path) -> Iterator[Sample]:
@@ -63,10 +75,11 @@ def make(laboratory: Laboratory, out: Path) -> Iterator[Sample]:
         ("qualification-pass", ALPHA, "Qualification: PASS"),
         ("qualification-fail", DELTA, "Qualification: FAIL"),
         ("qualification-undecided", OPEN, "Qualification: undecided"),
+        ("qualification-rehearsal", REHEARSED, "Qualification: REHEARSAL FAILED"),
     ):
         yield Sample(name, title, "one run of snb-100s", _qualification(made[Order(server, 1)], out / name))
     compared = [
-        root for order, root in made.items() if not order.drive and order.number <= EACH and order.server != OPEN
+        root for order, root in made.items() if not order.drive and order.number <= EACH and order.server in PRICES
     ]
     yield Sample(
         "comparison", "Comparison", "four candidates, three runs of each", _comparison(compared, laboratory, out)

@@ -17,6 +17,7 @@ from daq_bench.bench_model.verdict.judging import judge_bundle
 from daq_bench.rig.checking.sealing import seal_evidence
 from daq_bench.rig.checking.signing import Signer
 from daq_bench.simulation.physics.drawing import Spec, spec_of
+from daq_bench.simulation.physics.hazards import Hazard
 from daq_bench.simulation.run import simulate
 
 MARK = "SIMULATED"
@@ -27,12 +28,13 @@ APART = 12  # seeds, which are 2 h each: a run a day
 
 @dataclass(frozen=True)
 class Server:
-    """`seed`: of the market, whose server it is; `pace`: times its drives' own."""
+    """`seed`: of the market, whose server it is; `pace`: times its drives' own; `left_out`: share of the load, as --scale leaves it out."""
 
     name: str
     seed: int
     pace: float = 1.0
     scatter: float = SCATTER
+    left_out: float = 0.0
 
     def spec(self, number: int, drive: str = "") -> Spec:
         """Its run of day `number`; with `drive`, on another specimen with this serial."""
@@ -44,12 +46,14 @@ class Server:
         )
         drives = tuple(replace(one, serial=drive, wwn=f"eui.{drive}") if drive else one for one in paced)
         seed = self.seed + APART * number
-        return replace(found, seed=seed, name=f"{MARK}-{self.name}", drives=drives, hazards=())
+        hazards = (Hazard("less_asked", 0, 0.0, 0.0, self.left_out, 0),) if self.left_out else ()
+        return replace(found, seed=seed, name=f"{MARK}-{self.name}", drives=drives, hazards=hazards)
 
 
 # Servers 0, 2, 3 and 7 of the market: two that are nearly alike, a dear one that is above both, and one below the demand.
 ALPHA, BETA, GAMMA, DELTA = Server("alpha", 0), Server("beta", 2), Server("gamma", 3), Server("delta", 7)
 OPEN = Server("epsilon", 0, pace=0.868, scatter=0.0)  # so near the demand that its runs cannot say on which side
+REHEARSED = Server("zeta", 7, pace=0.5, left_out=0.5)  # half of the load is too much for it
 PRICES = {ALPHA: 21_500, BETA: 19_900, GAMMA: 31_800, DELTA: 15_400}  # EUR, made up
 
 

@@ -24,7 +24,9 @@ LONG_NAME = re.compile(r"(?=[^\s_./:=@]*[_./:=@])[^\s\u202f]{13,}")  # may not f
 SEPARATOR = re.compile(
     r"(?<=\w)(?:_(?=\w)|[./:@=]+(?=[A-Za-z]))"
 )  # browsers break a line behind a hyphen by themselves
-QUANTITY = re.compile(r"\(?[^\s(]*\u202f[^\s,;)]+\)?|\d[\d.]*\s[kMGT]?i?B(?:/s)?\b|\b[kMGT]i?B/s|\bn = \S+")
+QUANTITY = re.compile(  # or an option: `--` at the end of a line, and `scale` on the next, are another command
+    r"\(?[^\s(]*\u202f[^\s,;)]+\)?|\d[\d.]*\s[kMGT]?i?B(?:/s)?\b|\b[kMGT]i?B/s|\bn = \S+|(?<![\w-])--[a-z][a-z-]*"
+)
 
 
 def see_table(name: str, otherwise: str = "the table") -> str:
@@ -74,7 +76,8 @@ def command(text: str) -> Markup:
 
 
 def unbroken(text: str) -> Markup:
-    """The text with every number and its unit, and a rate's unit in a head, kept on one line; "GB/s" would else break behind its stroke."""
+    """The text with every number and its unit, a rate's unit in a head, and every option kept on one line; "GB/s" would else break behind
+    its stroke."""
     parts: list[str] = []
     at = 0
     for match in QUANTITY.finditer(text):

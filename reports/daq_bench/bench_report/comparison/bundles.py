@@ -31,7 +31,10 @@ from daq_bench.bench_report.reading.door import Trust
 from daq_bench.bench_report.reading.load import run_of
 
 NO_VERDICT = "NO VERDICT"
-COUNTS = ("PASS", "FAIL")  # outcomes of evidence that counts
+COUNTS = (
+    "PASS",
+    "FAIL",
+)  # words of evidence that counts; a rehearsal decides nothing, whether it missed something or not
 REFUSED_MAX = 4  # refused runs that an error names
 
 
@@ -68,14 +71,14 @@ class Source:
 
     @property
     def counts(self) -> bool:
-        return self.outcome in COUNTS and not self.unrankable
+        return self.word in COUNTS and not self.unrankable
 
     @property
     def reason(self) -> str:
         """Returns a sentence that says why the run does not count."""
         if self.verdict is None:
             return f"the run has no verdict (state: {self.run.state})"
-        if self.outcome in COUNTS:
+        if self.word in COUNTS:
             return self.unrankable
         return conclude(self.verdict).reason
 

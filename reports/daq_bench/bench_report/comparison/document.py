@@ -258,11 +258,11 @@ def _firmness(found: ComparisonDocument) -> Iterator[Part]:
 
 def _method(found: ComparisonDocument, command: str) -> Iterator[Part]:
     yield (
-        "Only runs that count (PASS or FAIL) are ranked; who misses a mandatory requirement is shown and cannot be chosen. Values above "
-        "zero are compared by ratio (on logarithms), others by difference. Contenders are paired only where they were measured in the "
-        "same rounds in alternating order: then Student's t, stratified by order; else Welch's t over runs, or, with one run each, the "
-        "runs' own intervals combined (MOVER), which knows no scatter between runs and decides nothing. Each row of the differences names "
-        "its method. An exact requirement is met or missed and never ranked."
+        "Only runs that count (PASS or FAIL, and no rehearsal) are ranked; who misses a mandatory requirement is shown and cannot be "
+        "chosen. Values above zero are compared by ratio (on logarithms), others by difference. Contenders are paired only where they "
+        "were measured in the same rounds in alternating order: then Student's t, stratified by order; else Welch's t over runs, or, with "
+        "one run each, the runs' own intervals combined (MOVER), which knows no scatter between runs and decides nothing. Each row of the "
+        "differences names its method. An exact requirement is met or missed and never ranked."
     )
     yield (
         f"Many comparisons: the pairs within one requirement are one family, the pairs of the score another. In each, Holm's procedure "

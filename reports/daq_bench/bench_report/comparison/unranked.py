@@ -79,9 +79,9 @@ def mark(found: ComparisonDocument) -> str:
         return f"{len(left)} OF {len(found.contenders) + len(left)} NOT RANKED"
     if not shown or found.contenders:
         return ""
-    if all(one.outcome in COUNTS for one in shown):
+    if all(one.word in COUNTS for one in shown):
         return NOT_VOUCHED
-    rehearsal = any(one.word == conclusion.REHEARSAL for one in shown)
+    rehearsal = any(one.word in (conclusion.REHEARSAL, conclusion.REHEARSAL_FAILED) for one in shown)
     return REHEARSAL if rehearsal else NOT_EVIDENCE
 
 

@@ -37,6 +37,10 @@ LARGEST_LINKED = 400_000  # most bytes of a figure's points that the HTML carrie
 EVERYTHING = "Every text, cell and plotted number of this report, for machines"
 MOST_COMPLAINT = 300  # characters: one on a figure quotes all of it
 SMALL_TABLE, SMALL_TEXT = 4, 600  # rows and characters that stay together on one page
+FRONT, CONTENTS = (
+    '<div class="front">',
+    "contents",
+)  # in the templates: the first page, and the anchor of what follows it
 FEW_COLUMNS = 3  # fit the screen of a phone side by side
 
 
@@ -100,10 +104,16 @@ def _summaries(figure: Figure) -> list[tuple[str, str, str, str, str]]:
 
 
 def pages_of(html: str, title: str) -> weasyprint.Document:
-    """Sets the pages without drawing them. `title` names the document in a complaint."""
+    """Sets the pages without drawing them. `title` names the document in a complaint. A front that is longer than its page is followed by
+    the contents at once: its last rows do not stand alone on the second."""
     fetcher = URLFetcher(allowed_protocols=("data",), fail_on_errors=True)  # the report must stand alone
+    paper = for_paper(legible(html))
     with _complete(title):
-        return weasyprint.HTML(string=for_paper(legible(html)), url_fetcher=fetcher).render()
+        pages = weasyprint.HTML(string=paper, url_fetcher=fetcher).render()
+        if any(CONTENTS in page.anchors for page in pages.pages[2:]):
+            over = paper.replace(FRONT, FRONT.replace("front", "front over"), 1)
+            pages = weasyprint.HTML(string=over, url_fetcher=fetcher).render()
+        return pages
 
 
 def to_pdf(pages: weasyprint.Document, html: str, document: Document) -> bytes:

@@ -44,11 +44,13 @@ RULE = (
 
 @dataclass(frozen=True)
 class Remark:
-    """`kind` in two or three words, `text` in a sentence, `why` in another one, which the first page leaves out."""
+    """`kind` in two or three words, `text` in a sentence, `why` in another one, which the first page leaves out. `of`: the id of the
+    requirement that it is about."""
 
     kind: str
     text: str
     why: str = ""
+    of: str = ""
 
 
 def findings(bundle: Bundle) -> list[Remark]:
@@ -64,7 +66,7 @@ def findings_table(bundle: Bundle) -> Table | None:
         for number, one in enumerate(found[:MOST_IN_TABLE], 1)
     )
     caption = (
-        f"Findings in their order. The first {MOST} stand on the first page too."
+        "Findings in their order. The first ones stand on the first page too."
         if len(found) > MOST
         else "Findings in their order."
     )
@@ -139,7 +141,7 @@ def _requirement(judged: Judgement) -> Remark:
         return Remark(f"Not measured{advisory}", f"{name} {why.rstrip('.')}.")
     text = f"{name} {beside_bound(judged)}."
     why = _sentence(judged.reason.removeprefix("Undecided: ")) if at == "undecided" and judged.reason else ""
-    return Remark(f"{at.capitalize()}{advisory}", text, why)
+    return Remark(f"{at.capitalize()}{advisory}", text, why, judged.id)
 
 
 def _sentence(text: str) -> str:

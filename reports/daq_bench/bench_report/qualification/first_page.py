@@ -21,13 +21,16 @@ MOST_DRIVE_LINES = 4
 
 def content(bundle: Bundle) -> dict[str, Any]:
     run = bundle.run
-    remarks, advised = findings(bundle), advice(bundle)
+    outcome, advised = view.outcome_of(bundle), advice(bundle)
+    found = findings(bundle)
+    remarks = [one for one in found if not one.of or not outcome.meaning.startswith(f"Missed {one.of} ")]  # said there
+    shown = MOST - (len(found) - len(remarks))
     incomplete = bundle.verdict is None or run.state != FINISHED
     return {
-        "run": run, "outcome": view.outcome_of(bundle), "started": utc(run.started),
+        "run": run, "outcome": outcome, "started": utc(run.started),
         "finished": utc(run.finished) if run.finished else None, "cause": advised.cause,
-        "next": advised.step, "remarks": remarks[:MOST],
-        "more_findings": _more(remarks[MOST:]),
+        "next": advised.step, "remarks": remarks[:shown],
+        "more_findings": _more(remarks[shown:]),
         "incomplete": [f"{lack} ({name})" for name, lack in bundle.missing] if incomplete else [],
         "limits": limits(bundle), "demand": view.demand_cells(bundle), "bought": bought(bundle),
     }  # fmt: skip
@@ -69,6 +72,6 @@ def bought(bundle: Bundle) -> list[Pair]:
         Pair("Drives", f"{'; '.join(shown)}. {see_table('drives')}.", True) if shown
         else Pair("Drives", "no single drive was recorded", False),
         view.target_pair(bundle),
-        Pair("Job", f"{run.scenario.title or run.scenario.id} ({run.scenario.file or run.scenario.id}){source}"),
+        Pair("Job", f"{run.scenario.file or run.scenario.id}{source}"),  # its title stands above
         Pair("Requirements", profile),
     ]  # fmt: skip

@@ -41,6 +41,7 @@ OF_REPETITIONS = re.compile(
 MANY = 59  # repetitions without a bad one that bound the share of bad ones at 5 %, at 95 %
 SIZES = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "MiB": 2.0**20, "GiB": 2.0**30}
 MOST_ON_FIRST_PAGE = 12
+CONFIDENCE = 4  # its column in the first page's table
 
 
 def requirement_table(bundle: Bundle) -> Table | None:
@@ -61,7 +62,7 @@ def summary_table(bundle: Bundle) -> Table | None:
     if not judged:
         return None
     shown = judged if len(judged) <= MOST_ON_FIRST_PAGE else sorted(judged, key=weight)[:MOST_ON_FIRST_PAGE]
-    rows = tuple(
+    rows: tuple[tuple[str, ...], ...] = tuple(
         (
             one.id, brief(one) + (" (advisory)" if one.severity == "advisory" else ""), bound_words(one),
             NONE if one.measured is None else measured_words(one), _confidence(one), _margin_text(one).partition(LINE)[0],
@@ -85,8 +86,15 @@ def summary_table(bundle: Bundle) -> Table | None:
         caption += (
             f" The result of a row is what its numbers say; the run's own outcome is {conclude(bundle.verdict).word}."
         )
-    heads = ("ID", "Requirement", "Bound", "Measured", "Confidence", "Margin", "Result")
-    return Table(heads, "ttnnnno", rows, caption, "summary")
+    heads: tuple[str, ...] = ("ID", "Requirement", "Bound", "Measured", "Confidence", "Margin", "Result")
+    kinds = "ttnnnno"
+    if number == 1 and not any(one.confidence_interval for one in shown):  # the caption has said it
+        heads, kinds, rows = _without(heads, CONFIDENCE), "ttnnno", tuple(_without(row, CONFIDENCE) for row in rows)
+    return Table(heads, kinds, rows, caption, "summary")
+
+
+def _without(row: tuple[str, ...], column: int) -> tuple[str, ...]:
+    return row[:column] + row[column + 1 :]
 
 
 def _counted(judged: Sequence[Judgement]) -> str:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from daq_bench.bench_model.base.calling import typed
 from daq_bench.bench_model.base.errors import BenchError, RefusedError
 from daq_bench.bench_model.base.units import binary_label, decimal_label
 from daq_bench.bench_model.documents.facts import IdentityCheck
@@ -188,14 +189,18 @@ def _is_near(drive: Drive | None, wanted: int) -> bool:
     return size is not None and abs(size - wanted) <= CAPACITY_TOLERANCE * wanted
 
 
+def where_it_is_named() -> str:
+    """Where whoever asked for a run may have named its target's folder."""
+    return f"{typed('--target')} or target.directory in the inventory"
+
+
 def require_target_directory(path: Path) -> None:
     """Creates the folder of a scratch target on this machine. Raises BenchError when that is not possible."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BenchError(
-            f"target directory {path} cannot be made: {error.strerror}. Correct target.directory in the inventory"
-        ) from None
+        why = "a file is there" if isinstance(error, FileExistsError) else error.strerror
+        raise BenchError(f"target directory {path} cannot be made: {why}. Correct {where_it_is_named()}") from None
 
 
 class Runtime(Closed, frozen=True):

@@ -13,9 +13,15 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from daq_bench.bench_model.base.errors import BenchError
+from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.base.units import GB, MB, in_digits
+from daq_bench.bench_model.bundle.files import find_struct
+from daq_bench.bench_model.documents.run import Run
+from daq_bench.bench_model.documents.verdict import Verdict
+from daq_bench.bench_model.verdict.conclusion import conclude
+from daq_bench.bench_model.verdict.judging import VERDICT
 from daq_bench.bench_model.verdict.sentences import SIGNS, quantity
+from daq_bench.rig.base.bundle import RUN
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.terminal import printable
 from daq_bench.rig.cli.arguments import Command, add_json, print_document, say, shown
@@ -47,35 +53,57 @@ def watch(options: argparse.Namespace) -> int:
         return 0
     console = Console()
     console = console if console.is_terminal else Console(width=WIDTH)
+    followed: set[str] = set()
     try:
         with interrupts_as_exceptions():
-            if not _follow(onlooker, console, once=options.once):
-                say(options, f"No run is going on in {shown(folder)}. `daq-bench qualify` starts one")
+            sights = _follow(onlooker, console, followed, once=options.once)
     except KeyboardInterrupt:
         return 0
+    ended = sorted(followed - {one.run for one in sights})
+    for name in ended:
+        say(options, printable(_end_of(folder / name)))
+    if not sights and not ended:
+        say(options, f"No run is going on in {shown(folder)}. `daq-bench qualify` starts one")
     return 0
 
 
-def _follow(onlooker: Onlooker, console: Console, *, once: bool) -> bool:
-    """Says whether a run was there at the last look."""
-    sights = onlooker.look()
+def _follow(onlooker: Onlooker, console: Console, followed: set[str], *, once: bool) -> list[Sight]:
+    """Returns the last look. `followed` gets the names of the runs that were seen going on."""
+
+    def look() -> list[Sight]:
+        sights = onlooker.look()
+        followed.update(one.run for one in sights if one.state == GOING_ON)
+        return sights
+
+    sights = look()
     if once or not console.is_terminal:
         console.print(_page(sights))
         while not once and _any_goes_on(sights):
             time.sleep(LOG_EVERY_S)
-            sights = onlooker.look()
+            sights = look()
             console.print(_page(sights))
-        return bool(sights)
+        return sights
     live = Live(_page(sights), console=console, auto_refresh=False)
     try:  # not `with`, which does not end what was stopped while it began: the cursor would stay hidden
         live.start(refresh=True)
         while _any_goes_on(sights):
             time.sleep(LOOK_EVERY_S)
-            sights = onlooker.look()
+            sights = look()
             live.update(_page(sights), refresh=True)
     finally:
         live.stop()
-    return bool(sights)
+    return sights
+
+
+def _end_of(bundle: Path) -> str:
+    """How a run ended that somebody watched, by its stored verdict."""
+    try:
+        verdict, run = find_struct(bundle, VERDICT, Verdict), find_struct(bundle, RUN, Run)
+    except BenchError as error:
+        return f"{shown(bundle)} has ended: {in_words(error)}"
+    if verdict is not None:
+        return f"{shown(bundle)} has ended: {conclude(verdict).line}"
+    return f"{shown(bundle)} has ended without a verdict{f': {run.state}, {run.state_reason}' if run and run.state_reason else ''}"
 
 
 def _any_goes_on(sights: Sequence[Sight]) -> bool:

@@ -14,7 +14,7 @@ from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.bench_model.workloads.raid_vs_3dxp.facts import DATA_DRIVES
 from daq_bench.rig.base.settings import Layout
-from daq_bench.rig.candidate.host import Survey, Target, check_identity, differences
+from daq_bench.rig.candidate.host import Survey, Target, check_identity, differences, where_it_is_named
 from daq_bench.rig.candidate.load_target import RawDevice
 from daq_bench.rig.candidate.machine import Machine
 from daq_bench.rig.workloads.registry import workloads_of
@@ -159,7 +159,7 @@ def check_direct_io(directory: Path, filesystem: str | None, machine: Machine, d
     if filesystem in MEMORY_FILESYSTEMS:
         raise RefusedError(
             f"target {directory} is on {filesystem}, which does not lead to a drive: its speed says nothing about one. "
-            "Set target.directory in the inventory to a folder on ext4 or xfs"
+            f"Set {where_it_is_named()} to a folder on ext4 or xfs"
         )
     least = ["--duration=0.01", "--links=1", "--ring-size=1MiB", "--block-size=4KiB"]
     target = directory / f".dry-run-{os.getpid()}"
@@ -167,7 +167,7 @@ def check_direct_io(directory: Path, filesystem: str | None, machine: Machine, d
     if asked.returncode != 0:
         raise RefusedError(
             f"target {directory} on {filesystem} cannot hold a record: {asked.stderr.strip()}. "
-            "Set target.directory in the inventory to a folder on ext4 or xfs"
+            f"Set {where_it_is_named()} to a folder on ext4 or xfs"
         )
 
 
@@ -185,7 +185,7 @@ def check_leads_to_drive(directory: Path, memory: str) -> None:
     if memory:
         raise RefusedError(
             f"target {directory} does not lead to a drive ({memory}): its speed says nothing about one. Nothing was written. "
-            "Set target.directory in the inventory to a folder whose file system is on drives"
+            f"Set {where_it_is_named()} to a folder whose file system is on drives"
         )
 
 
@@ -207,7 +207,7 @@ def check_target(candidate: Candidate, found: Survey, directory: Path) -> Target
     if found.target is None:
         raise RefusedError(
             f"target directory {directory} is not there on {candidate.name}. Mount the drives under test there, correct "
-            "target.directory in the inventory, or let provisioning build it (target.storage, docs/own-hardware.md)"
+            f"{where_it_is_named()}, or let provisioning build it (target.storage, docs/own-hardware.md)"
         )
     return found.target
 
