@@ -131,12 +131,12 @@ def _comparison(roots: Sequence[Path], laboratory: Laboratory, out: Path) -> Pat
     prices.write_text("\n".join(['currency: EUR\ndate: "2026-11-01"\nprices:', *lines, ""]), encoding="utf-8")
     weights.write_text("weights: {SNB-07: 3, cost: 2}\n", encoding="utf-8")
     found, sources = comparison.compare(comparison.Asked(tuple(roots), prices, weights))
-    return _written(comparison_paper(found, COMMAND, sources[-1].moment), found, out, "comparison")
+    return _written(comparison_paper(found, COMMAND, sources[-1].moment), as_document(found), out, "comparison")
 
 
 def _lot(roots: Sequence[Path], out: Path) -> Path:
     found, told = lot.lot(lot.Asked(tuple(roots), lot_size=LOT))
-    return _written(lot_paper(found, COMMAND, max(one.moment for one in told)), found, out, "lot")
+    return _written(lot_paper(found, COMMAND, max(one.moment for one in told)), as_document(found), out, "lot")
 
 
 def _trend(roots: Sequence[Path], out: Path) -> Path:
