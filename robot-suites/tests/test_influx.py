@@ -21,6 +21,7 @@ from daq_bench.bench_model.documents.derived import HardwareEvents
 from daq_bench.bench_model.documents.run import AskedFor, RequirementOfRun
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.documents.verdict import Verdict
+from daq_bench.crash_trials.trial import wait_until
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.influx import TOKEN, URL, Influx
 from daq_bench.rig.base.settings import Layout
@@ -29,8 +30,9 @@ from daq_bench.rig.cli import main
 from daq_bench.rig.run.candidate_session import CandidateSession
 from daq_bench.rig.run.watch import Watch
 from daq_bench.rig.telemetry.history import (
+    begin_line,
+    judging_line,
     publish,
-    publish_begin,
     replay_earlier,
     server_version,
     trigger_ns,
@@ -183,12 +185,14 @@ def test_a_run_that_has_begun_is_the_newest_until_its_verdict_comes(influx: Loca
         series = own.query(f'SELECT "word" FROM "history"."bench_run" {where} GROUP BY *')
         return (row["time"], row["word"], row["outcome"]), len(series)
 
-    publish_begin(finished, own)
+    own.write(own.history, begin_line(finished))
     began, ended = (int(datetime(2026, 1, 31, *at, tzinfo=UTC).timestamp()) * 10**9 for at in ((11, 58), (12, 0)))
     assert newest() == ((began, "BEGUN", None), 1)
+    own.write(own.history, judging_line(finished))
+    assert newest() == ((ended, "JUDGING", None), 1)
     assert publish(finished.path, own) is None
     assert newest() == ((ended, "INADMISSIBLE", "INADMISSIBLE"), 1)
-    publish_begin(finished, own)
+    own.write(own.history, begin_line(finished))
     assert newest() == ((ended, "INADMISSIBLE", "INADMISSIBLE"), 1), "told again, it takes the place of nothing"
 
 
@@ -198,7 +202,31 @@ def test_a_history_that_takes_no_begin_is_told_once(finished: Bundle) -> None:
     for problem in (None, "it does not answer"):
         watch = Watch(cast(CandidateSession, None), finished, None, problem, said.append)
         watch.tell_begin(Influx("http://127.0.0.1:1"))
+        watch.tell_end()
     assert len(said) == 1 and said[0].startswith("warning: InfluxDB's history does not know that the run has begun (")
+
+
+def test_a_begin_that_influxdb_did_not_take_is_told_again(
+    tmp_path: Path, finished: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that is down when the run begins: a run that is killed later must be known all the same."""
+    monkeypatch.setattr("daq_bench.rig.run.watch.TELL_AGAIN_S", 0.1)
+    server, (port,) = LocalInflux(Layout().influxd, tmp_path / "influxdb"), free_ports(1)
+    own = Influx(server.start(port), configured=False)
+    server.stop()
+    finished.save_run(telemetry=own.told(), scenario=scenario("late", scale=1.0))
+    watch = Watch(cast(CandidateSession, None), finished, own, None, lambda text: None)
+    watch.tell_begin(own)
+    try:
+        assert server.start(port) == own.url
+        query = """SELECT "word" FROM "history"."bench_run" WHERE scenario = 'late'"""
+        assert wait_until(lambda: [row["word"] for row in cells(own, query)] == ["BEGUN"], 60)
+        watch.tell_end()
+        assert [row["word"] for row in cells(own, query)] == ["BEGUN", "JUDGING"]
+        assert publish(finished.path, own) is None
+        assert [row["word"] for row in cells(own, query)] == ["BEGUN", "INADMISSIBLE"]
+    finally:
+        server.stop()
 
 
 AWKWARD = 'Größe "5 °C", a=b, \\x1b \\'

@@ -37,7 +37,7 @@ TIMEOUT_MS = 5000
 DELIVERED = "verdict-delivered"  # file in telemetry/, outside of the sealed evidence
 REPLAYED_ACCOUNT = "telemetry/account-after-replay.json"  # outside of it, too
 REPORT = "report.html"
-BEGUN = "BEGUN"  # in the place of an outcome's word, while there is no outcome
+BEGUN, JUDGING = "BEGUN", "JUDGING"  # in the place of an outcome's word, while there is no outcome
 EVENTS_PER_WRITE = 5000
 KEPT_BY_RUN = re.compile(r",kind=(busy|verdict)(,|$)")
 RUN_TAG = re.compile(r",run=(?:\\.|[^,\\])*")
@@ -80,12 +80,16 @@ def verdict_points(bundle: Bundle) -> list[Point]:
     return points
 
 
-def publish_begin(bundle: Bundle, influx: Influx) -> None:
-    """Writes a point `bench_run` at the run's begin: until its verdict comes it is the candidate's newest, also when the run breaks off.
-    Raises InfluxError."""
-    point = _run_point(bundle, bundle.run.started)
-    point.field("word", BEGUN)
-    influx.write(influx.history, point.to_line_protocol())
+def begin_line(bundle: Bundle) -> str:
+    """A point `bench_run` at the run's begin: until its verdict comes it is the candidate's newest, also when the run breaks off."""
+    line: str = _run_point(bundle, bundle.run.started).field("word", BEGUN).to_line_protocol()
+    return line
+
+
+def judging_line(bundle: Bundle) -> str:
+    """A point `bench_run` at the run's end, whose place the verdict's own point takes: of the same time and series."""
+    line: str = _run_point(bundle, _end(bundle)).field("word", JUDGING).to_line_protocol()
+    return line
 
 
 def run_point(bundle: Bundle) -> Point | None:
