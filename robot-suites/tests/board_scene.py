@@ -189,8 +189,8 @@ def history_lines(now_ns: int) -> str:
             f"{advice.get(host, '')} {at}",
         ]
     # After its PASS, a run of `killed` broke off; the only one of `left` four days ago; `going` runs; nobody expects anything of `retired`
-    # any more. The control node's clock of `stepped` and `leapt` went back by an hour and more, that of `far` and `later` is two days ahead.
-    # A run of `judged` is being judged; that of `stuck` was, three hours ago, when its bench was killed.
+    # any more. The control node's clock of `stepped` and `leapt` went back by an hour and more; that of `far` and `later` is two days
+    # ahead. A run of `judged` is being judged; that of `stuck` was, three hours ago, when its bench was killed.
     for host, run, word, minutes in (
         ("killed", "k1", "PASS", 30 * 60), ("killed", "k2", "BEGUN", 10 * 60), ("going", "g1", "FAIL", 29 * 60),
         ("going", "g2", "BEGUN", 60),
@@ -486,7 +486,8 @@ TABLES = (
         (Ago(6), "calm", *OF_LAST, PASSED_THEN, "1 minute", "calm1"), (Ago(8), "calm", *OF_LAST, FAIL, "1 minute", "calm0"),
         (Ago(30), "stepped", *OF_LAST, FAIL, "1 minute", "p2"),
         (Ago(10 * 60), "tried", *OF_LAST, TRIED, "1 minute", "w1"), (Ago(11 * 60), "faulty", *OF_LAST, ERROR, "1 minute", "faulty1"),
-        (Ago(12 * 60), "doubtful", *OF_LAST, INADMISSIBLE, "1 minute", "doubtful1"), (Ago(20 * 60), "b", *OF_LAST, REHEARSAL, "1 minute", "b1"),
+        (Ago(12 * 60), "doubtful", *OF_LAST, INADMISSIBLE, "1 minute", "doubtful1"),
+        (Ago(20 * 60), "b", *OF_LAST, REHEARSAL, "1 minute", "b1"),
         (Ago(24 * 60), "a", *OF_LAST, FAIL, "1 minute", "a1"),
         (Ago(29 * 60), "going", *OF_LAST, FAIL, "1 minute", "g1"), (Ago(30 * 60), "killed", *OF_LAST, PASSED_THEN, "1 minute", "k1"),
         (Ago(35 * 60), "h35", *OF_LAST, PASSED_THEN, "1 minute", "h351"),

@@ -29,17 +29,19 @@ from daq_bench.rig.candidate.lock import exclusive
 from daq_bench.rig.cli import main
 from daq_bench.rig.run.candidate_session import CandidateSession
 from daq_bench.rig.run.watch import Watch
+from daq_bench.rig.telemetry.agent import replay
 from daq_bench.rig.telemetry.history import (
     begin_line,
     judging_line,
     publish,
     replay_earlier,
     server_version,
+    set_aside,
     trigger_ns,
     undelivered,
 )
 from daq_bench.rig.telemetry.influx_counts import counts_document
-from daq_bench.rig.telemetry.influx_server import LocalInflux, free_port
+from daq_bench.rig.telemetry.influx_server import LocalInflux, create_database, free_port
 from daq_bench.virtual_candidate.ports import free_ports
 
 T0_NS = 1_769_860_800_000_000_000
@@ -312,6 +314,65 @@ def test_a_run_whose_candidate_is_being_qualified_delivers_for_itself(
         assert list(replay_earlier(Layout().agent, runs, server)) == []
     assert undelivered(finished.path)
     assert list(replay_earlier(Layout().agent, runs, server)) == [finished.path.name]
+
+
+TORN = b'bench_event,run=r,kind=phase,source=qualify text="Gr\xc3'
+
+
+def test_a_line_that_influxdb_refuses_is_set_aside_and_keeps_back_nothing_else(
+    server: Influx, finished: Bundle
+) -> None:
+    """As a full disk tears one, within a character."""
+    event = 'bench_event,run=r,kind=phase,source=qualify text="after" 1769860800000000009\n'
+    finished.workload_file.write_bytes(TORN + b"\n" + event.encode() * 3)
+    assert publish(finished.path, server) is None
+    told = set_aside(finished.path)
+    assert told.startswith("InfluxDB refused 1 lines of the history for good; ") and not undelivered(finished.path)
+    kept = (finished.path / "telemetry" / "verdict-delivered").read_text(encoding="utf-8").splitlines()
+    assert (
+        kept[0].startswith("# HTTP 400: ")
+        and kept[1].startswith("bench_event,host=this\\ machine,kind=phase")
+        and len(kept) == 2
+    )
+    assert "after" in [
+        row["text"] for row in cells(server, """SELECT text FROM "history"."bench_event" WHERE host = 'this machine'""")
+    ]
+    finished.workload_file.write_bytes(event.encode())
+    assert publish(finished.path, server) is None
+    assert set_aside(finished.path) == ""
+
+
+def test_a_field_of_another_type_costs_its_own_line(influx: LocalInflux, finished: Bundle) -> None:
+    """Somebody wrote the run's length as a text there: the run's point is refused, its verdicts and events are not."""
+    own = Influx(influx.start(), "conflicts", configured=False)
+    create_database(own.url, own.database)
+    at_ns = int(datetime(2026, 1, 31, 12, tzinfo=UTC).timestamp()) * 10**9  # in its shard
+    own.write(own.history, f'bench_run,host=other duration_s="2 min" {at_ns}')
+    assert publish(finished.path, own) is None
+    kept = (finished.path / "telemetry" / "verdict-delivered").read_text(encoding="utf-8")
+    assert "field type conflict" in kept and "\nbench_run," in kept and "bench_verdict," not in kept
+    assert len(cells(own, 'SELECT outcome FROM "history"."bench_verdict"')) == 3
+
+
+def test_a_run_that_is_damaged_keeps_no_later_one_back(
+    influx: LocalInflux, finished: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One whose telemetry cannot be delivered, though the server takes what comes, and one whose results cannot be read."""
+    monkeypatch.setenv("DAQ_BENCH_LOCK_DIR", str(tmp_path))
+    runs = tmp_path / "several"
+    for name in ("20260101", "20260102", "20260103"):
+        shutil.copytree(finished.path, runs / name, symlinks=True)
+    (runs / "20260101" / "telemetry" / "points.lp").unlink()
+    (runs / "20260101" / "telemetry" / "points.lp").mkdir()
+    (runs / "20260102" / "results" / "snb_record.json").write_text("{", encoding="utf-8")
+    assert list(replay_earlier(Layout().agent, runs, Influx(influx.start(), configured=False))) == ["20260103"]
+
+
+def test_a_replay_that_takes_too_long_is_told_and_goes_on_later(finished: Bundle) -> None:
+    """A server that is slow, and an hour's worth of points and more."""
+    (finished.path / "telemetry" / "points.lp").write_text("cpu,host=a busy_fraction=1 1\n", encoding="utf-8")
+    done = replay(Layout().agent, finished.path / "telemetry", Influx("http://127.0.0.1:9"), timeout_s=0.01)
+    assert (done.returncode, "the next replay goes on there" in done.stderr) == (1, True)
 
 
 def test_without_a_server_the_verdict_stays_undelivered(finished: Bundle) -> None:

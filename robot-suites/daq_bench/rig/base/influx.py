@@ -20,7 +20,7 @@ from daq_bench.bench_model.base.errors import RefusedError
 from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.documents.run import TelemetryOfRun
 from daq_bench.candidate_kit.bounded_http import bounded_response
-from daq_bench.candidate_kit.influx_answers import NO_INFLUXDB, TLS, is_sendable, set_up_fault
+from daq_bench.candidate_kit.influx_answers import NO_INFLUXDB, TLS, blames_lines, is_sendable, set_up_fault
 from daq_bench.candidate_kit.influx_answers import ORGANISATION as OF_ORGANISATION
 
 DATABASE = "bench"
@@ -44,6 +44,11 @@ class InfluxError(Exception):
     def __init__(self, text: str, status: int = 0, remedy: str = "") -> None:
         super().__init__(text)
         self.status, self.remedy = status, remedy
+
+    @property
+    def blames_lines(self) -> bool:
+        """Whether a line of the write is at fault, which no later attempt gets stored."""
+        return blames_lines(self.status, str(self).partition(": ")[2])
 
 
 @dataclass(frozen=True)
