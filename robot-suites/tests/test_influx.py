@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import pytest
+from agent_helpers import scripted_http
 from daq_bench.audit.good.small_run import candidate, drive, scenario, some_run, target
 from influx2_server import ORGANISATION, Influx2Server
 from msgspec import structs
@@ -352,6 +353,26 @@ def test_a_field_of_another_type_costs_its_own_line(influx: LocalInflux, finishe
     kept = (finished.path / "telemetry" / "verdict-delivered").read_text(encoding="utf-8")
     assert "field type conflict" in kept and "\nbench_run," in kept and "bench_verdict," not in kept
     assert len(cells(own, 'SELECT outcome FROM "history"."bench_verdict"')) == 3
+
+
+def test_a_proxy_that_takes_small_bodies_alone_keeps_back_no_verdict(finished: Bundle) -> None:
+    """As nginx does, with a page; and whatever does not pass alone stays undelivered."""
+    event = 'bench_event,run=r,kind=phase,source=qualify text="x" {}\n'
+    finished.workload_file.write_text("".join(event.format(nth) for nth in range(100)), encoding="utf-8")
+    for limit_bytes, problem in ((1500, None), (10, "HTTP 413: <html>")):
+        taken: list[bytes] = []
+
+        def answer(body: bytes, _path: str, limit: int = limit_bytes, taken: list[bytes] = taken) -> tuple[int, str]:
+            if len(body) > limit:
+                return 413, "<html><title>413 Request Entity Too Large</title></html>"
+            taken.append(body)
+            return 204, ""
+
+        with scripted_http(answer) as url:
+            told = publish(finished.path, Influx(url))
+        assert told is None if problem is None else str(told).startswith(problem)
+        assert b"\n".join(taken).count(b"bench_event,") == (0 if problem else 100)
+        assert set_aside(finished.path) == ""
 
 
 def test_a_run_that_is_damaged_keeps_no_later_one_back(

@@ -12,7 +12,8 @@ import re
 TLS, ORGANISATION, NO_INFLUXDB = "TLS", "organisation", "no InfluxDB"
 # InfluxDB repeats a line that it cannot read: whatever words stand there are the line's own.
 OF_LINES = re.compile(r"unable to parse|failed to parse|partial write|field type conflict")
-CONTENT_STATUSES = frozenset((400, 413, 422))
+TOO_LARGE = 413
+CONTENT_STATUSES = frozenset((400, TOO_LARGE, 422))
 # InfluxDB 2.0 answers a partial write with 500: the lines that it dropped will never be taken.
 _PARTIAL = re.compile(r"partial write|field type conflict")
 _FAULTS = (

@@ -21,6 +21,7 @@ from daq_bench.candidate_kit.influx_answers import (
     NO_INFLUXDB,
     ORGANISATION,
     TLS,
+    TOO_LARGE,
     blames_lines,
     set_up_fault,
 )
@@ -62,6 +63,10 @@ class Rejected(Exception):  # noqa: N818 - a verdict on a write
     def __init__(self, text: str, dropped: int = 0) -> None:
         super().__init__(text)
         self.dropped = dropped
+
+
+class TooLarge(Rejected):
+    """A proxy before the server takes no body of this size: fewer lines pass, and one that does not pass alone is kept."""
 
 
 class Writer(Protocol):
@@ -114,7 +119,8 @@ def _raise(base: str, answer: Answer) -> NoReturn:
     text = f"HTTP {status}: {reason}" if reason else f"HTTP {status}"
     fault = set_up_fault(reason) if status in CONTENT_STATUSES else None
     if fault:
-        raise Retryable(f"{base}: {text} ({SET_UP_REMEDIES[fault]})", SET_UP_RETRY_S)
+        told = f"{base}: {text} ({SET_UP_REMEDIES[fault]})"
+        raise TooLarge(told) if status == TOO_LARGE else Retryable(told, SET_UP_RETRY_S)
     if blames_lines(status, reason):
         dropped = DROPPED.search(reason)
         raise Rejected(text, int(dropped[1]) if dropped else 0)

@@ -23,6 +23,7 @@ from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.evidence import telemetry_account
 from daq_bench.bench_model.verdict.advice import advice_of
 from daq_bench.bench_model.verdict.conclusion import word_of
+from daq_bench.candidate_kit.influx_answers import TOO_LARGE
 from daq_bench.rig.base.bundle import Bundle, write_atomically
 from daq_bench.rig.base.event_lines import span_line, string, tag
 from daq_bench.rig.base.influx import DATABASE, HISTORY, Influx, InfluxError, check
@@ -243,11 +244,11 @@ def _refused(influx: Influx, lines: list[str]) -> Iterator[str]:
     try:
         influx.write(influx.history, "\n".join(lines))
     except InfluxError as error:
-        if not lines or not error.blames_lines:
-            raise
-        if len(lines) == 1:
+        if len(lines) == 1 and error.blames_lines:
             yield f"# {error}\n{lines[0]}\n"
             return
+        if len(lines) < 2 or not (error.blames_lines or error.status == TOO_LARGE):
+            raise
         middle = len(lines) // 2
         yield from _refused(influx, lines[:middle])
         yield from _refused(influx, lines[middle:])
