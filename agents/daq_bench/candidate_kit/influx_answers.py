@@ -12,6 +12,9 @@ import re
 TLS, ORGANISATION, NO_INFLUXDB = "TLS", "organisation", "no InfluxDB"
 # InfluxDB repeats a line that it cannot read: whatever words stand there are the line's own.
 OF_LINES = re.compile(r"unable to parse|failed to parse|partial write|field type conflict")
+WRITE_TIMEOUT_S = (
+    15.0  # 1.8 gives up a write after 10 s by itself: who waits less never learns what a slow server has stored
+)
 TOO_LARGE = 413
 CONTENT_STATUSES = frozenset((400, TOO_LARGE, 422))
 # InfluxDB 2.0 answers a partial write with 500: the lines that it dropped will never be taken.

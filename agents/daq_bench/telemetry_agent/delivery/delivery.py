@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from daq_bench.candidate_kit.influx_answers import WRITE_TIMEOUT_S
 from daq_bench.telemetry_agent.base.files import utc_text
 from daq_bench.telemetry_agent.base.priority import raise_own
 from daq_bench.telemetry_agent.delivery.influx import SET_UP_RETRY_S, Rejected, Retryable, TooLarge, Writer
@@ -27,7 +28,6 @@ BATCH_BYTES_MIN, BATCH_BYTES_MAX = 32 * 1024, 1024 * 1024
 FLUSH_S = 1.0
 BACKOFF_S_MIN = 0.5
 BACKOFF_S_MAX = 10.0
-WRITE_TIMEOUT_S = 5.0
 OUTAGES_KEPT_MAX = 200
 
 
