@@ -26,7 +26,7 @@ BARE_IN_LINES = BARE.replace(" ", "\\ ")
 def raw_lines(now_ns: int) -> str:
     """Five candidates: one whose run is in trouble after one of yesterday that lost data, one that is well, one that fell silent ten
     minutes ago, one without sensors, and one that has not run since yesterday. The drives of two more were read an hour later and an hour
-    earlier than 36 h ago, the clock of one more is an hour ahead, and one more has two runs at one time."""
+    earlier than 36 h ago, one has 24 drives, the clock of one more is an hour ahead, and one more has two runs at one time."""
     found = []
 
     def put(age_s: float, series: str, *fields: str) -> None:
@@ -81,6 +81,10 @@ def raw_lines(now_ns: int) -> str:
     put(0, f"telemetry_agent,{silent},collector=redfish,instance=bmc", "staleness_s=1", account.format(60, 1, 0))
     drive(silent, 0, 79, 77, age_s=600)
     put(0, f"telemetry_agent,{bare},collector=cpu", "staleness_s=20")
+    # A server of 24 drives: another one is the worst by each value.
+    for nth in range(24):
+        own = health.format("true", int(nth == 9), nth * 5 % 24, 100 - nth * 11 % 24, 3 * (nth == 10), 2 * (nth == 21))
+        drive("host=large,run=l1", nth, 40 + nth * 7 % 24, 80, own)
     for hours in (35, 37):
         drive(f"host=h{hours},run=h{hours}1", 0, 40, 80, health.format("true", 0, 0, 100, 0, 0), age_s=hours * HOUR_S)
     for run, total, elapsed, backlog, age_s in ((1, 100, 10, 9000, 1), (2, 50, 20, 0, 0)):
@@ -317,6 +321,16 @@ def _tiles() -> tuple[Expected, ...]:
         )
     )
 
+    for board, title, worst, value, text, colour in (
+        (RUN_LIVE, "Margin to warning", ("nvme17n1", "Composite"), 17, "17 K", "green"),
+        (DRIVE_HEALTH, "Margin to warning", ("nvme17n1", "S17"), 17, "17 K", "green"),
+        (DRIVE_HEALTH, "Critical warning", ("nvme9n1", "S9"), 1, "1", "red"),
+        (DRIVE_HEALTH, "Most media errors", ("nvme10n1", "S10"), 3, "3", "red"),
+        (DRIVE_HEALTH, "Most worn", ("nvme19n1", "S19"), 23, "23%", "green"),
+        (DRIVE_HEALTH, "Least spare", ("nvme13n1", "S13"), 77, "77%", "green"),
+        (DRIVE_HEALTH, "Time above critical", ("nvme21n1", "S21"), 2, "2 min", "orange"),
+    ):
+        found.append(Expected(board, title, "large", [[*worst, value]], [tile(text, colour, " ".join(worst))]))
     first, of_calm = ["nvme2n1", "S2"], ["nvme0n1", "S0"]
     health(
         "Critical warning",
