@@ -11,8 +11,8 @@ from agent_helpers import load, scripted_http
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daq_bench.telemetry_agent.delivery.delivery import BATCH_LINES_MAX, Delivery
-from daq_bench.telemetry_agent.delivery.influx import Destination, InfluxWriter, Rejected, Retryable
+from daq_bench.telemetry_agent.delivery.delivery import BATCH_BYTES_MAX, BATCH_BYTES_MIN, BATCH_LINES_MAX, Delivery
+from daq_bench.telemetry_agent.delivery.influx import Destination, InfluxWriter, Rejected, Retryable, TooLarge
 from daq_bench.telemetry_agent.spool.cursor import Cursor
 
 
@@ -100,6 +100,41 @@ def test_a_body_too_large_is_split(tmp_path: Path) -> None:
     assert not (tmp_path / "rejected.lp").exists()
 
 
+TOO_LARGE_PAGE = "<html>\n<head><title>413 Request Entity Too Large</title></head>"  # of nginx
+
+
+@pytest.mark.parametrize("limit_bytes", [3_000, 60_000])
+def test_a_proxy_that_takes_small_bodies_alone_delays_nothing(tmp_path: Path, limit_bytes: int) -> None:
+    """As nginx with a `client_max_body_size` of its own: no outage, no pause, and the size is learned once where batches fit."""
+    lines = [f"m x={n}i {n}\n" for n in range(100_000)]
+    write_spool(tmp_path, lines)
+    store, refused = Store(), []
+
+    def answer(body: bytes, path: str) -> tuple[int, str]:
+        if len(body) > limit_bytes:
+            refused.append(len(store.stored))
+            return 413, TOO_LARGE_PAGE
+        return store.answer(body, path)
+
+    with scripted_http(answer) as url:
+        delivery = make(tmp_path, url)
+        delivery.drain(1.0)
+    assert store.stored == lines
+    assert delivery.outages.count == 0 and not (tmp_path / "rejected.lp").exists()
+    first = len("".join(lines)[:BATCH_BYTES_MAX].splitlines())
+    assert limit_bytes < BATCH_BYTES_MIN or refused[-1] < first < len(lines)
+
+
+def test_a_line_that_no_proxy_lets_pass_is_kept(tmp_path: Path) -> None:
+    """A wrong address answers so, too: nothing is set aside."""
+    write_spool(tmp_path, ["m x=1i 1\n", "m x=2i 2\n"])
+    with scripted_http(lambda _body, _path: (413, TOO_LARGE_PAGE)) as url:
+        delivery = make(tmp_path, url)
+        with pytest.raises(Retryable, match="a proxy or web server"):
+            delivery.deliver_batch()
+    assert delivery.cursor.offset == 0 and not (tmp_path / "rejected.lp").exists()
+
+
 @pytest.mark.parametrize(
     ("status", "kind", "said"),
     [
@@ -138,7 +173,7 @@ CONFLICT = 'unexpected error writing points to database: partial write: field ty
         (400, "Client sent an HTTP request to an HTTPS server.", Retryable, "https://"),
         (400, '{"code":"invalid","message":"organization name \\"x\\" not found"}', Retryable, "--org"),
         (400, "<html><body>Bad Request</body></html>", Retryable, "a proxy or web server"),
-        (413, "<!DOCTYPE html><title>too large</title>", Retryable, "a proxy or web server"),
+        (413, "<!DOCTYPE html><title>too large</title>", TooLarge, "a proxy or web server"),
         (400, '{"error":"unable to parse: organ,tag=1 x=1: bad timestamp"}', Rejected, "unable to parse"),
         # InfluxDB repeats the line, and the line has the words of a wrong set-up
         (400, """{"error":"unable to parse 'cpu,host=daq.lab.org busy=': missing field value"}""", Rejected, "unable"),

@@ -141,13 +141,15 @@ class Storage:
         what 1.8 chooses for 14 d; for less than two days it takes an hour."""
         return DAY_S if not 0 < duration_s(self.retention) < 2 * DAY_S else 3600
 
-    def downsampling(self, measurement: str) -> str:
-        """Return the SELECT of 1.8 that makes values of one a minute, as the server words it; a time range may be put in."""
+    def downsampling(self, measurement: str, begin_s: int = 0) -> str:
+        """Return the SELECT of 1.8 that makes values of one a minute, as the server words it. `begin_s`: from the minute in which this time
+        lies, since a mean of half a minute would overwrite the right one; else of a range that the server puts in."""
         functions = ", ".join(f"{function}(*)" for function in FUNCTIONS)
         base, name = name_in(self.database), name_in(measurement)
+        where = f"WHERE time >= {begin_s // 60 * 60}s " if begin_s else ""
         return (
             f"SELECT {functions} INTO {base}.{name_in(self.downsampled)}.{name} "
-            f"FROM {base}.{name_in(self.raw)}.{name} GROUP BY time({INTERVAL}), {ALL_TAGS_BUT_RUN}"
+            f"FROM {base}.{name_in(self.raw)}.{name} {where}GROUP BY time({INTERVAL}), {ALL_TAGS_BUT_RUN}"
         )
 
     def continuous_queries(self) -> dict[str, str]:

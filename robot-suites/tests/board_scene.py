@@ -26,7 +26,7 @@ BARE_IN_LINES = BARE.replace(" ", "\\ ")
 def raw_lines(now_ns: int) -> str:
     """Five candidates: one whose run is in trouble after one of yesterday that lost data, one that is well, one that fell silent ten
     minutes ago, one without sensors, and one that has not run since yesterday. The drives of two more were read an hour later and an hour
-    earlier than 36 h ago, the clock of one more is an hour ahead, and one more has two runs at one time."""
+    earlier than 36 h ago, one has 24 drives, the clock of one more is an hour ahead, and one more has two runs at one time."""
     found = []
 
     def put(age_s: float, series: str, *fields: str) -> None:
@@ -81,6 +81,10 @@ def raw_lines(now_ns: int) -> str:
     put(0, f"telemetry_agent,{silent},collector=redfish,instance=bmc", "staleness_s=1", account.format(60, 1, 0))
     drive(silent, 0, 79, 77, age_s=600)
     put(0, f"telemetry_agent,{bare},collector=cpu", "staleness_s=20")
+    # A server of 24 drives: another one is the worst by each value.
+    for nth in range(24):
+        own = health.format("true", int(nth == 9), nth * 5 % 24, 100 - nth * 11 % 24, 3 * (nth == 10), 2 * (nth == 21))
+        drive("host=large,run=l1", nth, 40 + nth * 7 % 24, 80, own)
     for hours in (35, 37):
         drive(f"host=h{hours},run=h{hours}1", 0, 40, 80, health.format("true", 0, 0, 100, 0, 0), age_s=hours * HOUR_S)
     for run, total, elapsed, backlog, age_s in ((1, 100, 10, 9000, 1), (2, 50, 20, 0, 0)):
@@ -175,6 +179,8 @@ def history_lines(now_ns: int) -> str:
         ("h35", "PASS", "PASS", "met", 20.0, 35 * 60),
         ("h37", "PASS", "PASS", "missed", -60.0, 37 * 60),  # an advisory requirement
         ("fast", "PASS", "PASS", "met", 40.0, -61),
+        ("faulty", "ERROR", "ERROR", "missed", -70.0, 11 * 60),
+        ("doubtful", "INADMISSIBLE", "INADMISSIBLE", "undecided", -1.5, 12 * 60),
     )
     for host, outcome, word, decision, margin, minutes in judged:
         at = now_ns - minutes * 60 * SECOND_NS
@@ -187,7 +193,8 @@ def history_lines(now_ns: int) -> str:
             f"{advice.get(host, '')} {at}",
         ]
     # After its PASS, a run of `killed` broke off; the only one of `left` four days ago; `going` runs; nobody expects anything of `retired`
-    # any more. The control node's clock of `stepped` and `leapt` went back by an hour and more, that of `far` is two days ahead.
+    # any more. The control node's clock of `stepped` and `leapt` went back by an hour and more; that of `far` and `later` is two days
+    # ahead. A run of `judged` is being judged; that of `stuck` was, three hours ago, when its bench was killed.
     for host, run, word, minutes in (
         ("killed", "k1", "PASS", 30 * 60), ("killed", "k2", "BEGUN", 10 * 60), ("going", "g1", "FAIL", 29 * 60),
         ("going", "g2", "BEGUN", 60),
@@ -196,8 +203,12 @@ def history_lines(now_ns: int) -> str:
         ("ancient", "o1", "FAIL", 40 * 24 * 60), ("left", "l1", "BEGUN", 4 * 24 * 60), ("leapt", "e1", "BEGUN", 20),
         ("leapt", "e2", "PASS", -60),
         ("far", "f0", "PASS", 18 * 24 * 60), ("far", "f1", "PASS", -2 * 24 * 60), ("stepped", "p2", "FAIL", 30),
+        ("later", "n1", "PASS", -2 * 24 * 60), ("tried", "w1", "REHEARSAL FAILED", 10 * 60),
+        ("judged", "j1", "BEGUN", 20), ("judged", "j1", "JUDGING", 5), ("judged", "j0", "PASS", -30),
+        ("stuck", "v1", "BEGUN", 190), ("stuck", "v1", "JUDGING", 180),
     ):  # fmt: skip
-        more = "" if word == "BEGUN" else f',started_ns=1i,duration_s=90.0,outcome="{word}"'
+        outcome = "INADMISSIBLE" if word == "REHEARSAL FAILED" else word
+        more = "" if word in ("BEGUN", "JUDGING") else f',started_ns=1i,duration_s=90.0,outcome="{outcome}"'
         found.append(
             f'bench_run,host={host},scenario=s,model=m,profile=p,run={run} word="{word}"{more} {now_ns - minutes * 60 * SECOND_NS}'
         )
@@ -310,6 +321,16 @@ def _tiles() -> tuple[Expected, ...]:
         )
     )
 
+    for board, title, worst, value, text, colour in (
+        (RUN_LIVE, "Margin to warning", ("nvme17n1", "Composite"), 17, "17 K", "green"),
+        (DRIVE_HEALTH, "Margin to warning", ("nvme17n1", "S17"), 17, "17 K", "green"),
+        (DRIVE_HEALTH, "Critical warning", ("nvme9n1", "S9"), 1, "1", "red"),
+        (DRIVE_HEALTH, "Most media errors", ("nvme10n1", "S10"), 3, "3", "red"),
+        (DRIVE_HEALTH, "Most worn", ("nvme19n1", "S19"), 23, "23%", "green"),
+        (DRIVE_HEALTH, "Least spare", ("nvme13n1", "S13"), 77, "77%", "green"),
+        (DRIVE_HEALTH, "Time above critical", ("nvme21n1", "S21"), 2, "2 min", "orange"),
+    ):
+        found.append(Expected(board, title, "large", [[*worst, value]], [tile(text, colour, " ".join(worst))]))
     first, of_calm = ["nvme2n1", "S2"], ["nvme0n1", "S0"]
     health(
         "Critical warning",
@@ -336,7 +357,7 @@ def _tiles() -> tuple[Expected, ...]:
     found.append(Expected(DRIVE_HEALTH, "PCIe link in use", "busy", [[1], [0.5]], link))
 
     found += [
-        Expected(FLEET, "Runs in this range", "", [[13]], [tile("13", "blue")]),
+        Expected(FLEET, "Runs in this range", "", [[16]], [tile("16", "blue")]),
         Expected(
             FLEET,
             "Candidates by newest outcome",
@@ -345,8 +366,12 @@ def _tiles() -> tuple[Expected, ...]:
             [
                 tile("1", "green", "PASS"),
                 tile("2", "red", "FAIL"),
+                tile("1", "purple", "ERROR"),
+                tile("1", "yellow", "INADMISSIBLE"),
                 tile("1", "yellow", "REHEARSAL"),
+                tile("1", "red", "REHEARSAL FAILED"),
                 tile("4", "blue", "not ended"),
+                tile("2", "blue", "being judged"),
                 tile("4", GREY, "none"),
             ],
         ),
@@ -423,6 +448,7 @@ class ExpectedTable:
 
 CLEAR = "#00000000"  # transparent
 PASS, FAIL, REHEARSAL = ("PASS", "green"), ("FAIL", "red"), ("REHEARSAL", "yellow")
+ERROR, INADMISSIBLE, TRIED = ("ERROR", "purple"), ("INADMISSIBLE", "yellow"), ("REHEARSAL FAILED", "red")
 PASSED_THEN, MET = ("PASS", CLEAR), ("met", CLEAR)  # in a record of the past nothing is green
 MISSED = ("missed", "red")
 ASKED = ("Requirement", "It asks", "Outcome", "Decision", "Measured", "Bound", "Unit", "Margin")
@@ -438,13 +464,17 @@ GOOD, BAD = CLEAR, "red"
 OK, WRONG = ("passed", GOOD), ("FAILED", BAD)
 OLD = (UNJUDGED, GREY)
 NOT_ENDED, RUNS, BROKEN, IDLE = ("not ended", "blue"), ("runs", "blue"), ("SILENT", "orange"), ("-", CLEAR)
+JUDGED, JUDGING = ("being judged", "blue"), ("JUDGING", "blue")
+FLEETS = ("host", "Outcome", "Now", "Judged", "Last, however old", *ADVICE, "Clock ahead")
 SHOWS_GB = ("9.50", "9.24", "GB/s")
 TABLES = (
     ExpectedTable(FLEET, "Runs now", "", ("host", "run", "Answered"), (
         ("busy", "r2", NOW), ("calm", "c1", NOW), ("fast", "q1", "in 2 hours"), ("going", "g2", NOW), (BARE, "b1", NOW),
         ("mixed", "m1", NOW))),
-    ExpectedTable(FLEET, "Newest run of each candidate", "",
-                  ("host", "Outcome", "Now", "Judged", "Last, however old", *ADVICE, "Clock ahead"), (
+    # Without any verdict of 36 h, and without any of the future.
+    ExpectedTable(FLEET, "Newest run of each candidate", "c", FLEETS[:-1],
+                  (("c", OLD, IDLE, "20 days ago", ("PASS", GREY), "-", "-"),)),
+    ExpectedTable(FLEET, "Newest run of each candidate", "", FLEETS, (
         ("c", OLD, IDLE, "20 days ago", ("PASS", GREY), "-", "-", ""), ("retired", OLD, IDLE, "19 days ago", ("PASS", GREY), "-", "-", ""),
         ("far", OLD, IDLE, "18 days ago", ("PASS", GREY), "-", "-", ""),
         ("h37", OLD, IDLE, "2 days ago", ("PASS", GREY), "-", "-", ""), ("h35", PASS, IDLE, "a day ago", ("PASS", GREY), "-", "-", ""),
@@ -452,18 +482,26 @@ TABLES = (
         ("going", NOT_ENDED, RUNS, "a day ago", ("FAIL", GREY), "-", "-", ""),
         ("a", FAIL, IDLE, "a day ago", ("FAIL", GREY), CAUSE, STEP, ""),
         ("b", REHEARSAL, IDLE, "20 hours ago", ("REHEARSAL", GREY), "-", STEP, ""),
+        ("doubtful", INADMISSIBLE, IDLE, "12 hours ago", ("INADMISSIBLE", GREY), "-", "-", ""),
+        ("faulty", ERROR, IDLE, "11 hours ago", ("ERROR", GREY), "-", "-", ""),
+        ("tried", TRIED, IDLE, "10 hours ago", ("REHEARSAL FAILED", GREY), "-", "-", ""),
         ("stepped", FAIL, IDLE, "30 minutes ago", ("FAIL", GREY), "-", "-", "in an hour"),
         ("calm", NOT_ENDED, RUNS, "6 minutes ago", ("PASS", GREY), "-", PASSED, ""),
         ("fast", OLD, RUNS, "", ("", GREY), "-", "-", "in an hour"),
+        ("judged", JUDGED, JUDGING, "", ("", GREY), "-", "-", "in 30 minutes"),
         ("leapt", NOT_ENDED, BROKEN, "", ("", GREY), "-", "-", "in an hour"), ("busy", OLD, RUNS, "", ("", GREY), "-", "-", ""),
-        (BARE, OLD, RUNS, "", ("", GREY), "-", "-", ""), ("mixed", OLD, RUNS, "", ("", GREY), "-", "-", ""))),
+        (BARE, OLD, RUNS, "", ("", GREY), "-", "-", ""), ("mixed", OLD, RUNS, "", ("", GREY), "-", "-", ""),
+        ("stuck", JUDGED, BROKEN, "", ("", GREY), "-", "-", ""), ("left", OLD, IDLE, "", ("", GREY), "-", "-", ""))),
     ExpectedTable(RUN_LIVE, "Why, and what to do next", "calm", ("run", "Judged", *ADVICE), (("calm1", "6 minutes ago", "-", PASSED),)),
     ExpectedTable(RUN_LIVE, "Why, and what to do next", "busy", (), ()),
     ExpectedTable(RUN_LIVE, "Why, and what to do next", "h35", (), ()),
     ExpectedTable(RUN_LIVE, "Requirements of runs judged in this range", "h35", (), ()),
     ExpectedTable(FLEET, "Last runs", "", ("Judged", "host", "Scenario", "Profile", "Model", "Outcome", "Took", "run"), (
         (Ago(6), "calm", *OF_LAST, PASSED_THEN, "1 minute", "calm1"), (Ago(8), "calm", *OF_LAST, FAIL, "1 minute", "calm0"),
-        (Ago(30), "stepped", *OF_LAST, FAIL, "1 minute", "p2"), (Ago(20 * 60), "b", *OF_LAST, REHEARSAL, "1 minute", "b1"),
+        (Ago(30), "stepped", *OF_LAST, FAIL, "1 minute", "p2"),
+        (Ago(10 * 60), "tried", *OF_LAST, TRIED, "1 minute", "w1"), (Ago(11 * 60), "faulty", *OF_LAST, ERROR, "1 minute", "faulty1"),
+        (Ago(12 * 60), "doubtful", *OF_LAST, INADMISSIBLE, "1 minute", "doubtful1"),
+        (Ago(20 * 60), "b", *OF_LAST, REHEARSAL, "1 minute", "b1"),
         (Ago(24 * 60), "a", *OF_LAST, FAIL, "1 minute", "a1"),
         (Ago(29 * 60), "going", *OF_LAST, FAIL, "1 minute", "g1"), (Ago(30 * 60), "killed", *OF_LAST, PASSED_THEN, "1 minute", "k1"),
         (Ago(35 * 60), "h35", *OF_LAST, PASSED_THEN, "1 minute", "h351"),
@@ -474,8 +512,10 @@ TABLES = (
         (Ago(21 * 24 * 60), "b", *OF_LAST, FAIL, "1 minute", "b0"))),
     ExpectedTable(FLEET, "Newest value of each requirement", "", WHOSE, (
         ("SNB-01", "b", "20 hours ago", "m", "f", "rate", ("INADMISSIBLE", "yellow"), MISSED, *SHOWS_GB, ("-90%", BAD)),
+        ("SNB-01", "faulty", "11 hours ago", "m", "f", "rate", ERROR, MISSED, *SHOWS_GB, ("-70%", BAD)),
         ("SNB-01", "h37", "2 days ago", "m", "f", "rate", PASSED_THEN, MISSED, *SHOWS_GB, ("-60%", BAD)),
         ("SNB-01", "a", "a day ago", "m", "f", "rate", FAIL, MISSED, *SHOWS_GB, ("-3.50%", BAD)),
+        ("SNB-01", "doubtful", "12 hours ago", "m", "f", "rate", INADMISSIBLE, ("undecided", "yellow"), *SHOWS_GB, ("-1.50%", BAD)),
         ("SNB-02", "a", "a day ago", "m", "f", "rest", FAIL, ("not measured", GREY), "", "6", "GB/s", EMPTY),
         ("SNB-01", "c", "20 days ago", "m", "f", "rate", PASSED_THEN, MET, *SHOWS_GB, ("12%", GOOD)),
         ("SNB-01", "h35", "a day ago", "m", "f", "rate", PASSED_THEN, MET, *SHOWS_GB, ("20%", GOOD)),
@@ -555,4 +595,9 @@ LANES = {
     "far": ((18 * 24 * 60, PASS), (18 * 24 * 60 - 36 * 60, None)),
     "left": ((4 * 24 * 60, NOT_ENDED), (4 * 24 * 60 - 36 * 60, None)),
     "leapt": ((20, NOT_ENDED),),
+    "faulty": ((11 * 60, ERROR),),
+    "doubtful": ((12 * 60, INADMISSIBLE),),
+    "tried": ((10 * 60, TRIED),),
+    "judged": ((20, NOT_ENDED), (5, JUDGED)),
+    "stuck": ((190, NOT_ENDED), (180, JUDGED)),
 }

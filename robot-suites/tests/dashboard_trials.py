@@ -46,9 +46,9 @@ def unexcused(found: list[Tried], bundle: Path) -> list[Tried]:
 def by_the_minute(on: Server, since_ms: int, until_ms: int = 0) -> None:
     """Has InfluxDB 1.8 make values of a minute now, by the statements of its continuous queries, which run each five minutes."""
     for measurement in MEASUREMENTS:
-        select = Storage(database=on.database).downsampling(measurement)
-        until = f" AND time < {until_ms}ms" if until_ms else ""
-        on.rows(select.replace(" GROUP BY", f" WHERE time >= {since_ms // 60_000 * 60_000}ms{until} GROUP BY"))
+        select = Storage(database=on.database).downsampling(measurement, since_ms // 1000)
+        until = f"AND time < {until_ms}ms " if until_ms else ""
+        on.rows(select.replace("GROUP BY", f"{until}GROUP BY"))
 
 
 def by_the_minute_2(influx2: Influx2Server, database: str, days: int) -> None:

@@ -62,6 +62,14 @@ def flow_lines(now_ns: int) -> str:
         (0, 241_000_000_000, 240_500_000_000, 90_625_000_000),
     ):
         put(age_s, "daqwriter", f"offered_bytes={offered}i,stored_bytes={stored}i,read_bytes={read}i")
+    for age_s, gigabytes in (
+        (180, 900),
+        (120, 960),
+        (60, 30),
+        (0, 150),
+    ):  # a counter that begins again with each record
+        at_ns = now_ns - age_s * SECOND_NS
+        found.append(f"daqwriter,host=again,run=n1 offered_bytes={gigabytes * GB}i {at_ns}")
     four("block_device,device=nvme0n1", written_bytes_per_s=(1e9, 2e9, 3e9, 1e9), write_latency_s=(1e-4, 3e-4, 2e-3, 4e-3),
          queue_depth=(1, 2, 30, 32))  # fmt: skip
     four(
@@ -182,6 +190,8 @@ GRAPHS = (
         Drawn("offered f1", ((60, 4e9), (0, 1e9)), ("1 GB/s", "4 GB/s"), "light-blue", True),
         Drawn("stored f1", ((60, 3e9), (0, 2e9)), ("2 GB/s", "3 GB/s"), "green"),
         Drawn("read back f1", ((60, 2e9), (0, 5e8)), ("500 MB/s", "2 GB/s"), "#808080"))),
+    Graph(RUN_LIVE, "Offered and stored rate", (
+        Drawn("offered n1", ((120, 1e9), (0, 2e9)), ("2 GB/s", "2 GB/s"), "light-blue", True),), "again", False),
     Graph(RUN_LIVE, "Backlog against the transient buffer", (
         Drawn("backlog t1", ((1, 9000),), ("9 kB", "9 kB"), "yellow"), Drawn("backlog t2", ((0, 0),), ("0 B", "0 B"), "yellow"),
         Drawn("transient buffer t1", ((1, 10_000),), ("10 kB", "10 kB"), "red", True),
@@ -253,6 +263,8 @@ GRAPHS = (
         Drawn("SNB-01 m f (b)", ((20 * HOUR_S, -90),), ("-90%", "-90%")),
         Drawn("SNB-01 m f (c)", ((20 * DAY_S, 12),), ("12%", "12%")),
         Drawn("SNB-01 m f (calm)", ((360, 30),), ("30%", "30%")),
+        Drawn("SNB-01 m f (doubtful)", ((12 * HOUR_S, -1.5),), ("-1.50%", "-1.50%")),
+        Drawn("SNB-01 m f (faulty)", ((11 * HOUR_S, -70),), ("-70%", "-70%")),
         Drawn("SNB-01 m f (h35)", ((35 * HOUR_S, 20),), ("20%", "20%")),
         Drawn("SNB-01 m f (h37)", ((37 * HOUR_S, -60),), ("-60%", "-60%")),
         Drawn("SNB-02 m f (a)", ((21 * DAY_S, 50),), ("50%", "50%"))), "", False),

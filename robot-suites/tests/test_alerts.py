@@ -19,7 +19,7 @@ from daq_bench.bench_dashboards.trial import Server
 from daq_bench.rig.base.influx import Influx
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.run.watch import CLOSING_PHASE
-from daq_bench.rig.telemetry.history import BEGUN, kept_event
+from daq_bench.rig.telemetry.history import BEGUN, JUDGING, kept_event
 from daq_bench.rig.telemetry.influx_server import LocalInflux
 from daq_bench.telemetry_agent.base.point import Encoder, FieldValue, Point
 from daq_bench.virtual_candidate.ports import free_ports
@@ -392,7 +392,7 @@ def test_the_scene_notices_a_wrong_name(filled: Server, uid: str, right: str, wr
 
 def test_rules_boards_bench_and_page_mean_the_same_words() -> None:
     assert alerts.CLOSING_PHASE == CLOSING_PHASE
-    assert looks.BEGUN.value == BEGUN
+    assert (looks.BEGUN.value, looks.JUDGING.value) == (BEGUN, JUDGING)
     page = (Layout().repository / "docs" / "dashboards.md").read_text(encoding="utf-8")
     assert f"""'bench_run,host=srv-07 word="{looks.RETIRED.value}"'""" in page
 

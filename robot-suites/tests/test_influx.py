@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import pytest
+from agent_helpers import scripted_http
 from daq_bench.audit.good.small_run import candidate, drive, scenario, some_run, target
 from influx2_server import ORGANISATION, Influx2Server
 from msgspec import structs
@@ -21,6 +22,7 @@ from daq_bench.bench_model.documents.derived import HardwareEvents
 from daq_bench.bench_model.documents.run import AskedFor, RequirementOfRun
 from daq_bench.bench_model.documents.struct import as_document
 from daq_bench.bench_model.documents.verdict import Verdict
+from daq_bench.crash_trials.trial import wait_until
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.influx import TOKEN, URL, Influx
 from daq_bench.rig.base.settings import Layout
@@ -28,16 +30,19 @@ from daq_bench.rig.candidate.lock import exclusive
 from daq_bench.rig.cli import main
 from daq_bench.rig.run.candidate_session import CandidateSession
 from daq_bench.rig.run.watch import Watch
+from daq_bench.rig.telemetry.agent import replay
 from daq_bench.rig.telemetry.history import (
+    begin_line,
+    judging_line,
     publish,
-    publish_begin,
     replay_earlier,
     server_version,
+    set_aside,
     trigger_ns,
     undelivered,
 )
 from daq_bench.rig.telemetry.influx_counts import counts_document
-from daq_bench.rig.telemetry.influx_server import LocalInflux, free_port
+from daq_bench.rig.telemetry.influx_server import LocalInflux, create_database, free_port
 from daq_bench.virtual_candidate.ports import free_ports
 
 T0_NS = 1_769_860_800_000_000_000
@@ -183,12 +188,14 @@ def test_a_run_that_has_begun_is_the_newest_until_its_verdict_comes(influx: Loca
         series = own.query(f'SELECT "word" FROM "history"."bench_run" {where} GROUP BY *')
         return (row["time"], row["word"], row["outcome"]), len(series)
 
-    publish_begin(finished, own)
+    own.write(own.history, begin_line(finished))
     began, ended = (int(datetime(2026, 1, 31, *at, tzinfo=UTC).timestamp()) * 10**9 for at in ((11, 58), (12, 0)))
     assert newest() == ((began, "BEGUN", None), 1)
+    own.write(own.history, judging_line(finished))
+    assert newest() == ((ended, "JUDGING", None), 1)
     assert publish(finished.path, own) is None
     assert newest() == ((ended, "INADMISSIBLE", "INADMISSIBLE"), 1)
-    publish_begin(finished, own)
+    own.write(own.history, begin_line(finished))
     assert newest() == ((ended, "INADMISSIBLE", "INADMISSIBLE"), 1), "told again, it takes the place of nothing"
 
 
@@ -198,7 +205,31 @@ def test_a_history_that_takes_no_begin_is_told_once(finished: Bundle) -> None:
     for problem in (None, "it does not answer"):
         watch = Watch(cast(CandidateSession, None), finished, None, problem, said.append)
         watch.tell_begin(Influx("http://127.0.0.1:1"))
+        watch.tell_end()
     assert len(said) == 1 and said[0].startswith("warning: InfluxDB's history does not know that the run has begun (")
+
+
+def test_a_begin_that_influxdb_did_not_take_is_told_again(
+    tmp_path: Path, finished: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that is down when the run begins: a run that is killed later must be known all the same."""
+    monkeypatch.setattr("daq_bench.rig.run.watch.TELL_AGAIN_S", 0.1)
+    server, (port,) = LocalInflux(Layout().influxd, tmp_path / "influxdb"), free_ports(1)
+    own = Influx(server.start(port), configured=False)
+    server.stop()
+    finished.save_run(telemetry=own.told(), scenario=scenario("late", scale=1.0))
+    watch = Watch(cast(CandidateSession, None), finished, own, None, lambda text: None)
+    watch.tell_begin(own)
+    try:
+        assert server.start(port) == own.url
+        query = """SELECT "word" FROM "history"."bench_run" WHERE scenario = 'late'"""
+        assert wait_until(lambda: [row["word"] for row in cells(own, query)] == ["BEGUN"], 60)
+        watch.tell_end()
+        assert [row["word"] for row in cells(own, query)] == ["BEGUN", "JUDGING"]
+        assert publish(finished.path, own) is None
+        assert [row["word"] for row in cells(own, query)] == ["BEGUN", "INADMISSIBLE"]
+    finally:
+        server.stop()
 
 
 AWKWARD = 'Größe "5 °C", a=b, \\x1b \\'
@@ -284,6 +315,85 @@ def test_a_run_whose_candidate_is_being_qualified_delivers_for_itself(
         assert list(replay_earlier(Layout().agent, runs, server)) == []
     assert undelivered(finished.path)
     assert list(replay_earlier(Layout().agent, runs, server)) == [finished.path.name]
+
+
+TORN = b'bench_event,run=r,kind=phase,source=qualify text="Gr\xc3'
+
+
+def test_a_line_that_influxdb_refuses_is_set_aside_and_keeps_back_nothing_else(
+    server: Influx, finished: Bundle
+) -> None:
+    """As a full disk tears one, within a character."""
+    event = 'bench_event,run=r,kind=phase,source=qualify text="after" 1769860800000000009\n'
+    finished.workload_file.write_bytes(TORN + b"\n" + event.encode() * 3)
+    assert publish(finished.path, server) is None
+    told = set_aside(finished.path)
+    assert told.startswith("InfluxDB refused 1 lines of the history for good; ") and not undelivered(finished.path)
+    kept = (finished.path / "telemetry" / "verdict-delivered").read_text(encoding="utf-8").splitlines()
+    assert (
+        kept[0].startswith("# HTTP 400: ")
+        and kept[1].startswith("bench_event,host=this\\ machine,kind=phase")
+        and len(kept) == 2
+    )
+    assert "after" in [
+        row["text"] for row in cells(server, """SELECT text FROM "history"."bench_event" WHERE host = 'this machine'""")
+    ]
+    finished.workload_file.write_bytes(event.encode())
+    assert publish(finished.path, server) is None
+    assert set_aside(finished.path) == ""
+
+
+def test_a_field_of_another_type_costs_its_own_line(influx: LocalInflux, finished: Bundle) -> None:
+    """Somebody wrote the run's length as a text there: the run's point is refused, its verdicts and events are not."""
+    own = Influx(influx.start(), "conflicts", configured=False)
+    create_database(own.url, own.database)
+    at_ns = int(datetime(2026, 1, 31, 12, tzinfo=UTC).timestamp()) * 10**9  # in its shard
+    own.write(own.history, f'bench_run,host=other duration_s="2 min" {at_ns}')
+    assert publish(finished.path, own) is None
+    kept = (finished.path / "telemetry" / "verdict-delivered").read_text(encoding="utf-8")
+    assert "field type conflict" in kept and "\nbench_run," in kept and "bench_verdict," not in kept
+    assert len(cells(own, 'SELECT outcome FROM "history"."bench_verdict"')) == 3
+
+
+def test_a_proxy_that_takes_small_bodies_alone_keeps_back_no_verdict(finished: Bundle) -> None:
+    """As nginx does, with a page; and whatever does not pass alone stays undelivered."""
+    event = 'bench_event,run=r,kind=phase,source=qualify text="x" {}\n'
+    finished.workload_file.write_text("".join(event.format(nth) for nth in range(100)), encoding="utf-8")
+    for limit_bytes, problem in ((1500, None), (10, "HTTP 413: <html>")):
+        taken: list[bytes] = []
+
+        def answer(body: bytes, _path: str, limit: int = limit_bytes, taken: list[bytes] = taken) -> tuple[int, str]:
+            if len(body) > limit:
+                return 413, "<html><title>413 Request Entity Too Large</title></html>"
+            taken.append(body)
+            return 204, ""
+
+        with scripted_http(answer) as url:
+            told = publish(finished.path, Influx(url))
+        assert told is None if problem is None else str(told).startswith(problem)
+        assert b"\n".join(taken).count(b"bench_event,") == (0 if problem else 100)
+        assert set_aside(finished.path) == ""
+
+
+def test_a_run_that_is_damaged_keeps_no_later_one_back(
+    influx: LocalInflux, finished: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One whose telemetry cannot be delivered, though the server takes what comes, and one whose results cannot be read."""
+    monkeypatch.setenv("DAQ_BENCH_LOCK_DIR", str(tmp_path))
+    runs = tmp_path / "several"
+    for name in ("20260101", "20260102", "20260103"):
+        shutil.copytree(finished.path, runs / name, symlinks=True)
+    (runs / "20260101" / "telemetry" / "points.lp").unlink()
+    (runs / "20260101" / "telemetry" / "points.lp").mkdir()
+    (runs / "20260102" / "results" / "snb_record.json").write_text("{", encoding="utf-8")
+    assert list(replay_earlier(Layout().agent, runs, Influx(influx.start(), configured=False))) == ["20260103"]
+
+
+def test_a_replay_that_takes_too_long_is_told_and_goes_on_later(finished: Bundle) -> None:
+    """A server that is slow, and an hour's worth of points and more."""
+    (finished.path / "telemetry" / "points.lp").write_text("cpu,host=a busy_fraction=1 1\n", encoding="utf-8")
+    done = replay(Layout().agent, finished.path / "telemetry", Influx("http://127.0.0.1:9"), timeout_s=0.01)
+    assert (done.returncode, "the next replay goes on there" in done.stderr) == (1, True)
 
 
 def test_without_a_server_the_verdict_stays_undelivered(finished: Bundle) -> None:

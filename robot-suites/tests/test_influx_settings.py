@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,12 +20,15 @@ from agent_helpers import scripted_http
 from influx2_server import ORGANISATION, Influx2Server
 
 from daq_bench.bench_model.base.errors import RefusedError
+from daq_bench.candidate_kit.influx_answers import WRITE_TIMEOUT_S
+from daq_bench.candidate_kit.influxql import duration_s
 from daq_bench.rig.base.bundle import Bundle
 from daq_bench.rig.base.influx import Influx, InfluxError, check, chosen
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.telemetry.agent import Agent
 from daq_bench.rig.telemetry.history import influx_of
 from daq_bench.rig.telemetry.influx_server import LocalInflux
+from daq_bench.rig.telemetry.write_relay import DELIVER_S_MAX
 from daq_bench.virtual_candidate.ports import free_ports
 
 URL = "http://metrics-01:8086"
@@ -175,6 +179,13 @@ def test_a_server_that_trickles_is_given_up_within_the_limit() -> None:
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 6400\r\n\r\n" + b"x" * 6400
     with saying(answer, 0.6) as url, pytest.raises(InfluxError, match="timed out"):
         Influx(url).write("bench", "", timeout_s=1.0)
+
+
+def test_a_slow_server_is_waited_for_until_it_gives_up_itself() -> None:
+    """By its own words: with less patience, a server that takes that long for each write would never be known to have stored one."""
+    told = subprocess.run([Layout().influxd, "config"], capture_output=True, text=True, timeout=60, check=True).stdout
+    patience_s = duration_s(tomllib.loads(told)["coordinator"]["write-timeout"])
+    assert 0 < patience_s < WRITE_TIMEOUT_S < DELIVER_S_MAX
 
 
 def test_a_database_that_is_missing_is_refused_with_the_variable(influx: LocalInflux) -> None:

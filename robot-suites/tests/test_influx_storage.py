@@ -104,6 +104,18 @@ def test_the_benchs_own_server_is_set_up_as_the_roles_and_a_second_time_changes_
     assert policies(url, "new one") == POLICIES
 
 
+def test_values_of_a_minute_are_there_although_the_server_ends_with_the_night(own: LocalInflux) -> None:
+    """A run of 25 minutes begins with the server and ends with it: the half hour at which the server makes them never comes."""
+    (port,), minute_s = free_ports(1), int(time.time()) // 60 * 60 - 120
+    started = own.start(port)
+    for later_s, value in ((0, 1), (59, 3), (60, 7)):
+        Influx(started).write("bench", f"smart,host=h,run=r v={value} {minute_s + later_s}000000000")
+    assert own.finish()
+    assert not own.finish()
+    found = Server(own.start(port), "bench").rows('SELECT mean_v, max_v, last_v FROM "bench_1m"."smart"')
+    assert [row[1:] for row in found] == [[2, 3, 3], [7, 7, 7]]
+
+
 def test_the_role_and_the_bench_say_the_same() -> None:
     """The role's defaults stand in YAML, as every role's; the rest of the description is one file."""
     defaults = YAML(typ="safe").load(ROLE / "defaults" / "main.yml")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from daq_bench.bench_dashboards.influxql import Query, chosen, last, other_than, texts
+from daq_bench.bench_dashboards.influxql import Query, chosen, last, other_than, soon, texts
 from daq_bench.bench_dashboards.looks import Colour, Json
 from daq_bench.bench_dashboards.panels import DATA_SOURCE
 
@@ -44,6 +44,7 @@ class TagValues:
             newest = last(self.field).named("newest")
             where = tuple(chosen(tag, variable) for tag, variable in self.where)
             where += (other_than(self.tag, self.unlike),) if self.unlike else ()
+            where += (soon(),) if self.newest_first else ()
             inner = Query(self.measurement, (newest,), where, (self.tag,), policy=self.policy, in_range=False)
             return Query(inner, (), tags=(self.tag,), in_range=False, newest_first=self.newest_first).render()
         conditions = " AND ".join(chosen(tag, variable).text for tag, variable in self.where)

@@ -112,6 +112,11 @@ def texts(name: str) -> Expression:
     return _call("distinct", value(name), numeric=False)
 
 
+def most_frequent(name: str) -> Expression:
+    """The value of a group that has one, beside columns of other rows."""
+    return _call("mode", value(name), numeric=False)
+
+
 def total(name: str) -> Expression:
     return _call("sum", value(name))
 
@@ -205,6 +210,11 @@ def since(duration_s: int) -> Condition:
     return Condition(f"time >= now() - {duration_s}s AND {SOON}")
 
 
+def soon() -> Condition:
+    """Points of whatever age, and points of the next day."""
+    return Condition(SOON)
+
+
 def lately(duration_s: int) -> Condition:
     """Points of the last `duration_s`, by the server's clock, and no later ones."""
     return Condition(f"time >= now() - {duration_s}s AND {SO_FAR}")
@@ -285,7 +295,7 @@ class Query:
         if not isinstance(self.source, str):
             for inner in self._inner:
                 inner.check(declared, where)
-                self._check_columns(inner, where)
+            self._check_columns(where)
             if len({inner.measurement for inner in self._inner}) > 1:
                 raise ValueError(f"{where}: InfluxQL adds nothing up across measurements")
             return
@@ -298,10 +308,10 @@ class Query:
         yield from sorted({name for column in self.select for name in column.fields})
         yield from (one.field for one in self.where if one.field)
 
-    def _check_columns(self, inner: Query, where: str) -> None:
-        names = {column.name for column in inner.select}
+    def _check_columns(self, where: str) -> None:
+        names = {column.name for inner in self._inner for column in inner.select}
         unknown = [name for name in self._fields() if name not in names]
-        groups = [tag for tag in (*self.by, *self.tags) if tag not in inner.by]
+        groups = [tag for tag in (*self.by, *self.tags) if any(tag not in inner.by for inner in self._inner)]
         if unknown or groups:
             raise ValueError(f"{where}: {', '.join(unknown + groups)} is no column or group of the inner query")
 

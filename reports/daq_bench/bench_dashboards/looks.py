@@ -103,8 +103,10 @@ OUTCOMES = (
     Word(REHEARSAL, REHEARSAL, Colour.WATCH),
     Word(REHEARSAL_FAILED, REHEARSAL_FAILED, Colour.BAD),
 )
-# Words of the history that are no outcome: of a run that has begun, and of a candidate that was taken out of service.
+# Words of the history that are no outcome: of a run that has begun, of one that has ended and is being judged, and of a candidate that was
+# taken out of service.
 BEGUN = Word("BEGUN", "not ended", Colour.CALM)
+JUDGING = Word("JUDGING", "being judged", Colour.CALM)
 RETIRED = Word("RETIRED", "retired", Colour.MUTED)
 DECISIONS = (
     Word("met", "met", Colour.GOOD),

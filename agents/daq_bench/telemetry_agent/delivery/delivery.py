@@ -16,9 +16,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from daq_bench.candidate_kit.influx_answers import WRITE_TIMEOUT_S
 from daq_bench.telemetry_agent.base.files import utc_text
 from daq_bench.telemetry_agent.base.priority import raise_own
-from daq_bench.telemetry_agent.delivery.influx import Rejected, Retryable, Writer
+from daq_bench.telemetry_agent.delivery.influx import SET_UP_RETRY_S, Rejected, Retryable, TooLarge, Writer
 from daq_bench.telemetry_agent.spool.cursor import Cursor
 from daq_bench.telemetry_agent.spool.thinner import Fence
 
@@ -27,7 +28,6 @@ BATCH_BYTES_MIN, BATCH_BYTES_MAX = 32 * 1024, 1024 * 1024
 FLUSH_S = 1.0
 BACKOFF_S_MIN = 0.5
 BACKOFF_S_MAX = 10.0
-WRITE_TIMEOUT_S = 5.0
 OUTAGES_KEPT_MAX = 200
 
 
@@ -93,6 +93,7 @@ class Delivery:
         self._fd = os.open(spool_path, os.O_RDONLY | os.O_CLOEXEC)
         self._more = False  # the last batch was full: do not wait before the next
         self._not_before_s = 0.0  # the server has asked for a pause until then
+        self._largest_bytes = BATCH_BYTES_MAX  # less, once a proxy has taken no body of this size
         self._batch_bytes = BATCH_BYTES_MAX  # halved at each failure: a slow server may manage less within the time-out
         self._until_s: float | None = None  # set once draining: the monotonic time to give up at
         self._wake = threading.Event()
@@ -139,7 +140,7 @@ class Delivery:
                 pause_s, backoff_s = FLUSH_S, BACKOFF_S_MIN
                 if sent:
                     self.outages.end()
-                    self._batch_bytes = min(BATCH_BYTES_MAX, 2 * self._batch_bytes)
+                    self._batch_bytes = min(self._largest_bytes, 2 * self._batch_bytes)
                 elif self._until_s is not None:
                     return  # draining, and the end of the spool is reached
             if not self._pause(0.0 if sent and self._more else pause_s, sent):
@@ -205,6 +206,10 @@ class Delivery:
 
     def _divide(self, lines: list[bytes], refusal: Rejected) -> None:
         """These were refused. InfluxDB has stored the good ones among them, but does not say which: halves tell."""
+        if isinstance(refusal, TooLarge):
+            self._largest_bytes = max(BATCH_BYTES_MIN, sum(map(len, lines)) // 2)
+            if len(lines) == 1:
+                raise Retryable(str(refusal), SET_UP_RETRY_S)
         commented = any(line.startswith(b"#") for line in lines)
         if not commented and (len(lines) == 1 or refusal.dropped == len(lines)):
             self.cursor.reject(lines, str(refusal))

@@ -16,18 +16,24 @@ import urllib.parse
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
-from daq_bench.candidate_kit.influx_answers import NO_INFLUXDB, ORGANISATION, TLS, set_up_fault
+from daq_bench.candidate_kit.influx_answers import (
+    CONTENT_STATUSES,
+    NO_INFLUXDB,
+    ORGANISATION,
+    TLS,
+    TOO_LARGE,
+    blames_lines,
+    set_up_fault,
+)
 from daq_bench.telemetry_agent.delivery.http_post import Answer, Poster
 
 TOKEN_VARIABLE = "DAQ_BENCH_INFLUX_TOKEN"  # the variable's name, not a token
-CONTENT_STATUSES = frozenset((400, 413, 422))
 BUSY_STATUSES = frozenset((429, 503))  # the statuses whose Retry-After is heeded
 RETRY_AFTER_S_MAX = 60.0
 # Nobody mends a wrong set-up within seconds, and each attempt carries a megabyte.
 SET_UP_RETRY_S = 30.0
 # "partial write: points beyond retention policy dropped=17", "partial write: field type conflict: ... dropped=1"
 DROPPED = re.compile(r"\bdropped=(\d+)")
-PARTIAL = re.compile(r"partial write|field type conflict")
 # The statuses above also come with a wrong set-up.
 SET_UP_REMEDIES = {
     TLS: "begin --influx-url with https://",
@@ -57,6 +63,10 @@ class Rejected(Exception):  # noqa: N818 - a verdict on a write
     def __init__(self, text: str, dropped: int = 0) -> None:
         super().__init__(text)
         self.dropped = dropped
+
+
+class TooLarge(Rejected):
+    """A proxy before the server takes no body of this size: fewer lines pass, and one that does not pass alone is kept."""
 
 
 class Writer(Protocol):
@@ -109,9 +119,9 @@ def _raise(base: str, answer: Answer) -> NoReturn:
     text = f"HTTP {status}: {reason}" if reason else f"HTTP {status}"
     fault = set_up_fault(reason) if status in CONTENT_STATUSES else None
     if fault:
-        raise Retryable(f"{base}: {text} ({SET_UP_REMEDIES[fault]})", SET_UP_RETRY_S)
-    # InfluxDB 2.0 answers a partial write with 500: the lines that it dropped will never be taken.
-    if status in CONTENT_STATUSES or (status == 500 and PARTIAL.search(reason)):
+        told = f"{base}: {text} ({SET_UP_REMEDIES[fault]})"
+        raise TooLarge(told) if status == TOO_LARGE else Retryable(told, SET_UP_RETRY_S)
+    if blames_lines(status, reason):
         dropped = DROPPED.search(reason)
         raise Rejected(text, int(dropped[1]) if dropped else 0)
     if status < 400:

@@ -38,6 +38,7 @@ from daq_bench.bench_dashboards.influxql import (
     last,
     lately,
     lowest,
+    most_frequent,
     present_as,
     reads,
     reads_other_than,
@@ -50,6 +51,7 @@ from daq_bench.bench_dashboards.influxql import (
 from daq_bench.bench_dashboards.layout import Row, Section
 from daq_bench.bench_dashboards.looks import (
     BEGUN,
+    JUDGING,
     NONE_ALLOWED,
     OUTCOMES,
     RETIRED,
@@ -65,13 +67,15 @@ from daq_bench.bench_dashboards.panels import WORST, Stat, StateTimeline, Table,
 
 WHO: tuple[Condition, ...] = (chosen("host"), chosen("scenario"))
 WHAT: tuple[Condition, ...] = (*WHO, chosen("model"), chosen("requirement"), differs("requirement", "overall"))
-STATES = (*OUTCOMES, BEGUN)
+STATES = (*OUTCOMES, BEGUN, JUDGING)
 ANSWERED_S = 120
-OPEN, ANSWERS = 1, 2
+JUDGED_WITHIN_S = 3600  # [P] a bench that judges for longer was killed
+OPEN, ANSWERS, IS_JUDGED = 1, 2, 4
 NOW = (
     Word("0", "-", Colour.CLEAR),
     Word(str(OPEN), "SILENT", Colour.ALARM),
     *(Word(str(one), "runs", Colour.CALM) for one in (ANSWERS, OPEN + ANSWERS)),
+    *(Word(str(OPEN + IS_JUDGED + one), "JUDGING", Colour.CALM) for one in (0, ANSWERS)),
 )
 MARGIN = Thresholds(Colour.BAD, ((0, Colour.WATCH), (10, Colour.GOOD)))
 WATCH_IT = DataLink(
@@ -197,13 +201,33 @@ def _newest_runs() -> Table:
     """One row for a candidate. InfluxQL colours nothing by its age, so it is asked twice: for the newest state that is not old, and for the
     newest verdict at all. A verdict of the future has a column of its own: it takes the place of none."""
     fresh = _newest_state(lately(BAR_LASTS_S))
+    known = Query(
+        "bench_run",
+        (present_as(1, "word").named("worth"),),
+        (*WHO, so_far()),
+        ("host",),
+        policy=HISTORY,
+        in_range=False,
+    )
+    # Beside all that are known: a column that has no value at all is there, too.
+    states = Query(
+        (fresh, known),
+        (most_frequent("result").named("result"), total("worth").named("worth")),
+        by=("host",),
+        in_range=False,
+    )
     at_all = newest_run((*WHO, so_far()), "host", result="last_result", in_range=False)
     future = Query(
         "bench_run", (last("outcome").named("then"),), (*WHO, ahead()), ("host",), policy=HISTORY, in_range=False
     )
-    is_open = Query(
-        fresh, (present_as(OPEN, "result").named("open"),), (reads("result", BEGUN.value),), ("host",), in_range=False
-    )
+
+    def reading(worth: int, name: str, within_s: int, *words: Word) -> Query:
+        told = reads("result", *(one.value for one in words))
+        newest = _newest_state(lately(within_s))
+        return Query(newest, (present_as(worth, "result").named(name),), (told,), ("host",), in_range=False)
+
+    is_open = reading(OPEN, "open", BAR_LASTS_S, BEGUN, JUDGING)
+    is_judged = reading(IS_JUDGED, "judged", JUDGED_WITHIN_S, JUDGING)
     answers = Query(
         "telemetry_agent",
         (present_as(ANSWERS, "staleness_s").named("answers"),),
@@ -215,13 +239,14 @@ def _newest_runs() -> Table:
     return Table(
         "Newest run of each candidate",
         f"Longest ago first. Outcome: of the last {BAR_LASTS} alone. A candidate that is not run any more has none, whatever its last "
-        "outcome was. Now: SILENT where a run has not ended and its agent has not answered for two minutes; it broke off, or is being "
-        "judged. Why it probably ended so and what to do next are its report's words; a click opens a text that is cut off. Clock ahead: "
-        "a verdict that comes from the future, and stands in no other column.",
+        "outcome was. Now: SILENT where a run has not ended and its agent has not answered for two minutes, or where the bench has judged "
+        "for an hour; it broke off. Why it probably ended so and what to do next are its report's words; a click opens a text that is cut "
+        "off. Clock ahead: a verdict that comes from the future, and stands in no other column.",
         (
-            Target(fresh, table=True),
+            Target(states, table=True),
             Target(at_all, table=True, time="Judged"),
             Target(is_open, table=True, counts=True),
+            Target(is_judged, table=True, counts=True),
             Target(answers, table=True, counts=True),
             Target(future, table=True, time=too_early, counts=True),
         ),
@@ -247,7 +272,7 @@ def _newest_runs() -> Table:
         sort="Judged",
         ascending=True,
         merged=True,
-        sums=((now, ("open", "answers")),),
+        sums=((now, ("open", "judged", "answers")),),
     )
 
 

@@ -20,7 +20,14 @@ from daq_bench.bench_model.base.errors import RefusedError
 from daq_bench.bench_model.base.nearest import nearest
 from daq_bench.bench_model.documents.run import TelemetryOfRun
 from daq_bench.candidate_kit.bounded_http import bounded_response
-from daq_bench.candidate_kit.influx_answers import NO_INFLUXDB, TLS, is_sendable, set_up_fault
+from daq_bench.candidate_kit.influx_answers import (
+    NO_INFLUXDB,
+    TLS,
+    WRITE_TIMEOUT_S,
+    blames_lines,
+    is_sendable,
+    set_up_fault,
+)
 from daq_bench.candidate_kit.influx_answers import ORGANISATION as OF_ORGANISATION
 
 DATABASE = "bench"
@@ -30,7 +37,6 @@ TOKEN_BEFORE = "INFLUX_TOKEN"  # the token's older name
 URL, ORGANISATION, DATABASE_NAMES = "INFLUX_URL", "INFLUX_ORG", ("INFLUX_DATABASE", "INFLUX_BUCKET")
 INVENTORY_KEY = "bench_influxdb"  # variable of the candidate, or of a group, in the inventory
 INVENTORY_KEYS = ("url", "organisation", "database")
-TIMEOUT_S = 10.0
 STORED = 204
 OF_THE_MOMENT = (408, 425, 429)  # the statuses of 4xx that a later attempt may not get
 ANOTHER_ADDRESS = f"Set {URL} (or --influx-url, or the inventory's {INVENTORY_KEY}.url) to the address of an InfluxDB"
@@ -44,6 +50,11 @@ class InfluxError(Exception):
     def __init__(self, text: str, status: int = 0, remedy: str = "") -> None:
         super().__init__(text)
         self.status, self.remedy = status, remedy
+
+    @property
+    def blames_lines(self) -> bool:
+        """Whether a line of the write is at fault, which no later attempt gets stored."""
+        return blames_lines(self.status, str(self).partition(": ")[2])
 
 
 @dataclass(frozen=True)
@@ -77,7 +88,7 @@ class Influx:
         """run.json's `telemetry`, for a later replay."""
         return TelemetryOfRun(self.url, self.database, self.organisation, self.configured)
 
-    def write(self, bucket: str, lines: str, timeout_s: float = TIMEOUT_S) -> None:
+    def write(self, bucket: str, lines: str, timeout_s: float = WRITE_TIMEOUT_S) -> None:
         """Stores lines in `bucket`, DATABASE or DATABASE/POLICY. Raises InfluxError."""
         status, text, _ = self._send(self._write_path(bucket), lines.encode(), self.token, timeout_s)
         if status != STORED:
@@ -248,7 +259,7 @@ def check(influx: Influx) -> str | None:
 
     Raises RefusedError when the server answers that the settings are wrong: waiting does not help then."""
     try:
-        influx.write(influx.database, "", TIMEOUT_S)
+        influx.write(influx.database, "")
     except InfluxError as error:
         if remedy := error.remedy or _remedy(influx, error):
             said = str(error).removeprefix(f"{influx.url} ").rstrip(".")

@@ -31,7 +31,7 @@ from daq_bench.rig.checking.signing import INVENTORY_KEYS, of_checker
 from daq_bench.rig.checking.tables import FORMATS, write_tables
 from daq_bench.rig.cli.arguments import Command, add_inventory, add_json, add_run, challenge, print_document, say, shown
 from daq_bench.rig.cli.runs import closing_words, exit_status, summary_of
-from daq_bench.rig.telemetry.history import REPLAYED_ACCOUNT, forget_delivery, influx_of, replay_run
+from daq_bench.rig.telemetry.history import REPLAYED_ACCOUNT, forget_delivery, influx_of, replay_run, set_aside
 from daq_bench.rig.telemetry.influx_server import LocalInflux
 
 
@@ -183,6 +183,8 @@ def replay(options: argparse.Namespace) -> int:
     print(f"InfluxDB at {influx.url} holds all telemetry and the verdict of {bundle.id}")
     if account:
         print(account.sentence)
+    if refused := set_aside(bundle.path):
+        print(f"warning: {refused}")
     return 0
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.documents.verdict import FAIL, INADMISSIBLE
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.base.terminal import printable, say
@@ -74,7 +75,10 @@ def nightly(options: argparse.Namespace) -> int:
     try:
         return night.carry_out(goes_on=options.resume is not None)
     finally:
-        LocalInflux(layout.influxd, layout.influx_data).stop_with_the_unit()
+        try:
+            LocalInflux(layout.influxd, layout.influx_data).stop_with_the_unit()
+        except BenchError as error:  # the night itself ends as it ended
+            say(Console(stderr=True), f"warning: {error}")
 
 
 def _add_baseline(command: argparse.ArgumentParser) -> None:

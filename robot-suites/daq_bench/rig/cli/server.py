@@ -36,7 +36,7 @@ def influx(options: argparse.Namespace) -> int:
             left = decimal_label(done.beyond_bytes)
             print(f"{left} more than {RAW_MAX} are left: of today, or of runs that are not sealed")
     elif options.action == "stop":
-        print("InfluxDB stopped" if server.stop() else "InfluxDB was not running")
+        print("InfluxDB stopped" if server.finish() else "InfluxDB was not running")
     else:
         url = server.running_url()
         print(f"InfluxDB is running at {url}" if url else "InfluxDB is not running")

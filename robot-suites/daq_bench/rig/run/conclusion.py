@@ -16,7 +16,7 @@ from daq_bench.rig.checking.reporting import render_and_seal
 from daq_bench.rig.checking.sealing import seal_evidence
 from daq_bench.rig.checking.signing import Signer
 from daq_bench.rig.run.progress import announce
-from daq_bench.rig.telemetry.history import publish
+from daq_bench.rig.telemetry.history import publish, set_aside
 
 Say = Callable[[str], None]
 
@@ -47,6 +47,8 @@ def conclude(bundle: Bundle, signer: Signer | None, influx: Influx | None, say: 
     problem = publish(bundle.path, influx) if influx and bundle.run.telemetry else None
     if problem:
         say(f"warning: the verdict is not in InfluxDB ({problem}); the next run or `daq-bench replay` delivers it")
+    if refused := set_aside(bundle.path):
+        say(f"warning: {refused}")
     return verdict
 
 

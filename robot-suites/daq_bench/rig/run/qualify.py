@@ -134,6 +134,7 @@ class Qualification:
                 finished_utc=now_utc(),
                 further_targets=described_targets(bundle),
             )
+            watch.tell_end()
             if watch.has_begun:  # a run that was never watched has no telemetry to derive anything from
                 derive(bundle)
             return conclude(bundle, self._signer, watch.influx, self._say)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from threading import Event, Thread
 
 from daq_bench.bench_model.base.errors import BenchError, in_words
 from daq_bench.bench_model.base.units import decimal_label
@@ -17,12 +19,13 @@ from daq_bench.rig.run.candidate_session import CandidateSession
 from daq_bench.rig.run.clean_up import CleanUp, Place
 from daq_bench.rig.run.progress import announce_clean_up
 from daq_bench.rig.telemetry.agent import Agent
-from daq_bench.rig.telemetry.history import publish_begin
+from daq_bench.rig.telemetry.history import begin_line, judging_line
 from daq_bench.rig.telemetry.influx_counts import counts_document
 from daq_bench.rig.telemetry.influx_room import RAW_MAX, Bounds, Room, fullness
 from daq_bench.rig.telemetry.influx_server import DEFAULT_PORT, LocalInflux
 from daq_bench.rig.telemetry.remote_agent import RemoteAgent
 
+TELL_AGAIN_S = 30.0
 CLOSING_PHASE = "telemetry"  # by the event that begins it, alert rules know that the agent will be silent soon
 
 
@@ -40,6 +43,7 @@ class Watch:
         self._session, self._bundle, self._problem, self._say = session, bundle, problem, say
         self.influx = asked
         self._watching: list[tuple[Agent | RemoteAgent, str]] = []  # each agent, and the error when it ends too early
+        self._ended = Event()
 
     @property
     def has_begun(self) -> bool:
@@ -62,13 +66,33 @@ class Watch:
         return self.influx
 
     def tell_begin(self, influx: Influx) -> None:
-        """Writes into the history that the run has begun: a killed one must not leave the verdict before it the newest."""
-        if self._problem:
-            return
+        """Writes into the history that the run has begun: a killed one must not leave the verdict before it the newest.
+
+        Where InfluxDB does not take it, it is told again until it does, or the run ends."""
+        line = begin_line(self._bundle)
         try:
-            publish_begin(self._bundle, influx)
+            if not self._problem:
+                influx.write(influx.history, line)
+                return
         except InfluxError as error:
-            self._say(f"warning: InfluxDB's history does not know that the run has begun ({error})")
+            self._say(
+                f"warning: InfluxDB's history does not know that the run has begun ({error}); it is told again each {TELL_AGAIN_S:.0f} s"
+            )
+        Thread(target=self._tell_until_taken, args=(influx, line), daemon=True).start()
+
+    def _tell_until_taken(self, influx: Influx, line: str) -> None:
+        while not self._ended.wait(TELL_AGAIN_S):
+            with suppress(InfluxError):
+                influx.write(influx.history, line)
+                return
+
+    def tell_end(self) -> None:
+        """Writes into the history that the run is being judged: its agent is silent from here on. The verdict takes this point's place; a
+        server that does not take it is told of there."""
+        self._ended.set()
+        if self.influx and self._bundle.run.telemetry:
+            with suppress(InfluxError):
+                self.influx.write(self.influx.history, judging_line(self._bundle))
 
     def _make_room(self, server: LocalInflux, url: str) -> None:
         """Deletes what the operator no longer wants to keep, and warns of a disk that fills; the run goes on with either."""

@@ -23,9 +23,10 @@ from daq_bench.bench_model.documents.verdict import Verdict
 from daq_bench.bench_model.evidence import telemetry_account
 from daq_bench.bench_model.verdict.advice import advice_of
 from daq_bench.bench_model.verdict.conclusion import word_of
-from daq_bench.rig.base.bundle import Bundle
+from daq_bench.candidate_kit.influx_answers import TOO_LARGE
+from daq_bench.rig.base.bundle import Bundle, write_atomically
 from daq_bench.rig.base.event_lines import span_line, string, tag
-from daq_bench.rig.base.influx import DATABASE, HISTORY, Influx, InfluxError
+from daq_bench.rig.base.influx import DATABASE, HISTORY, Influx, InfluxError, check
 from daq_bench.rig.candidate.lock import exclusive
 from daq_bench.rig.telemetry.agent import replay
 from daq_bench.rig.telemetry.influx_counts import counts_document
@@ -37,7 +38,7 @@ TIMEOUT_MS = 5000
 DELIVERED = "verdict-delivered"  # file in telemetry/, outside of the sealed evidence
 REPLAYED_ACCOUNT = "telemetry/account-after-replay.json"  # outside of it, too
 REPORT = "report.html"
-BEGUN = "BEGUN"  # in the place of an outcome's word, while there is no outcome
+BEGUN, JUDGING = "BEGUN", "JUDGING"  # in the place of an outcome's word, while there is no outcome
 EVENTS_PER_WRITE = 5000
 KEPT_BY_RUN = re.compile(r",kind=(busy|verdict)(,|$)")
 RUN_TAG = re.compile(r",run=(?:\\.|[^,\\])*")
@@ -80,12 +81,16 @@ def verdict_points(bundle: Bundle) -> list[Point]:
     return points
 
 
-def publish_begin(bundle: Bundle, influx: Influx) -> None:
-    """Writes a point `bench_run` at the run's begin: until its verdict comes it is the candidate's newest, also when the run breaks off.
-    Raises InfluxError."""
-    point = _run_point(bundle, bundle.run.started)
-    point.field("word", BEGUN)
-    influx.write(influx.history, point.to_line_protocol())
+def begin_line(bundle: Bundle) -> str:
+    """A point `bench_run` at the run's begin: until its verdict comes it is the candidate's newest, also when the run breaks off."""
+    line: str = _run_point(bundle, bundle.run.started).field("word", BEGUN).to_line_protocol()
+    return line
+
+
+def judging_line(bundle: Bundle) -> str:
+    """A point `bench_run` at the run's end, whose place the verdict's own point takes: of the same time and series."""
+    line: str = _run_point(bundle, _end(bundle)).field("word", JUDGING).to_line_protocol()
+    return line
 
 
 def run_point(bundle: Bundle) -> Point | None:
@@ -197,7 +202,7 @@ def event_lines(bundle: Bundle) -> list[str]:
         return []
     host = re.sub(r"([,= ])", r"\\\1", bundle.run.candidate.name)
     # Not by read_text, for which a CR, as an older bench stored it in a text, ends a line.
-    text = bundle.workload_file.read_bytes().decode("utf-8")
+    text = bundle.workload_file.read_bytes().decode("utf-8", "replace")  # a full disk tears a line within a character
     return [
         kept_event(line.replace("bench_event,", f"bench_event,host={host},", 1))
         for line in text.replace("\r", " ").split("\n")
@@ -217,20 +222,43 @@ def kept_event(line: str) -> str:
 def publish(path: Path, influx: Influx) -> str | None:
     """Writes verdict, run, events and aligned series into the history; returns why InfluxDB did not take them, or None.
 
-    Doing it again changes nothing."""
+    A line that InfluxDB will never take, as a full disk may leave one, is set aside with its reason (`set_aside`): it keeps back nothing
+    else. Doing it again changes nothing."""
     bundle = Bundle.open(path)
     run = run_point(bundle)
     points = [*verdict_points(bundle), *([run] if run else [])]
     events = [*event_lines(bundle), *busy_lines(bundle), *aligned_lines(bundle)]
-    batches = ["\n".join(point.to_line_protocol() for point in points)]
-    batches += ["\n".join(events[at : at + EVENTS_PER_WRITE]) for at in range(0, len(events), EVENTS_PER_WRITE)]
+    batches = [[point.to_line_protocol() for point in points]]
+    batches += [events[at : at + EVENTS_PER_WRITE] for at in range(0, len(events), EVENTS_PER_WRITE)]
     try:
-        for batch in batches:
-            influx.write(influx.history, batch)
+        refused = [one for batch in batches for one in _refused(influx, batch)]
     except InfluxError as error:
         return f"{error}{_remedy(influx, error)}"
-    (path / "telemetry" / DELIVERED).touch()
+    write_atomically(path / "telemetry" / DELIVERED, "".join(refused))
     return None
+
+
+def _refused(influx: Influx, lines: list[str]) -> Iterator[str]:
+    """Writes lines, and yields those that InfluxDB will never take, each below its reason: it does not say which, halves tell. Raises
+    InfluxError for whatever is no line's fault."""
+    try:
+        influx.write(influx.history, "\n".join(lines))
+    except InfluxError as error:
+        if len(lines) == 1 and error.blames_lines:
+            yield f"# {error}\n{lines[0]}\n"
+            return
+        if len(lines) < 2 or not (error.blames_lines or error.status == TOO_LARGE):
+            raise
+        middle = len(lines) // 2
+        yield from _refused(influx, lines[:middle])
+        yield from _refused(influx, lines[middle:])
+
+
+def set_aside(path: Path) -> str:
+    """Returns what to tell of lines that InfluxDB refused for good when the run was published; empty without any."""
+    file = path / "telemetry" / DELIVERED
+    count = sum(line.startswith("# ") for line in file.read_text(encoding="utf-8").split("\n")) if file.exists() else 0
+    return f"InfluxDB refused {count} lines of the history for good; {file} has them and the reasons" if count else ""
 
 
 def _remedy(influx: Influx, error: InfluxError) -> str:
@@ -293,11 +321,20 @@ def replay_earlier(agent: Path, runs: Path, influx: Influx) -> Iterator[str]:
         try:
             with exclusive(candidate, "delivering what an outage kept back"):
                 kept_back = replay_run(agent, file.parent, influx)
-        except RefusedError:
+        except BenchError:  # in use, or damaged: `daq-bench replay` reports it
             continue
-        if kept_back:
+        if not kept_back:
+            yield file.parent.name
+        elif not _takes_writes(influx):
             return
-        yield file.parent.name
+
+
+def _takes_writes(influx: Influx) -> bool:
+    """Says whether a run that was kept back is at fault itself: the next one may be delivered all the same."""
+    try:
+        return check(influx) is None
+    except RefusedError:
+        return False
 
 
 def _is_due(path: Path) -> bool:

@@ -8,12 +8,14 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.candidate_kit.influxql import name_in
+from daq_bench.candidate_kit.influxql import duration_s, name_in
 from daq_bench.rig.base.influx import DATABASE
 from daq_bench.rig.base.module_utils import use_module_utils
 from daq_bench.rig.base.settings import Layout
@@ -150,7 +152,18 @@ class LocalInflux:
             and (pid := self._pid()) is not None
             and group_of(pid) == group_of(os.getpid())
         ):
-            self.stop()
+            self.finish()
+
+    def finish(self) -> bool:
+        """Ends the server, and makes the values of a minute before, which it makes each half hour and would never make of what came since.
+        False when there was no server. Raises BenchError, when it is ended, for values that could not be made."""
+        url = self.running_url()
+        try:
+            if url:
+                make_minutes(url, DATABASE, time.time())
+        finally:
+            ended = self.stop()
+        return ended
 
     def stop(self) -> bool:
         """Ends the server that we started; False when there was none."""
@@ -178,22 +191,45 @@ def create_database(url: str, name: str) -> list[str]:
     A database from before the bench named its policies keeps its points where they are: its `autogen` is the policy of raw points."""
     use_module_utils(Layout())
     from ansible.module_utils.bench_influx import InfluxError, influxql
-    from ansible.module_utils.bench_influx_storage import Storage, differences
+    from ansible.module_utils.bench_influx_storage import differences
 
     ask = partial(influxql, url, "")
-    wanted = Storage(database=name, retention=FOR_EVER)
     try:
-        if name in [row["name"] for row in ask("SHOW DATABASES")]:
-            there = [row["name"] for row in ask(f"SHOW RETENTION POLICIES ON {name_in(name)}")]
-            if wanted.raw not in there and MADE_BY_ITSELF in there:
-                wanted = replace(wanted, raw=MADE_BY_ITSELF)
-        found = differences(ask, wanted)
+        found = differences(ask, _storage(ask, name))
         for _, statements in found:
             for statement in statements:
                 ask(statement)
     except InfluxError as error:
         raise BenchError(f"InfluxDB at {url} did not set up the database {name!r}: {error}") from None
     return [text for text, _ in found]
+
+
+def _storage(ask: Callable[[str], list[dict[str, Any]]], name: str) -> Any:
+    """The description of the database, with the policy in which its raw points are."""
+    from ansible.module_utils.bench_influx_storage import Storage
+
+    wanted = Storage(database=name, retention=FOR_EVER)
+    if name in [row["name"] for row in ask("SHOW DATABASES")]:
+        there = [row["name"] for row in ask(f"SHOW RETENTION POLICIES ON {name_in(name)}")]
+        if wanted.raw not in there and MADE_BY_ITSELF in there:
+            return replace(wanted, raw=MADE_BY_ITSELF)
+    return wanted
+
+
+def make_minutes(url: str, name: str, now_s: float) -> None:
+    """Makes the values of a minute of as long a time as the continuous queries look back. Raises BenchError with InfluxDB's own words."""
+    use_module_utils(Layout())
+    from ansible.module_utils.bench_influx import InfluxError, influxql
+    from ansible.module_utils.bench_influx_storage import MEASUREMENTS
+
+    ask = partial(influxql, url, "")
+    try:
+        storage = _storage(ask, name)
+        begin_s = int(now_s) - duration_s(storage.downsampled_late)
+        for measurement in MEASUREMENTS:
+            ask(storage.downsampling(measurement, begin_s))
+    except InfluxError as error:
+        raise BenchError(f"InfluxDB at {url} did not make the values of the last minutes: {error}") from None
 
 
 def group_of(pid: int) -> str | None:
