@@ -347,6 +347,7 @@ def test_the_resource_for_pending_settings_is_found_where_firmware_has_it(
     assert (settings.path if settings else None) == found
 
 
+@pytest.mark.parametrize("none", [None, {}])
 @pytest.mark.parametrize(
     ("wanted", "systems", "chosen"),
     [
@@ -359,12 +360,11 @@ def test_the_resource_for_pending_settings_is_found_where_firmware_has_it(
     ],
 )
 def test_one_of_several_systems_is_the_one_that_is_named_or_has_the_bios(
-    wanted: str, systems: dict[str, bool], chosen: str | None
+    wanted: str, systems: dict[str, bool], chosen: str | None, none: dict[str, Any] | None
 ) -> None:
-    members = [
-        type("Member", (), {"path": f"/redfish/v1/Systems/{name}", "json": {"Bios": {}} if has else {}})()
-        for name, has in systems.items()
-    ]
+    paths = {name: f"/redfish/v1/Systems/{name}" for name in systems}
+    bios = {name: {"@odata.id": f"{paths[name]}/Bios"} if has else none for name, has in systems.items()}
+    members = [type("Member", (), {"path": paths[name], "json": {"Bios": bios[name]}})() for name in systems]
     service = dataclasses.replace(Service("127.0.0.1", 1, "u", "p", "X"), system=wanted)
     if chosen is None:
         with pytest.raises(BmcError, match=r"name one of them in bmc\.redfish_system"):
