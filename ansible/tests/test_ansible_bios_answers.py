@@ -102,7 +102,11 @@ def test_an_answer_that_the_client_gives_up_is_another_one_for_it_alone() -> Non
     """Whoever keeps the service's answer still has it as it came."""
     told = {"@odata.id": "/redfish/v1/Systems/1", "Bios": None, "Attributes": {"Knob": None}}
     answer = requests.Response()
-    answer.status_code, answer.url, answer.raw = 200, "https://bmc/redfish/v1/Systems/1", io.BytesIO(json.dumps(told).encode())
+    answer.status_code, answer.url, answer.raw = (
+        200,
+        "https://bmc/redfish/v1/Systems/1",
+        io.BytesIO(json.dumps(told).encode()),
+    )
     made = redfish.examined(answer)
     assert answer.json() == told
     assert made.json() == {"Id": "1", "@odata.id": "/redfish/v1/Systems/1", "Attributes": {"Knob": None}}

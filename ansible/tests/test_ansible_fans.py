@@ -261,7 +261,9 @@ def test_a_bmc_that_does_not_answer_is_refused_with_what_to_check(server: Server
 
 def test_an_unknown_vendor_is_refused_by_name(server: Server) -> None:
     """It is refused both when the inventory names it and when the BMC's enterprise number is in no entry."""
-    with pytest.raises(BmcError, match=r"bmc.vendor is acme; known to the role fans: dell, hpe, lenovo"):
+    with pytest.raises(
+        BmcError, match=r"bmc.vendor is acme; known to the role fans: dell, gigabyte, hpe, lenovo, nvidia"
+    ):
         server.fans("acme")
     ipmi = Ipmi(server.connection)
     with pytest.raises(BmcError, match=r"manufacturer ID 10876 is of no known vendor; set bmc.vendor to one of dell"):

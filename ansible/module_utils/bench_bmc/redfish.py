@@ -677,8 +677,8 @@ def _json_of(answer: Any) -> dict[str, Any]:
 
 
 def examined(answer: requests.Response, **_options: Any) -> requests.Response:
-    """Return an answer as the client can read it; a hook of requests'. Raises NotTakenError for one that says it at each property and has
-    no `error`, so that the client finds no words (OpenBMC's bmcweb, which answers 403, newer ones 405, for a property that is read-only)."""
+    """Return an answer as the client can read it; a hook of requests. Raises NotTakenError for one that says it at each property and has
+    no `error`, so that the client finds no words (OpenBMC's bmcweb, which answers 403, newer ones 405, if a property is read-only)."""
     document = _json_of(answer)
     if answer.status_code < BAD_REQUEST:
         sound = _whole(document, urlsplit(str(answer.url)).path)
