@@ -373,6 +373,16 @@ def test_one_of_several_systems_is_the_one_that_is_named_or_has_the_bios(
         assert chosen_system(service, members).path.endswith(f"/{chosen}")
 
 
+def test_a_job_that_is_gone_hides_no_job_that_waits() -> None:
+    """A BMC forgets jobs while they are listed: with one of them gone the other was not deleted, and nothing more could be set."""
+    waiting = {"Id": "JID_2", "JobState": "Scheduled", "JobType": "BIOSConfiguration"}
+    members: list[Any] = [{"@odata.id": "/jobs/1"}, None, {}, {"@odata.id": "/jobs/2"}]
+    root = Answers({"/jobs": {"Members": members}, "/jobs/2": waiting})
+    system = System(Service("127.0.0.1", 1, "u", "p", "X"), root, None)
+    assert system._scheduled({"list": "/jobs"}) == ["JID_2"]
+    assert system._scheduled({"list": "/none"}) == []
+
+
 def test_a_bmc_without_a_system_is_another_one_than_the_servers() -> None:
     with pytest.raises(BmcError, match=r"it manages no system\. Remedy: correct bmc\.address"):
         chosen_system(Service("127.0.0.1", 1, "u", "p", "X", system="1"), [])

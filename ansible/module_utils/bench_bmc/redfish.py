@@ -475,23 +475,28 @@ class System:
             return done
 
     def _scheduled(self, jobs: Mapping[str, str]) -> list[str]:
-        """Return the names of the jobs that wait to change the BIOS."""
+        """Return the names of the jobs that wait to change the BIOS. One that ended since it was listed hides no other."""
         if not jobs:
             return []
-        try:
-            members = self.root._conn.get(jobs["list"]).json().get("Members", [])
-            documents = [
-                each if "JobState" in each else self.root._conn.get(each["@odata.id"]).json() for each in members
-            ]
-        except exceptions.HTTPError as error:
-            if error.status_code in NOT_THERE:
-                return []
-            raise
+        documents = [
+            each if "JobState" in each else self._of_path(_path(each))
+            for each in _rows(self._of_path(jobs["list"]).get("Members"))
+        ]
         return [
             str(each.get("Id"))
             for each in documents
             if each.get("JobState") in JOB_WAITS and str(each.get("JobType", "BIOS")).upper().startswith("BIOS")
         ]
+
+    def _of_path(self, path: str) -> dict[str, Any]:
+        """Return the document at a path; an empty one where there is none."""
+        try:
+            found = self.root._conn.get(path).json() if path else {}
+        except exceptions.HTTPError as error:
+            if error.status_code in NOT_THERE:
+                return {}
+            raise
+        return dict(found)
 
     def _try_to_set_beside(self, attributes: dict[str, str]) -> Refusal:
         """Set attributes that need no reset, and wait until they read back."""
