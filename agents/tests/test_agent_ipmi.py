@@ -128,6 +128,7 @@ TAIL = ",System Board,Other,,,,,,,,,,"
 # Rows of public outputs of `ipmitool sensor` and `sdr`, in the form that is asked for; what each measures, by hand.
 # StarlingX' hardware monitor (Wind River, ipmiClient.h): each sensor is flagged as a percentage.
 # HPE: an E930t's iLO 6, a DL380 G7's (collectd/collectd#819). Intel: an S2600's BMC, whose margins are kelvin to a limit.
+# In degrees F and K no public output was found: these rows are composed after IPMI 2.0, table 43-15 (sensor unit types 2 and 3).
 # Supermicro's X11DPH-T: a fan at 25500 (khorton/nas_fan_control#7: "this is wrong"); SPARC T3-1 (ipmitool/ipmitool#228).
 ROWS: dict[str, tuple[str, str, float] | str | None] = {
     "Temp_CPU0,54,% degrees C,ok,3.1": ("temperature", "temperature_degc", 54.0),

@@ -309,10 +309,13 @@ def test_a_bmc_of_several_servers_cannot_say_whose_air_it_is(service: Service, c
             read(service)
 
 
-def test_of_several_systems_the_one_with_a_bios_counts_or_the_one_that_is_named(service: Service) -> None:
+@pytest.mark.parametrize("none", [{}, {"Bios": None}, {"Bios": {}}])
+def test_of_several_systems_the_one_with_a_bios_counts_or_the_one_that_is_named(
+    service: Service, none: dict[str, Any]
+) -> None:
     """NVIDIA/libredfish, tests/mockups/nvidia_viking (a DGX H100): DGX with a BIOS, and HGX_Baseboard_0, the GPUs' board, without."""
     service.tree["/Systems"] = members("/Systems/HGX_Baseboard_0", "/Systems/DGX")
-    service.tree["/Systems/HGX_Baseboard_0"] = {"Links": {"Chassis": [to("/Chassis/HGX")]}}
+    service.tree["/Systems/HGX_Baseboard_0"] = {"Links": {"Chassis": [to("/Chassis/HGX")]}, **none}
     service.tree["/Systems/DGX"] = {"Bios": to("/Systems/DGX/Bios"), "Links": {"Chassis": [to("/Chassis/1")]}}
     service.tree["/Chassis/HGX"] = {"Thermal": to("/Chassis/HGX/Thermal")}
     service.tree["/Chassis/HGX/Thermal"] = {"Temperatures": [temperature(39)]}

@@ -347,6 +347,7 @@ def test_the_resource_for_pending_settings_is_found_where_firmware_has_it(
     assert (settings.path if settings else None) == found
 
 
+@pytest.mark.parametrize("none", [None, {}])
 @pytest.mark.parametrize(
     ("wanted", "systems", "chosen"),
     [
@@ -359,18 +360,27 @@ def test_the_resource_for_pending_settings_is_found_where_firmware_has_it(
     ],
 )
 def test_one_of_several_systems_is_the_one_that_is_named_or_has_the_bios(
-    wanted: str, systems: dict[str, bool], chosen: str | None
+    wanted: str, systems: dict[str, bool], chosen: str | None, none: dict[str, Any] | None
 ) -> None:
-    members = [
-        type("Member", (), {"path": f"/redfish/v1/Systems/{name}", "json": {"Bios": {}} if has else {}})()
-        for name, has in systems.items()
-    ]
+    paths = {name: f"/redfish/v1/Systems/{name}" for name in systems}
+    bios = {name: {"@odata.id": f"{paths[name]}/Bios"} if has else none for name, has in systems.items()}
+    members = [type("Member", (), {"path": paths[name], "json": {"Bios": bios[name]}})() for name in systems]
     service = dataclasses.replace(Service("127.0.0.1", 1, "u", "p", "X"), system=wanted)
     if chosen is None:
         with pytest.raises(BmcError, match=r"name one of them in bmc\.redfish_system"):
             chosen_system(service, members)
     else:
         assert chosen_system(service, members).path.endswith(f"/{chosen}")
+
+
+def test_a_job_that_is_gone_hides_no_job_that_waits() -> None:
+    """A BMC forgets jobs while they are listed: with one of them gone the other was not deleted, and nothing more could be set."""
+    waiting = {"Id": "JID_2", "JobState": "Scheduled", "JobType": "BIOSConfiguration"}
+    members: list[Any] = [{"@odata.id": "/jobs/1"}, None, {}, {"@odata.id": "/jobs/2"}]
+    root = Answers({"/jobs": {"Members": members}, "/jobs/2": waiting})
+    system = System(Service("127.0.0.1", 1, "u", "p", "X"), root, None)
+    assert system._scheduled({"list": "/jobs"}) == ["JID_2"]
+    assert system._scheduled({"list": "/none"}) == []
 
 
 def test_a_bmc_without_a_system_is_another_one_than_the_servers() -> None:

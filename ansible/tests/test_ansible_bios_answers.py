@@ -3,6 +3,7 @@ reports show, and the real client reads them."""
 
 from __future__ import annotations
 
+import io
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 import yaml
 from ansible.module_utils.bench_bmc import bios_control, redfish
 from ansible.module_utils.bench_bmc.bios import Firmware, plan, record_of
@@ -94,6 +96,22 @@ def not_writable(name: str) -> dict[str, Any]:
         "MessageId": "Base.1.8.1.PropertyNotWritable",
         "MessageSeverity": "Warning",
     }
+
+
+def test_an_answer_that_the_client_gives_up_is_another_one_for_it_alone() -> None:
+    """Whoever keeps the service's answer still has it as it came."""
+    told = {"@odata.id": "/redfish/v1/Systems/1", "Bios": None, "Attributes": {"Knob": None}}
+    answer = requests.Response()
+    answer.status_code, answer.url, answer.raw = (
+        200,
+        "https://bmc/redfish/v1/Systems/1",
+        io.BytesIO(json.dumps(told).encode()),
+    )
+    made = redfish.examined(answer)
+    assert answer.json() == told
+    assert made.json() == {"Id": "1", "@odata.id": "/redfish/v1/Systems/1", "Attributes": {"Knob": None}}
+    assert (made.status_code, made.url) == (200, answer.url)
+    assert redfish.examined(made) is made
 
 
 @pytest.mark.parametrize("status", [403, 405])

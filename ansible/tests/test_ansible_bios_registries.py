@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible.module_utils.bench_bmc import bios_control
-from ansible.module_utils.bench_bmc.bios import VOLATILE, Firmware, text_of
+from ansible.module_utils.bench_bmc.bios import SETTINGS, VOLATILE, Firmware, parts_of, plan, text_of
 from ansible.module_utils.bench_bmc.bios_control import Control, Terms
 from ansible.module_utils.bench_bmc.first_values import FirstValues
 from ansible.module_utils.bench_bmc.redfish import values_of
@@ -29,6 +29,9 @@ HPE_A47 = "cray-hpe-emulator/mockups/XL675d_A100"
 HPE_A42 = "libredfish/tests/mockups/hpe/redfish/v1"
 DELL = "libredfish/tests/mockups/dell/redfish/v1/Systems/System.Embedded.1/Bios"
 SMC = "libredfish/tests/mockups/supermicro"
+GIGABYTE = "cray-hpe-emulator/mockups/Gigabyte"
+DGX = "libredfish/tests/mockups/nvidia_viking/redfish/v1"
+GB200 = "libredfish/tests/mockups/nvidia_gb200/redfish/v1"
 U58 = "redfish-ctl/tests/hpe_fixtures/_redfish_v1_"
 # Archive, attributes in force, registry, vendor.
 TREES = {
@@ -52,7 +55,18 @@ TREES = {
         LIBREDFISH, f"{SMC}/redfish/v1/Systems/1/Bios/index.json", f"{SMC}/registries/BiosAttributeRegistry.1.0.0.json/index.json",
         "supermicro",
     ),
+    "Gigabyte H262-Z63 (EPYC 7702)": (
+        CRAY, f"{GIGABYTE}/Systems/Self/Bios/index.json", f"{GIGABYTE}/Registries/BiosAttributeRegistry.json/index.json", "gigabyte",
+    ),
+    "NVIDIA DGX H100": (
+        LIBREDFISH, f"{DGX}/Systems/DGX/Bios/index.json", f"{DGX}/Registries/BiosAttributeRegistry113.en-US.1.1.3.json/index.json",
+        "nvidia",
+    ),
 }  # fmt: skip
+NVIDIA_GB200 = (
+    LIBREDFISH, f"{GB200}/Systems/System_0/Bios/index.json",
+    f"{GB200}/Registries/BiosAttributeRegistry/BiosAttributeRegistry/index.json", "nvidia",
+)  # fmt: skip
 # What is set before the bench comes: nothing, or a profile, or an administrator's own choice.
 HPE_STARTS: list[dict[str, str]] = [{"WorkloadProfile": "GeneralPowerEfficientCompute"}, {"WorkloadProfile": "Custom"}]
 DELL_OWN = {
@@ -61,6 +75,7 @@ DELL_OWN = {
 }  # fmt: skip
 STARTS: dict[str, list[dict[str, str]]] = {
     "hpe": HPE_STARTS, "dell": [{"SysProfile": "PerfPerWattOptimizedDapc"}, DELL_OWN], "supermicro": [{}],
+    "gigabyte": [{}, {"Rome0179": "Performance"}], "nvidia": [{}, {"PackageCState": "No Limit"}],
 }  # fmt: skip
 CONDITIONS: dict[str, Callable[[Any, Any], bool]] = {
     "EQU": operator.eq, "NEQ": operator.ne, "GTR": operator.gt, "GEQ": operator.ge, "LSS": operator.lt, "LEQ": operator.le,
@@ -162,8 +177,8 @@ class RegistryFirmware:
         return bool(result)
 
 
-def tree(name: str, folder: Path) -> RegistryFirmware:
-    archive, bios, registry, _vendor = TREES[name]
+def tree(place: tuple[str, str, str, str], folder: Path) -> RegistryFirmware:
+    archive, bios, registry, _vendor = place
     file = REAL_DATA / f"{archive}.tar.xz"
     if not file.is_file():
         pytest.skip(f"{file.name} is not here: it is public data that this project does not contain")
@@ -186,7 +201,7 @@ def test_restore_puts_a_real_server_s_firmware_back(
     """All attributes, whoever moved them."""
     monkeypatch.setattr(bios_control, "POLL_S", 0.0)
     vendor = TREES[name][-1]
-    system = tree(name, tmp_path)
+    system = tree(TREES[name], tmp_path)
     assert system.set_attributes(start) == {}
     system.restart(0)
     assert start.items() <= system.current.items()
@@ -205,6 +220,26 @@ def test_restore_puts_a_real_server_s_firmware_back(
     assert system.pending == {} and not (tmp_path / "state/bios.json").exists()
     assert {record["status"] for record in back.records} <= {"applied", "unchanged"}
     print(f"{name}: {len(moved)} attributes moved, {system.restarts} restarts")
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, (*_files, vendor) in TREES.items() if vendor in ("gigabyte", "nvidia")]
+)
+def test_the_table_s_names_and_values_are_the_registry_s(name: str, tmp_path: Path) -> None:
+    """Each value, also one that no run has asked for: these vendors' names are known from one BIOS, which must have all of them."""
+    offered = tree(TREES[name], tmp_path).firmware().offered
+    for entries in VENDORS[TREES[name][-1]]["settings"].values():
+        for part in [part for entry in entries for part in parts_of(entry)]:
+            assert {value for values in part["values"].values() for value in values} <= set(offered[part["attribute"]])
+
+
+def test_a_gb200_has_no_attribute_for_what_is_set(tmp_path: Path) -> None:
+    """Whichever vendor's names are tried: its BMC states no Manufacturer."""
+    firmware = tree(NVIDIA_GB200, tmp_path).firmware()
+    for vendor in ("nvidia", "redfish"):
+        for setting in SETTINGS:
+            said = plan(VENDORS, vendor, setting, "off", firmware).unsupported
+            assert said.startswith(("the BIOS has no such attribute", "no attribute for it is known"))
 
 
 def test_what_changes_by_itself_is_not_remembered() -> None:

@@ -19,7 +19,11 @@ def test_an_unknown_vendor_is_refused_by_name() -> None:
     """It is refused both when the inventory names it and when the system's Manufacturer is in no entry."""
     assert vendor_key(VENDORS, "", "Super Micro Computer, Inc.", "BMC") == "supermicro"
     assert vendor_key(VENDORS, "", "Hewlett Packard Enterprise", "BMC") == "hpe"
-    with pytest.raises(BmcError, match=r"bmc.vendor is acme; known to the role bios: dell, hpe, lenovo, redfish"):
+    assert vendor_key(VENDORS, "", "GIGABYTE", "BMC") == "gigabyte"
+    assert vendor_key(VENDORS, "", "NVIDIA", "BMC") == "nvidia"
+    with pytest.raises(
+        BmcError, match=r"bmc.vendor is acme; known to the role bios: dell, gigabyte, hpe, lenovo, nvidia, redfish"
+    ):
         vendor_key(VENDORS, "acme", "", "BMC")
     with pytest.raises(
         BmcError, match=r"its Manufacturer 'Acme Corp' is no known vendor; set bmc.vendor to one of dell"

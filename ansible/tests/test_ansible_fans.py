@@ -22,6 +22,7 @@ from ansible.module_utils.bench_bmc.ipmi import Ipmi, parse_fans
 from bmc_runs import GUARD
 from playbook_runs import ANSIBLE
 
+from daq_bench.telemetry_agent.devices.ipmi_text import parse_sensors
 from daq_bench.virtual_candidate.bmc.simulator import Bmc
 from daq_bench.virtual_candidate.ports import free_ports
 from daq_bench.virtual_candidate.testing import fan_readings
@@ -260,7 +261,9 @@ def test_a_bmc_that_does_not_answer_is_refused_with_what_to_check(server: Server
 
 def test_an_unknown_vendor_is_refused_by_name(server: Server) -> None:
     """It is refused both when the inventory names it and when the BMC's enterprise number is in no entry."""
-    with pytest.raises(BmcError, match=r"bmc.vendor is acme; known to the role fans: dell, hpe, lenovo"):
+    with pytest.raises(
+        BmcError, match=r"bmc.vendor is acme; known to the role fans: dell, gigabyte, hpe, lenovo, nvidia"
+    ):
         server.fans("acme")
     ipmi = Ipmi(server.connection)
     with pytest.raises(BmcError, match=r"manufacturer ID 10876 is of no known vendor; set bmc.vendor to one of dell"):
@@ -299,7 +302,7 @@ def test_speeds_are_read_and_judged() -> None:
     assert fans == {"FAN1": 6000.0, "FAN2": None, "FAN3": 0.0}
     assert parse_fans("Fan_SYS0_2,4700,% RPM,ok\nTemp_CPU0,54,% degrees C,ok\n") == {"Fan_SYS0_2": 4700.0}
     assert speeds(fans) == "FAN1 6000 RPM, FAN2 no reading, FAN3 0 RPM"
-    assert parse_fans("FAN,6000,RPM,ok\nFAN,0,RPM,cr\nFAN,,,ns\n") == {"FAN": 6000.0, "FAN (2)": 0.0, "FAN (3)": None}
+    assert parse_fans("FAN,6000,RPM,ok\nFAN,0,RPM,cr\nFAN,,,ns\n") == {"FAN": 6000.0, "FAN #2": 0.0, "FAN #3": None}
     assert fallen({"a": 6000.0, "b": None, "c": 0.0}, {"a": 5750.0, "b": None, "c": 0.0}) == []
     assert fallen({"a": 6000.0}, {"a": None}) == ["a fell from 6000 to 0 RPM"]
     assert settled({"a": 9900.0}, {"a": 10000.0})
@@ -341,3 +344,21 @@ def test_every_vendor_s_entry_is_complete() -> None:
         assert data["full"] and data["automatic"], key
         sent = [step["send"] for name in ("full", "automatic") for step in data[name]]
         assert all(0 <= byte <= 0xFF for send in sent for byte in send), key
+
+
+def test_the_role_reads_each_fan_as_the_agent_does() -> None:
+    """A share of full speed taken for RPM made a fan at 43 % one that had nearly stopped."""
+    # StarlingX' hardware monitor (Wind River, ipmiClient.h) flags all sensors; HPE's E930t states shares (its iLO 6).
+    text = """\
+Fan_SYS0_2,4700,% RPM,ok,29.1,Fan Device,Fan
+Fan_SYS0_3,0,% RPM,Lower Critical,29.2,Fan Device,Fan
+Fan_SYS0_4,43.512,% RPM,ok,29.3,Fan Device,Fan
+Fan_SYS0_5,100,% RPM,ok,29.4,Fan Device,Fan
+Fan 1 DutyCycle,21.952,percent,ok,29.5,Fan Device,Fan
+FAN1,6000,RPM,ok,29.6,Fan Device,Fan
+FAN1,5900,RPM,ok,29.6,Fan Device,Fan
+"""
+    readings, faults = parse_sensors(text)
+    assert faults == []
+    assert parse_fans(text) == {one.sensor: one.value for one in readings if one.unit == "RPM"}
+    assert parse_fans(text) == {"Fan_SYS0_2": 4700.0, "Fan_SYS0_3": 0.0, "FAN1": 6000.0, "FAN1 #2": 5900.0}

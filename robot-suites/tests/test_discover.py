@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -39,6 +40,7 @@ from daq_bench.rig.discovery.doctor import management
 from daq_bench.rig.discovery.drives import judged
 from daq_bench.rig.discovery.firmware import Firmware, look
 from daq_bench.rig.discovery.proposal import Found, inventory_text
+from daq_bench.rig.on_candidate.reading import discovery as discovery_program
 from daq_bench.rig.on_candidate.reading.discovery import places
 from daq_bench.virtual_candidate.bmc.redfish_service import PLANTED
 from daq_bench.virtual_candidate.bmc.simulator import Bmc
@@ -498,6 +500,31 @@ def test_a_mount_that_another_one_hides_costs_no_other_place(tmp_path: Path) -> 
     drives = {"8:1": tmp_path / "hidden", "8:2": tmp_path}
     roots = [Device(f"x{number}", f"/dev/x{number}", number, "disk", 10**9) for number in drives]
     assert [one["directory"] for one in places(Mounted(lambda line: None), roots)] == [str(tmp_path)]
+
+
+def test_a_mount_or_a_drive_that_fails_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One file system with errors, or one drive that was just pulled, kept back the account of the whole server."""
+    failing, sound = tmp_path / "failing", tmp_path / "sound"
+
+    class Mounted(Machine):
+        def mounts(self) -> list[Mount]:
+            """Two, of two drives."""
+            return [Mount("8:1", str(failing), "xfs", ("rw",)), Mount("8:2", str(sound), "xfs", ("rw",))]
+
+    def memory(path: Path) -> str:
+        if path in (failing, Path("/dev/null")):
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return "loop0 < tmpfs" if path == Path("/dev/zero") else ""
+
+    failing.mkdir()
+    sound.mkdir()
+    monkeypatch.setattr(discovery_program, "memory_beneath", memory)
+    roots = [Device(name, f"/dev/{name}", number, "disk", 10**9) for name, number in (("null", "8:1"), ("zero", "8:2"))]
+    machine = Mounted(lambda line: None)
+    assert [one["directory"] for one in places(machine, roots)] == [str(sound)]
+    first, second = discovery_program.drives(machine, roots, [], 1.0)
+    assert first["fault"].startswith("it cannot be looked at: [Errno 5] Input/output error")
+    assert second["fault"] == "it does not lead to a drive (loop0 < tmpfs)"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="examining drives needs root")

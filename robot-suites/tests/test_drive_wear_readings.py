@@ -115,16 +115,14 @@ def test_a_sata_drive_counts_in_its_device_statistics(
     document = {
         "device": {"protocol": "ATA"},
         "logical_block_size": block,
+        "power_cycle_count": 104,
         "ata_device_statistics": {"pages": rows},
     }
     monkeypatch.setattr(drive_wear, "smart_document", lambda _: document)
     row = drive_wear.reading_of("sda")
     assert (row["counter"], row["written_bytes"]) == (counter, written)
-    assert (row["step_bytes"], row["percentage_used"], row["media_errors"]) == (
-        block if counter == "ata" else 512,
-        19,
-        0,
-    )
+    told = [row[name] for name in ("step_bytes", "percentage_used", "media_errors", "power_cycles")]
+    assert told == [block if counter == "ata" else 512, 19, 0, 104]
 
 
 @pytest.mark.parametrize("told", [{"read": {"total_uncorrected_errors": 2}}, {"read": 3, "write": 4}, []])
@@ -133,12 +131,35 @@ def test_half_an_error_log_is_no_count(monkeypatch: pytest.MonkeyPatch, read: An
     assert drive_wear.reading_of("sda")["media_errors"] is None
 
 
-def test_a_sas_drives_wear_of_no_number_is_refused(monkeypatch: pytest.MonkeyPatch, read: Any) -> None:
-    monkeypatch.setattr(
-        drive_wear, "smart_document", lambda _: {**SAS, "scsi_percentage_used_endurance_indicator": "eleven"}
-    )
-    with pytest.raises(ValueError, match="percentage_used"):
-        drive_wear.reading_of("sda")
+def test_a_sas_drives_wear_of_no_number_is_named_and_costs_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, read: Any
+) -> None:
+    document = {**SAS, "serial_number": "S1", "scsi_percentage_used_endurance_indicator": "eleven"}
+    monkeypatch.setattr(drive_wear, "smart_document", lambda _: document)
+    row = drive_wear.reading_of("sda")
+    assert (row["percentage_used"], row["media_errors"], row["written_bytes"]) == (None, 3, 20 * 512)
+    assert row["faults"] == ["sda (serial S1): percentage_used is 'eleven', which is no credible count"]
+
+
+NONSENSE: list[Any] = ["x", "", -1, True, 1e300, 2**70, [], [None], {"n": "x"}, {"n": {}}]
+
+
+@pytest.mark.parametrize("value", NONSENSE)
+@pytest.mark.parametrize("key", [*drive_wear.HEALTH, "data_units_written"])
+def test_one_drives_nonsense_costs_that_value_of_that_drive_alone(
+    monkeypatch: pytest.MonkeyPatch, read: Any, key: str, value: Any
+) -> None:
+    """All drives of a target are read at once: an array of 24 was not measured at all for one bad page."""
+    log = {**SOUND, "media_errors": 0, "power_cycles": 5, "unsafe_shutdowns": 1, "data_units_written": 9}
+    documents = {"nvme0n1": {NVME: log}, "nvme1n1": {"serial_number": "S2", NVME: {**log, key: value}}}
+    monkeypatch.setattr(drive_wear, "smart_document", documents.__getitem__)
+    sound, bad = drive_wear.main([*documents])["result"]["drives"]
+    assert sound["written_bytes"] == 9 * 512_000 and "faults" not in sound
+    (fault,) = bad.pop("faults")
+    assert fault.startswith(f"nvme1n1 (serial S2): {key} is ")
+    lost = {"counter", "written_bytes", "step_bytes"} if key == "data_units_written" else {key}
+    assert {name for name in bad if bad[name] != sound[name]} == {"name", *lost}
+    assert bad.get(key) is None
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -324,23 +325,25 @@ def test_nand_writes_of_a_sata_drive_are_in_the_unit_of_their_name() -> None:
     def table(name: str) -> dict[str, Any]:
         return {"ata_smart_attributes": {"table": [{"name": name, "raw": {"value": 7}}]}}
 
-    assert drive_wear.ata_nand_bytes(table("NAND_Writes_1GiB")) == (7 * 2**30, 2**30)
+    assert drive_wear.ata_nand_bytes(table("NAND_Writes_1GiB"), []) == (7 * 2**30, 2**30)
     for another in ("Total_LBAs_Written", "Host_Writes_GiB", "NAND_Reads_1GiB", "NAND_Writes"):
-        assert drive_wear.ata_nand_bytes(table(another)) is None
-    found = drive_wear.nand_writes("sda", table("NAND_Writes_32MiB"), None)
+        assert drive_wear.ata_nand_bytes(table(another), []) is None
+    found = drive_wear.nand_writes("sda", table("NAND_Writes_32MiB"), None, [])
     assert found == {"nand_bytes": 7 * 32 * 2**20, "nand_step_bytes": 32 * 2**20, "nand_source": "ATA attribute"}
-    assert set(drive_wear.nand_writes("sda", {}, None).values()) == {None}
+    assert set(drive_wear.nand_writes("sda", {}, None, []).values()) == {None}
 
 
 @pytest.mark.parametrize(("units", "written"), [("123456", 123456), ({"n": 1, "s": "99"}, 99), (7.0, 7), (None, None)])
 def test_a_count_is_a_number_however_smartctl_writes_it(units: Any, written: int | None) -> None:
-    assert drive_wear.count(units, "data_units_written") == written
+    faults: list[str] = []
+    assert drive_wear.count(units, "data_units_written", faults) == written and faults == []
 
 
 @pytest.mark.parametrize("units", ["many", -1, True, 1.5, [1], {"n": "x"}, 2**63, "1e3"])
 def test_what_is_no_count_is_named(units: Any) -> None:
-    with pytest.raises(ValueError, match=r"data_units_written is .* no credible count"):
-        drive_wear.count(units, "data_units_written")
+    faults: list[str] = []
+    assert drive_wear.count(units, "data_units_written", faults) is None
+    assert len(faults) == 1 and re.fullmatch(r"data_units_written is .* no credible count", faults[0])
 
 
 @pytest.mark.parametrize(
@@ -354,7 +357,7 @@ def test_what_is_no_count_is_named(units: Any) -> None:
     ],
 )
 def test_a_torn_answer_counts_nothing(document: dict[str, Any]) -> None:
-    assert drive_wear.ata_nand_bytes(document) is None
+    assert drive_wear.ata_nand_bytes(document, []) is None
 
 
 def test_a_line_before_smartctls_document_costs_nothing() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
+import io
 import json
 import os
 import socket
@@ -15,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from rich.console import Console
@@ -28,7 +30,9 @@ from daq_bench.rig.base.bundle import to_json
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.cli import main
 from daq_bench.rig.nightly import job as nightly_run
+from daq_bench.rig.nightly import night as nightly_night
 from daq_bench.rig.nightly import notify
+from daq_bench.rig.nightly.housekeeping import Keeping
 from daq_bench.rig.nightly.job import Where
 from daq_bench.rig.nightly.night import Nightly
 from daq_bench.rig.nightly.notify import Notify, Teller, begun, body, changed, over, word_before
@@ -143,6 +147,41 @@ def test_a_night_tells_its_begin_what_changed_and_its_end_and_then_beats(
         f"Documents: {nights / 'new'}",
         "this-machine: ERROR. no run began (exit status 1): it burns",
     ]
+
+
+def test_a_night_that_cannot_be_written_is_told_all_the_same(
+    where: Where, tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk ended the night without a word to anybody but the journal."""
+
+    def full(path: Path, text: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(nightly_night, "write_atomically", full)
+    told = Notify(heard.address, "json", heard.address + "/beat")
+    plan = Plan((Job("this-machine"),), notify=told)
+    assert Nightly(plan, where, tmp_path / "nightly" / "a", Console(quiet=True)).carry_out(goes_on=False) == 2
+    assert [event["event"] for event in heard.events] == ["night_begun", "night_over"]
+    assert heard.events[1]["exit_status"] == 2
+    assert "its documents cannot be written: " in heard.events[1]["text"]
+    assert all(method == "POST" for method, _, _ in heard.requests)
+
+
+def test_the_first_night_deletes_what_is_old_though_no_run_has_begun(where: Where, tmp_path: Path) -> None:
+    """There is no folder of runs yet: housekeeping stopped with a warning, in each night until a run began."""
+    plan = Plan((Job("this-machine"),), keeping=Keeping(days=1.0))
+    console = Console(file=io.StringIO(), width=200)
+    assert Nightly(plan, where, tmp_path / "nightly" / "a", console).carry_out(goes_on=False) == 2
+    assert "housekeeping: 0 bundles and nights deleted" in cast(io.StringIO, console.file).getvalue()
+
+
+def test_a_log_that_cannot_be_written_costs_its_run_alone(where: Where, tmp_path: Path, heard: Heard) -> None:
+    folder = tmp_path / "nightly" / "a"
+    (folder / "01-this-machine.log").mkdir(parents=True)
+    plan = Plan((Job("this-machine"), Job("this-machine-twice")), notify=Notify(heard.address))
+    assert Nightly(plan, where, folder, Console(quiet=True)).carry_out(goes_on=False) == 2
+    first, second = (run["reason"] for run in heard.events[-1]["runs"])
+    assert first.startswith("no run could be begun or read: ") and second.endswith("it burns")
 
 
 def test_a_night_that_was_stopped_is_over_and_does_not_beat(where: Where, tmp_path: Path, heard: Heard) -> None:

@@ -311,3 +311,19 @@ def test_no_foreign_word_is_markup_and_none_moves_the_cursor() -> None:
     assert "[/dev/md0] is busy" in said and "a [bold]b[/bold] :smile:" in said
     assert "x\\x1b[2J\\x1b]0;t\\x07\\r\\u202e" in said and "\x1b" not in said
     assert printable_lines("one\ntwo\tthree") == "one\ntwo\tthree"
+
+
+def test_a_long_banner_hides_no_reason_of_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenSSH prints a server's banner before its own reason: 70 kB of it filled the terminal and the log, and the reason was cut off."""
+    program = tmp_path / "ssh"
+    program.write_text(
+        "#!/bin/sh\n"
+        "yes 'Authorised use only' | head -c 70000 >&2\n"
+        "echo 'root@server: Permission denied (publickey).' >&2\n"
+        "exit 255\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(UnreachableError, match=r"Permission denied \(publickey\)\.") as raised:
+        SshLink(Connection("ssh", "server", "server"), tmp_path / "control").open()
+    assert len(str(raised.value)) < 2000

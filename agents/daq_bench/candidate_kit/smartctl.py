@@ -153,13 +153,20 @@ def agree(one: int, other: int) -> bool:
     return abs(one - other) <= AGREE_BYTES + AGREE_FRACTION * max(one, other)
 
 
-def statistics(document: Mapping[str, Any]) -> dict[tuple[object, object], object]:
+def statistics(document: Mapping[str, Any]) -> dict[tuple[int, int], object]:
     """Valid values of the ATA device statistics by page and offset."""
-    return {
-        (page.get("number"), row.get("offset")): row.get("value")
+    places = (
+        (page.get("number"), row.get("offset"), row)
         for page in rows(table(document, "ata_device_statistics"), "pages")
         for row in rows(page, "table")
-        if table(row, "flags").get("valid") is True and "value" in row
+    )
+    return {
+        (page, offset): row.get("value")
+        for page, offset, row in places
+        if isinstance(page, int)
+        and isinstance(offset, int)
+        and table(row, "flags").get("valid") is True
+        and "value" in row
     }
 
 

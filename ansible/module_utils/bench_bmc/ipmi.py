@@ -15,6 +15,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ansible.module_utils.bench_bmc.errors import BmcError
+from ansible.module_utils.bench_ipmi_units import RPM, numbered, unit_of
 
 CALL_S_MAX = 60.0
 SPEED = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")  # RPM; anything else is no reading
@@ -175,9 +176,8 @@ class Ipmi:
 
 
 def parse_fans(text: str) -> dict[str, float | None]:
-    """Read `ipmitool -c sdr type Fan`: name,value,unit,status. Redundancy sensors and the like are no fans.
-
-    A further fan of the same name is called NAME (2), and so on: none hides another."""
+    """Read `ipmitool -c sdr type Fan`: name,value,unit,status. Redundancy sensors are no fans; one that states a share of its full speed
+    states no RPM. Units and names are those of the agent (bench_ipmi_units)."""
     fans: dict[str, float | None] = {}
     seen: Counter[str] = Counter()
     for line in text.splitlines():
@@ -185,9 +185,8 @@ def parse_fans(text: str) -> dict[str, float | None]:
         if len(fields) < 3:
             continue
         silent = fields[1] in ("", "No Reading", "no reading") and "ns" in fields[2:]
-        # Some BMCs flag every sensor as a percentage, and state RPM (StarlingX' hardware monitor).
-        if fields[2] in ("RPM", "% RPM") or silent:
+        speed = float(fields[1]) if SPEED.fullmatch(fields[1]) else None
+        if silent or unit_of(fields[2], speed or 0.0, fields[0]) == RPM:
             seen[fields[0]] += 1
-            name = fields[0] if seen[fields[0]] == 1 else f"{fields[0]} ({seen[fields[0]]})"
-            fans[name] = float(fields[1]) if SPEED.fullmatch(fields[1]) else None
+            fans[numbered(fields[0], seen[fields[0]])] = speed
     return fans

@@ -8,6 +8,7 @@ Runs on the control node, in the bench's Python environment. Knows nothing of An
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import logging
 import os
@@ -221,8 +222,8 @@ def client(service: Service, url: str) -> connector.Connector:
         server_side_retries_delay=TRY_PAUSE_S,
         default_request_timeout=READ_S_MAX,
         connect_timeout=CONNECT_S_MAX,
-        response_callback=examined,
     )
+    link._session.hooks["response"].append(examined)
     # Neither a proxy nor ~/.netrc of whoever runs the bench may come between.
     link._session.trust_env = False
     if pin:
@@ -253,7 +254,7 @@ def chosen_system(service: Service, systems: Sequence[Any]) -> Any:
     elif len(systems) == 1:
         return systems[0]
     else:
-        with_bios = [each for each in systems if "Bios" in (each.json or {})]
+        with_bios = [each for each in systems if _path((each.json or {}).get("Bios"))]
         if len(with_bios) == 1:
             return with_bios[0]
     if not systems:
@@ -474,23 +475,28 @@ class System:
             return done
 
     def _scheduled(self, jobs: Mapping[str, str]) -> list[str]:
-        """Return the names of the jobs that wait to change the BIOS."""
+        """Return the names of the jobs that wait to change the BIOS. One that ended since it was listed hides no other."""
         if not jobs:
             return []
-        try:
-            members = self.root._conn.get(jobs["list"]).json().get("Members", [])
-            documents = [
-                each if "JobState" in each else self.root._conn.get(each["@odata.id"]).json() for each in members
-            ]
-        except exceptions.HTTPError as error:
-            if error.status_code in NOT_THERE:
-                return []
-            raise
+        documents = [
+            each if "JobState" in each else self._of_path(_path(each))
+            for each in _rows(self._of_path(jobs["list"]).get("Members"))
+        ]
         return [
             str(each.get("Id"))
             for each in documents
             if each.get("JobState") in JOB_WAITS and str(each.get("JobType", "BIOS")).upper().startswith("BIOS")
         ]
+
+    def _of_path(self, path: str) -> dict[str, Any]:
+        """Return the document at a path; an empty one where there is none."""
+        try:
+            found = self.root._conn.get(path).json() if path else {}
+        except exceptions.HTTPError as error:
+            if error.status_code in NOT_THERE:
+                return {}
+            raise
+        return dict(found)
 
     def _try_to_set_beside(self, attributes: dict[str, str]) -> Refusal:
         """Set attributes that need no reset, and wait until they read back."""
@@ -675,9 +681,9 @@ def _json_of(answer: Any) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def examined(answer: Any) -> None:
-    """Look at an answer before the client does. Raises NotTakenError for one that says it at each property and has no `error`, so that the
-    client finds no words (OpenBMC's bmcweb, which answers 403, newer ones 405, for a property that is read-only)."""
+def examined(answer: requests.Response, **_options: Any) -> requests.Response:
+    """Return an answer as the client can read it; a hook of requests. Raises NotTakenError for one that says it at each property and has
+    no `error`, so that the client finds no words (OpenBMC's bmcweb, which answers 403, newer ones 405, if a property is read-only)."""
     document = _json_of(answer)
     if answer.status_code < BAD_REQUEST:
         sound = _whole(document, urlsplit(str(answer.url)).path)
@@ -688,8 +694,16 @@ def examined(answer: Any) -> None:
         told = document.get("error")
         error = told if isinstance(told, dict) else {"message": text_of(told)}
         sound = {"error": {**error, EXTENDED_INFO: _rows(error.get(EXTENDED_INFO, document.get(EXTENDED_INFO)))}}
-    if document and sound != document:
-        answer._content, answer.encoding = json.dumps(sound).encode(), "utf-8"
+    return with_document(answer, sound) if document and sound != document else answer
+
+
+def with_document(answer: requests.Response, document: dict[str, Any]) -> requests.Response:
+    """Return the same answer with another document in it."""
+    made = requests.Response()
+    for name in ("status_code", "reason", "url", "headers", "cookies", "history", "request"):
+        setattr(made, name, getattr(answer, name))
+    made.raw, made.encoding = io.BytesIO(json.dumps(document).encode()), "utf-8"
+    return made
 
 
 def _whole(document: dict[str, Any], path: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from daq_bench.candidate_kit import plausible
 from daq_bench.candidate_kit.inlet_names import is_margin
+from daq_bench.candidate_kit.ipmi_units import PERCENT, PERCENT_FLAG, numbered, unit_of
 from daq_bench.candidate_kit.tools import shown
 from daq_bench.telemetry_agent.base.point import PointError, check_tag
 
@@ -33,7 +34,6 @@ UNITS = {
 }
 # Units of a temperature -> (what is taken off, how many make a kelvin). IPMI 2.0, table 43-15.
 SCALES = {"degrees F": (32.0, 1.8), "degrees K": (273.15, 1.0)}
-PERCENT_FLAG, DUTY_MAX = "% ", 100.0
 FAN_ENTITIES = ("29", "30")  # IPMI 2.0, table 43-13: fan, cooling unit
 SEVERITIES = {"ok": 0, "non-critical": 1, "critical": 2, "non-recoverable": 3}
 
@@ -99,8 +99,7 @@ def parse_sensors(text: str) -> tuple[list[SensorReading], list[str]]:
         # Silent sensors count too: one that falls silent must not pass its name on to another.
         seen[name, entity] += 1
         if match.re is READING_LINE:
-            number = seen[name, entity]
-            sensor = name if number == 1 else f"{name} #{number}"
+            sensor = numbered(name, seen[name, entity])
             reading = SensorReading(sensor, entity, *_unit_and_value(match), match["state"].lower())
             if fault := _temperature_fault(name, reading) or _clipped(match):
                 faults.append(f"ipmitool sdr: {fault}")
@@ -110,13 +109,9 @@ def parse_sensors(text: str) -> tuple[list[SensorReading], list[str]]:
 
 
 def _unit_and_value(match: re.Match[str]) -> tuple[str, float]:
-    """In degrees C, and without the flag of a percentage where that is wrong: some BMCs set it for all of their sensors ("54 % degrees C",
-    "4700 % RPM": the examples of StarlingX' hardware monitor). A fan of which it is true runs at that share of its full speed."""
-    unit, value = match["unit"], float(match["value"])
-    if unit.startswith(PERCENT_FLAG) and "%" not in match["name"]:
-        unit = unit[len(PERCENT_FLAG) :]
-        if unit == "RPM" and 0 < value <= DUTY_MAX:
-            return "percent", value
+    """A temperature is in degrees C."""
+    value = float(match["value"])
+    unit = unit_of(match["unit"], value, match["name"])
     if unit not in SCALES:
         return unit, value
     zero, step = SCALES[unit]
@@ -168,7 +163,7 @@ def kind_and_field(reading: SensorReading) -> tuple[str, str] | None:
     """Returns the quantity that the sensor measures and the field that holds it; None for one that is not collected, as margins are not."""
     if reading.unit == "degrees C" and is_margin(reading.sensor, reading.value, reading.entity):
         return None
-    if reading.unit == "percent":  # HPE's fans; elsewhere it is a load or a margin
+    if reading.unit == PERCENT:  # HPE's fans; elsewhere it is a load or a margin
         fan = reading.entity.split(".")[0] in FAN_ENTITIES or "fan" in reading.sensor.lower()
         return ("fan", "duty_percent") if fan else None
     return UNITS.get(reading.unit)

@@ -25,7 +25,9 @@ from daq_bench.candidate_kit.smartctl import (
     error_count,
     gigabytes,
     is_volume,
+    rows,
     statistics,
+    table,
     used_percent,
     whole_number,
 )
@@ -75,8 +77,8 @@ SAS_COUNTS = {"total_errors_corrected": "corrected_errors", "total_uncorrected_e
 
 def answer_fault(document: Mapping[str, Any]) -> str | None:
     """Why this answer holds no health data, or None when it does."""
-    smartctl = _table(document, "smartctl")
-    messages = "; ".join(str(message.get("string", "")) for message in _rows(smartctl, "messages"))
+    smartctl = table(document, "smartctl")
+    messages = "; ".join(str(message.get("string", "")) for message in rows(smartctl, "messages"))
     status = smartctl.get("exit_status")
     if not isinstance(status, int) or status & COMMAND_LINE_OR_OPEN_FAILED:
         return messages or f"smartctl exit status {status}"
@@ -186,9 +188,9 @@ def _stated_temperatures(document: Mapping[str, Any], faults: list[str]) -> Iter
 
     A SAS drive may state it in its environmental reports alone (log page 0Dh, subpage 01h), beside a 0 in smartctl's summary."""
     with _Sound(faults):
-        table = _table(document, "temperature")
-        if "current" in table:
-            yield table["current"], "temperature.current"
+        stated = _table(document, "temperature")
+        if "current" in stated:
+            yield stated["current"], "temperature.current"
     if _sensor(document) != DRIVE:
         return
     with _Sound(faults):
@@ -211,7 +213,7 @@ def limits_of_load(document: Mapping[str, Any]) -> dict[str, FieldValue]:
     It is the reference temperature (log page 0Dh): the most at which the drive works continuously within its maker's limits (SPC-4;
     Seagate, SCSI Commands Reference Manual, Rev. J, 5.2.23), as NVMe says it of the warning temperature. smartctl calls it a trip."""
     found = limits(document)
-    if "critical_degc" in found and any(_table(document, table).get("drive_trip") for table in REFERENCE_TABLES):
+    if "critical_degc" in found and any(table(document, key).get("drive_trip") for key in REFERENCE_TABLES):
         return {"warning_degc": found["critical_degc"], **found}
     return found
 
@@ -220,11 +222,10 @@ def limits(document: Mapping[str, Any], faults: list[str] | None = None) -> dict
     """Returns the limits that the drive itself states for its main sensor: warning_degc, critical_degc. 0 states nothing."""
     faults = [] if faults is None else faults
     stated: list[tuple[str, object, str]] = []
-    with _Sound(faults):
-        # SAS: the reference temperature of the temperature log page, whose place depends on smartctl's version.
-        for table in REFERENCE_TABLES:
-            name = f"{table}.drive_trip"
-            stated.append(("critical_degc", _table(document, table).get("drive_trip"), name))
+    # SAS: the reference temperature of the temperature log page, whose place depends on smartctl's version.
+    for key in REFERENCE_TABLES:
+        with _Sound(faults):
+            stated.append(("critical_degc", _table(document, key).get("drive_trip"), f"{key}.drive_trip"))
     with _Sound(faults):
         name = "device statistics: Specified Maximum Operating Temperature"
         stated.append(("warning_degc", statistics(document).get(TEMPERATURE_MAX), name))
@@ -262,10 +263,12 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
     fields: dict[str, FieldValue] = {}
     in_stated_unit: set[str] = set()
     counts_sectors = document.get("in_smartctl_database") is True and not _counts_in_stated_unit(document)
-    sector_bytes = whole_number(document.get("logical_block_size", 512), "logical_block_size")
-    hours = _table(document, "power_on_time").get("hours")
+    sector_bytes = 0
+    with _Sound(faults):
+        sector_bytes = whole_number(document.get("logical_block_size", 512), "logical_block_size")
+    hours = table(document, "power_on_time").get("hours")
     shown = _shows_sectors(document, sector_bytes)
-    for row in _rows(_table(document, ATA_ATTRIBUTES), "table"):
+    for row in _rows(_table(document, ATA_ATTRIBUTES), "table", faults):
         number, name = row.get("id"), str(row.get("name", ""))
         field = error_count(number, name)
         data = ATA_DATA.fullmatch(name)
@@ -284,13 +287,13 @@ def _ata_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
                     fields["nand_source"] = f"ATA attribute {name}"
             elif ATA_SECTORS.get(name, name) in in_stated_unit:
                 pass  # the unit that a name states wins
-            elif name in ATA_SECTORS and counts_sectors:
+            elif name in ATA_SECTORS and counts_sectors and sector_bytes:
                 # For a drive that smartctl does not know, this name is only the usual one.
                 fields[ATA_SECTORS[name]] = _in_sectors(_raw(row, name), name, sector_bytes, hours, shown)
     told = statistics(document)
     for place, field in SECTOR_STATISTICS.items():
         with _Sound(faults):
-            if place in told:
+            if place in told and sector_bytes:
                 value = whole_number(told[place], f"device statistics {place[0]}:{place[1]}", sector_bytes)
                 stated = fields.get(field)
                 if field not in in_stated_unit or not isinstance(stated, int) or agree(value, stated):
@@ -321,17 +324,17 @@ def _in_sectors(sectors: int, name: str, sector_bytes: int, hours: object, shown
 def _shows_sectors(document: Mapping[str, Any], sector_bytes: int) -> bool:
     """Does a drive count its LBAs in sectors? A disk that turns does. An SSD does where one of its counts, taken in 32 MiB, makes more than
     it can have carried in its hours, or agrees in sectors with the device statistics or an attribute whose name states its unit."""
-    rpm, hours = document.get("rotation_rate"), _table(document, "power_on_time").get("hours")
+    rpm, hours = document.get("rotation_rate"), table(document, "power_on_time").get("hours")
     if isinstance(rpm, int) and rpm > 0:
         return True
-    capacity = _table(document, "user_capacity").get("bytes")
+    capacity = table(document, "user_capacity").get("bytes")
     per_h = CAPACITIES_PER_DAY_MAX * capacity / 24 if isinstance(capacity, int) and capacity > 0 else LINK_BYTES_PER_H
     most = per_h * (hours if isinstance(hours, int) and hours > 0 else LIFE_H)
     told, known, counted = statistics(document), set[tuple[str, int]](), list[tuple[str, int]]()
     for place, field in SECTOR_STATISTICS.items():
         with _Sound([]):
             known.add((field, whole_number(told.get(place), "", sector_bytes)))
-    for row in _rows(_table(document, ATA_ATTRIBUTES), "table"):
+    for row in rows(table(document, ATA_ATTRIBUTES), "table"):
         name = str(row.get("name", ""))
         data = ATA_DATA.fullmatch(name)
         with _Sound([]):  # what is wrong with it is told where it is read
@@ -353,8 +356,8 @@ def _counts_in_stated_unit(document: Mapping[str, Any]) -> bool:
     Then no attribute of it that is named after LBAs counts sectors, also the one that has no such twin (Intel's S3520 as Dell
     sells it: writes twice, Total_LBAs_Read once)."""
     stated, sectors = set[object](), set[object]()
-    for row in _rows(_table(document, ATA_ATTRIBUTES), "table"):
-        name, value = str(row.get("name", "")), _table(row, "raw").get("value")
+    for row in rows(table(document, ATA_ATTRIBUTES), "table"):
+        name, value = str(row.get("name", "")), table(row, "raw").get("value")
         if isinstance(value, int) and value > 0:
             data = ATA_DATA.fullmatch(name)
             if data and data["what"] not in NAND_NAMES:
@@ -380,9 +383,9 @@ def _sas_fields(document: Mapping[str, Any], faults: list[str]) -> dict[str, Fie
     for way in ("read", "write", "verify"):
         for key, ending in SAS_COUNTS.items():
             with _Sound(faults):
-                table = _table(log, way)
-                if key in table:
-                    fields[f"{way}_{ending}"] = whole_number(table[key], f"scsi_error_counter_log.{way}.{key}")
+                counts = _table(log, way)
+                if key in counts:
+                    fields[f"{way}_{ending}"] = whole_number(counts[key], f"scsi_error_counter_log.{way}.{key}")
     for way, field in (("read", "data_read_bytes"), ("write", "data_written_bytes")):
         with _Sound(faults):
             processed = _table(log, way).get("gigabytes_processed")
@@ -402,8 +405,13 @@ def _table(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return value
 
 
-def _rows(document: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
+def _rows(document: Mapping[str, Any], key: str, faults: list[str]) -> Iterator[Mapping[str, Any]]:
+    """The objects of a list. `faults` names whatever else stands among them, which costs no other row. Raises ValueError for no list."""
     value = document.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(row, dict) or row is None for row in value):
+    if not isinstance(value, list):
         raise ValueError(f"{key} is {str(value)[:40]!r}, expected a list of objects")
-    return (row for row in value if row is not None)
+    for number, row in enumerate(value):
+        if isinstance(row, dict):
+            yield row
+        elif row is not None:
+            faults.append(f"{key}[{number}] is {str(row)[:40]!r}, expected an object")

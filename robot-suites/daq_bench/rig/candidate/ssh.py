@@ -33,7 +33,7 @@ from daq_bench.rig.candidate.connection import Connection
 
 CONNECT_S_MAX = 30.0
 HOLD_S_MAX = 60.0  # Python's start on a slow candidate
-SAID_BYTES_MAX = 2**16  # of a server's banner
+SAID_BYTES_MAX = 2**10  # ssh's own reason comes last, behind a server's banner, which may be long
 LOST = 255  # ssh's own exit status for a failed connection
 SUPERVISOR = (Path(__file__).resolve().parent.parent / "on_candidate" / "supervise.py").read_text(encoding="utf-8")
 # A dead network is noticed within 15 s; a slow candidate answers in time, since its kernel and sshd only need to wake up.
@@ -104,7 +104,7 @@ class SshLink:
         deadline = time.monotonic() + CONNECT_S_MAX
         while not self.up():
             if self._master.poll() is not None or time.monotonic() > deadline:
-                self._said.seek(0)
+                self._said.seek(max(0, self._said.seek(0, os.SEEK_END) - SAID_BYTES_MAX))
                 said = self._said.read(SAID_BYTES_MAX).decode("utf-8", "replace") or "no answer"
                 self.close()
                 raise UnreachableError(f"{self._where()}, cannot be reached by ssh: {' '.join(said.split())}")

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from daq_bench.bench_model.base.errors import in_words
 from daq_bench.bench_model.documents.nights import Job
+from daq_bench.bench_model.documents.verdict import ERROR
 from daq_bench.bench_model.nights.outcome import NOT_BEGUN, SKIPPED, Entry
 from daq_bench.rig.base.terminal import say
 from daq_bench.rig.nightly.job import Where, run_job
@@ -77,7 +79,10 @@ class Fleet:
         log = self.logs / f"{number:02d}-{job.candidate}.log"
         self._say(f"{number} of {len(self.jobs)}: {job.name} (its output: {log})")
         board.begins(place, log)
-        entries = [compared(entry) for entry in run_job(job, self.where, log, self.stop, self.limit_s)]
+        try:
+            entries = [compared(entry) for entry in run_job(job, self.where, log, self.stop, self.limit_s)]
+        except OSError as error:  # of the control node: its log cannot be written, or no process can begin
+            entries = [Entry(job, ERROR, f"no run could be begun or read: {in_words(error)}")]
         for entry in entries:
             self._say(f"  {job.name}: {entry.word}: {entry.reason or 'nothing to report'}")
         return entries

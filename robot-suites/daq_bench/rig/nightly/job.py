@@ -207,9 +207,8 @@ def _without_bundle(job: Job, ended: Ended, log: Path) -> Entry:
 def _last_words(log: Path) -> str:
     """Returns the last error that the run printed, else its last line."""
     said = log.read_bytes()[-LAST_BYTES:].decode("utf-8", "replace").strip().splitlines()
-    told = next(
-        (line for line in reversed(said) if line.startswith("error: ")), said[-1] if said else "it said nothing"
-    )
+    nothing = "it said nothing" if os.statvfs(log).f_bavail else f"it said nothing, since the disk of {log} is full"
+    told = next((line for line in reversed(said) if line.startswith("error: ")), said[-1] if said else nothing)
     return told.removeprefix("error: ")
 
 

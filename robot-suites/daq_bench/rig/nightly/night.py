@@ -30,6 +30,7 @@ from daq_bench.bench_model.nights.outcome import (
     INTERRUPTED,
     REGRESSION,
     SKIPPED,
+    STATUS,
     Entry,
     document,
     headline,
@@ -197,24 +198,26 @@ class Nightly:
         return sorted((one for one in good if one.started < night.started), key=lambda one: one.started)
 
     def _conclude(self) -> int:
+        """Whatever cannot be written, the night's end is told: a disk that is full must not keep people from hearing of a FAIL."""
         interrupted = any(unfinished(entry) for entry in self._entries)
         gone: list[str] = []
         if self._plan.keeping and not interrupted:
             gone = self._keep_house()
-        self._write("interrupted" if interrupted else "finished", gone)
-        self._write_ocp()
-        self._render()
-        self._tell_end(interrupted)
-        print((self._folder / SUMMARY).read_text(encoding="utf-8"), end="")
-        return status_of(self._entries)
-
-    def _tell_end(self, interrupted: bool) -> None:
+        status, news, unwritten = status_of(self._entries), headline(self._entries), ""
+        try:
+            self._write("interrupted" if interrupted else "finished", gone)
+            self._write_ocp()
+            self._render()
+        except OSError as error:
+            unwritten = f"its documents cannot be written: {in_words(error)}"
+            status, news = status if interrupted else STATUS[ERROR], f"{news}; {unwritten}"
+            self._say(f"error: {self._folder}: {unwritten}. Make room; the runs' bundles have what was measured")
         runs = self._document("finished", self._entries).runs
-        self._teller.tell(
-            over(self._folder.name, runs, headline(self._entries), status_of(self._entries), self._folder)
-        )
-        if not interrupted:
+        self._teller.tell(over(self._folder.name, runs, news, status, self._folder))
+        if not interrupted and not unwritten:
             self._teller.beat()
+        print(summary(self._entries, self._started, str(self._folder)), end="")
+        return status
 
     def _keep_house(self) -> list[str]:
         tonight = [self._folder, *(entry.night.path for entry in self._entries if entry.night)]
@@ -225,7 +228,8 @@ class Nightly:
             house = Housekeeping(
                 self._where.runs, nights, self._plan.keeping, self._baselines, tonight, self._say, compared_with(stored)
             )
-            gone = house.run(read_all([self._where.runs])[0])
+            runs = [self._where.runs] if self._where.runs.is_dir() else []  # before the first run there is none
+            gone = house.run(read_all(runs)[0])
         except (BenchError, OSError) as error:
             self._say(f"warning: housekeeping stopped: {in_words(error)}")
             return house.deleted if house else []

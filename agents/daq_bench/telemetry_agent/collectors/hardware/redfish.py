@@ -121,7 +121,7 @@ def _chosen_system(session: Session, system: str) -> dict[str, Any]:
         if not named:
             raise OSError(f"it manages no computer system {system}")
         return session.get(named[0])
-    with_bios = [one for one in map(session.get, paths[:SYSTEMS_MAX]) if "Bios" in one]
+    with_bios = [one for one in map(session.get, paths[:SYSTEMS_MAX]) if link(one, "Bios")]
     if len(with_bios) != 1:
         raise OSError(
             f"it manages {len(paths)} computer systems: whose air it is cannot be told. Name one in bmc.redfish_system"

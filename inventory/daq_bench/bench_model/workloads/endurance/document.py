@@ -41,7 +41,8 @@ class Drive(Closed, frozen=True):
 class Health(Closed, frozen=True, kw_only=True):
     """`counter`: who counts: the drive (data units written), or the kernel since the boot. `written_bytes`: B from the host.
     `step_bytes`: B, what the counter counts in. `nand_bytes`: B onto the NAND (OCP's or the maker's log); null where the drive has none.
-    `nand_step_bytes`: B, what the NAND counter counts in. `nand_source`: the log that counts it."""
+    `nand_step_bytes`: B, what the NAND counter counts in. `nand_source`: the log that counts it. `faults`: values that the drive states
+    and no drive can have; they are null here."""
 
     id: str
     name: str
@@ -57,6 +58,7 @@ class Health(Closed, frozen=True, kw_only=True):
     media_errors: Count | None
     power_cycles: Count | None
     unsafe_shutdowns: Count | None
+    faults: list[str] | UnsetType = UNSET
 
 
 TOLD = (  # of a drive's health, where it tells it

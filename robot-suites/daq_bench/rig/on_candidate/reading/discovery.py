@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -111,40 +112,45 @@ def drives(machine: Machine, roots: list[Any], described: list[dict[str, Any]], 
     for drive in roots:
         if drive.type in NO_DRIVES or not drive.size_bytes:
             continue
-        memory = memory_beneath(Path(drive.path)) if Path(drive.path).exists() else ""
+        listed = {"path": drive.path, "type": drive.type, "description": by_name.get(drive.name)}
+        try:
+            memory = memory_beneath(Path(drive.path)) if Path(drive.path).exists() else ""
+        except (OSError, ValueError) as error:  # it has just gone
+            found.append({"name": drive.name, **listed, "fault": f"it cannot be looked at: {error}"})
+            continue
         if memory:
-            listed = {"path": drive.path, "type": drive.type, "description": by_name.get(drive.name)}
             found.append({"name": drive.name, **listed, "fault": f"it does not lead to a drive ({memory})"})
             continue
         facts = bounded(lambda drive=drive: drive_facts(machine, drive), limit_s)  # type: ignore[misc]
-        listed = {"path": drive.path, "type": drive.type, "description": by_name.get(drive.name)}
         found.append({"name": drive.name, **listed, "fault": "", **facts})
     return found
 
 
 def places(machine: Machine, roots: list[Any]) -> list[dict[str, Any]]:
-    """The mounted file systems of drives in which a scratch file could lie: {directory, filesystem, device, free_bytes}."""
+    """The mounted file systems of drives in which a scratch file could lie: {directory, filesystem, device, free_bytes}. One that fails
+    (its drive has errors) is no such place, and hides no other."""
     known, found = everything(roots), {}
     for mount in machine.mounts():
         device = known.get(mount.number)
-        if device is None or mount.filesystem not in FILESYSTEMS or "rw" not in mount.options:
+        if device is None or mount.filesystem not in FILESYSTEMS or "rw" not in mount.options or mount.number in found:
             continue
-        if mount.number in found or mount.directory.startswith("/boot") or not Path(mount.directory).is_dir():
-            continue  # another mount may lie upon it, so that nothing is there
-        if memory_beneath(Path(mount.directory)):
-            continue  # a file system whose layers end in RAM is no place for a measurement
-        directory = mount.directory
-        own = Path("/var/tmp")
-        if directory == "/" and own.is_dir() and own.stat().st_dev == Path("/").stat().st_dev:
-            directory = str(own)
-        space = os.statvfs(directory)
-        found[mount.number] = {
-            "directory": directory,
-            "filesystem": mount.filesystem,
-            "device": device.name,
-            "free_bytes": space.f_frsize * space.f_bavail,
-        }
+        with suppress(OSError):
+            if place := place_at(mount.directory):
+                found[mount.number] = {**place, "filesystem": mount.filesystem, "device": device.name}
     return list(found.values())
+
+
+def place_at(directory: str) -> dict[str, Any] | None:
+    """{directory, free_bytes} of a mounted file system; None where no measurement has a place. Raises OSError."""
+    if directory.startswith("/boot") or not Path(directory).is_dir():
+        return None  # another mount may lie upon it, so that nothing is there
+    if memory_beneath(Path(directory)):
+        return None  # a file system whose layers end in RAM
+    own = Path("/var/tmp")
+    if directory == "/" and own.is_dir() and own.stat().st_dev == Path("/").stat().st_dev:
+        directory = str(own)
+    space = os.statvfs(directory)
+    return {"directory": directory, "free_bytes": space.f_frsize * space.f_bavail}
 
 
 def abilities(machine: Machine, tools: list[str]) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Reads drives' own accounts of the data written to them: counters and health, all drives in one reading. Changes nothing.
 
 `drive_wear.py NAME ...` (kernel names); prints {result: {boot_id, drives: [...]}} or {error}. A field that a drive does
-not report is null. NAND writes come from the OCP data-centre SSD log page (C0h), recognised by its GUID; from Intel's and
-Solidigm's log page CAh, whose unit is proven by its count of host writes; or from an ATA attribute whose name states the unit."""
+not report is null; so is one of which it reports nonsense, which `faults` of that drive names with its serial. NAND
+writes come from the OCP data-centre SSD log page (C0h), recognised by its GUID; from Intel's and Solidigm's log page CAh,
+whose unit is proven by its count of host writes; or from an ATA attribute whose name states the unit."""
 
 from __future__ import annotations
 
@@ -84,38 +85,45 @@ def intel_nand_bytes(page: bytes, host_bytes: int) -> int | None:
         return None
 
 
-def ata_nand_bytes(document: dict[str, Any]) -> tuple[int, int] | None:
+def ata_nand_bytes(document: dict[str, Any], faults: list[str]) -> tuple[int, int] | None:
     """(bytes, step) of the attribute whose name, given by smartctl's drive database, states the unit."""
     for name, value, unit in named_writes(document, nand=True):
-        written = count(value, name)
-        return None if written is None else (written * unit, unit)
+        written = count(value, name, faults, unit)
+        return None if written is None else (written, unit)
     return None
 
 
-def count(value: Any, name: str) -> int | None:
-    """A count; None where there is none. Raises ValueError for anything else: what a drive has written is counted, or it is not known."""
-    return None if stated(value) is None else whole_number(value, name)
+def count(value: Any, name: str, faults: list[str], factor: int = 1) -> int | None:
+    """A count; None where there is none, and for nonsense, which is named in `faults`: it costs this value alone."""
+    try:
+        return None if stated(value) is None else whole_number(value, name, factor)
+    except ValueError as error:
+        faults.append(str(error))
+        return None
 
 
-def health(log: dict[str, Any], name: str) -> dict[str, int | None]:
+def health(log: dict[str, Any], faults: list[str]) -> dict[str, int | None]:
     """The drive's account of its health; null for what it does not state, and for what cannot be."""
-    found = {key: count(log.get(key), f"{name}: {key}") for key in HEALTH}
+    found = {key: count(log.get(key), key, faults) for key in HEALTH}
     most = plausible.HIGHEST
     return {key: None if one is None or one > most.get(f"{key}_percent", one) else one for key, one in found.items()}
 
 
-def other_logs(document: dict[str, Any]) -> dict[str, Any]:
+def other_logs(document: dict[str, Any], faults: list[str]) -> dict[str, Any]:
     """The words of a drive that is not NVMe about the same, under NVMe's names: the life that is used (ATA device statistics; SBC-4,
-    Solid State Media log page 11h), and reads and writes that it could not correct (ATA device statistics; SPC-4, error counter pages
-    02h and 03h)."""
+    Solid State Media log page 11h), how often it was switched on, and reads and writes that it could not correct (ATA device statistics;
+    SPC-4, error counter pages 02h and 03h)."""
     if NVME_HEALTH in document:
         return {}
-    found: dict[str, Any] = {"percentage_used": used_percent(document)}
+    found: dict[str, Any] = {
+        "percentage_used": used_percent(document),
+        "power_cycles": document.get("power_cycle_count"),
+    }
     if table(document, "device").get("protocol") != "SCSI":
         return {**found, "media_errors": statistics(document).get(UNCORRECTABLE_STATISTIC)}
     log = table(document, "scsi_error_counter_log")
     errors = [table(log, way).get("total_uncorrected_errors") for way in ("read", "write")]
-    known = [count(one, "total_uncorrected_errors") for one in errors]
+    known = [count(one, "total_uncorrected_errors", faults) for one in errors]
     if None not in known:
         found["media_errors"] = sum(one for one in known if one is not None)
     return found
@@ -129,11 +137,11 @@ def log_page(name: str, number: int) -> bytes:
     return answer.output if answer and answer.status == 0 else b""
 
 
-def nand_writes(name: str, document: dict[str, Any], host_bytes: int | None) -> dict[str, Any]:
+def nand_writes(name: str, document: dict[str, Any], host_bytes: int | None, faults: list[str]) -> dict[str, Any]:
     """Returns `nand_bytes`, its unit, and the log that it is from; all null where no log counts it."""
     found: tuple[int | None, int | None, str | None] = (None, None, None)
     written = nand_bytes(log_page(name, OCP_PAGE))
-    by_ata = ata_nand_bytes(document)
+    by_ata = ata_nand_bytes(document, faults)
     if written is not None:
         found = (written, 1, "OCP log page C0h")
     elif by_ata:
@@ -145,21 +153,24 @@ def nand_writes(name: str, document: dict[str, Any], host_bytes: int | None) -> 
 
 
 def reading_of(name: str) -> dict[str, Any]:
-    """One drive. `written_bytes` is the drive's own count where it keeps one, else the kernel's of this boot."""
+    """One drive. `written_bytes` is the drive's own count where it keeps a credible one, else the kernel's of this boot."""
     fields = disk_counters.counters(name)
     document = told_document(name)
     log = plausible.health_log(document)
-    units = count(log.get("data_units_written_s", log.get("data_units_written")), f"{name}: data_units_written")
-    host_bytes = None if units is None else units * NVME_DATA_UNIT_BYTES
+    faults: list[str] = []
+    units = log.get("data_units_written_s", log.get("data_units_written"))
+    host_bytes = count(units, "data_units_written", faults, NVME_DATA_UNIT_BYTES)
     of_kernel = ("kernel", fields[disk_counters.WRITTEN_SECTORS] * SECTOR_BYTES, SECTOR_BYTES)
     of_nvme = None if host_bytes is None else ("nvme", host_bytes, NVME_DATA_UNIT_BYTES)
     told = of_nvme or (None if NVME_HEALTH in document else written(document)) or of_kernel
-    return {
+    row = {
         "name": name,
         **dict(zip(("counter", "written_bytes", "step_bytes"), told)),
-        **nand_writes(name, document, host_bytes),
-        **health(log or other_logs(document), name),
+        **nand_writes(name, document, host_bytes, faults),
+        **health(log or other_logs(document, faults), faults),
     }
+    who = f"{name} (serial {document.get('serial_number') or 'unknown'})"
+    return {**row, "faults": [f"{who}: {fault}" for fault in faults]} if faults else row
 
 
 def main(names: list[str]) -> dict[str, Any]:

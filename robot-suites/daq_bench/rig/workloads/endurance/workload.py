@@ -259,15 +259,21 @@ def _stated_limits(plan: Plan, health: list[dict[str, Any]]) -> list[str]:
     if not kernel:
         return []
     return [
-        f"The kernel, not the drive, counts the written bytes for {', '.join(kernel)}: the drive reports no NVMe health log"
+        f"The kernel, not the drive, counts the written bytes for {', '.join(kernel)}: the drive reports no count of its own"
+        f"{_faults(health)}"
     ]
+
+
+def _faults(health: list[dict[str, Any]]) -> str:
+    """Returns the nonsense that drives state, for the end of a sentence."""
+    return "".join(f"; {fault}" for one in health for fault in one.get("faults", ()))
 
 
 def _reasons(health: list[dict[str, Any]]) -> dict[str, str]:
     """Returns why metrics of the drives' health have no value."""
     silent = {key: [one["id"] for one in health if one[key] is None] for key in HEALTH_METRICS}
     return {
-        f"endurance.{key}": f"{', '.join(ids)}: no NVMe health log that reports it"
+        f"endurance.{key}": f"{', '.join(ids)}: no health log that reports it{_faults(health)}"
         for key, ids in silent.items()
         if ids
     }
