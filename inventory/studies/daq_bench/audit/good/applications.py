@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
 
 from daq_bench.audit.good.case import Case
 
-from daq_bench.bench_model.documents.struct import Document, as_document
+from daq_bench.bench_model.documents.run import FurtherTarget
+from daq_bench.bench_model.documents.struct import Document, Kind, as_document, checked, read
 from daq_bench.bench_model.workloads.concurrent_analysis import analysis
-from daq_bench.bench_model.workloads.concurrent_analysis.points import worker_counts
+from daq_bench.bench_model.workloads.concurrent_analysis.document import SetTruth, Shape, Spectrum
+from daq_bench.bench_model.workloads.concurrent_analysis.reader import AnalysisSet, SetFile
 from daq_bench.bench_model.workloads.streams_checksum import analysis as streams
 from daq_bench.bench_model.workloads.streams_checksum.setups import (
     ALL,
@@ -19,6 +25,10 @@ from daq_bench.bench_model.workloads.streams_checksum.setups import (
     application_threads,
     comparisons,
 )
+from daq_bench.rig.candidate.facilities import OpenTarget
+from daq_bench.rig.workloads.concurrent_analysis import workload as analysis_workload
+from daq_bench.rig.workloads.concurrent_analysis.runs import Reader, SetPlan, Storage
+from daq_bench.rig.workloads.shared.open_target import Targets
 from daq_bench.rig.workloads.streams_checksum import workload as streams_workload
 
 CORES = Cpus((0, 1, 2, 3), (0, 1, 2, 3), 1, "notsupported")
@@ -139,82 +149,70 @@ def _verified(name: str, variant: str, size: int, files: int) -> Document:
 
 def concurrent_analysis(case: Case) -> dict[str, Document]:
     """Jobs that are as fast as their cores let them; more is read from the device than they ask for."""
-    plan = case.plan("concurrent_analysis")
-    own, cores = plan.parameters, len(CORES.cores)
-    counts = worker_counts(cores, own["workers_beyond"])
-    storages = [_storage(name, "target", None) for name in own.get("storages", ["target"])]
-    slow: Document = own.get("slow_disk") or {}
-    if slow:
-        held = {"read_iops": slow["read_iops"], "read_bytes_per_s": slow["read_bandwidth_size"]}
-        storages.append(_storage("slow-disk", "slow-disk", held))
-    sets = [
-        _set(case, own, one["name"], kind, layout)
-        for one in storages
-        for kind in ("sparse", "full")
-        for layout in (own["layouts"] if one["kind"] == "target" else own["layouts"][:1])
-    ]
-    points = [
-        _point(case, one, workers, turn)
-        for one in sets
-        for turn in range(1, (slow["repetitions"] if one["storage"] == "slow-disk" else plan.repetitions) + 1)
-        for workers in (counts if one["layout"] == own["layouts"][0] else [cores])
-    ]
-    found = {
-        "schema_version": 1,
-        "cores": cores,
-        "cpus": list(CORES.order),
-        **{key: own[key] for key in ("drop_caches", "layouts", "compression")},
-        "worker_counts": counts,
-        "versions": {"uproot": "5"},
-        "storages": storages,
-        "sets": sets,
-        "points": points,
-        "farm": _farm(case, own["farm"], sets[len(own["layouts"])]) if own.get("farm") else None,
-        "limits": [],
-    }
+    asked = case.plan("concurrent_analysis")
+    plan = analysis_workload.Plan(asked.parameters, CORES, asked.repetitions, case.scenario.seed)
+    reader, targets = cast(Reader, _Reader(case)), cast(Targets, _Targets(case, asked.parameters.get("storages", [""])))
+    found = checked(analysis_workload.Campaign(reader, plan, targets, lambda *_: None).run())
     return {"results/concurrent_analysis.json": found, analysis.NAME: analysis.document(found)}
 
 
-def _storage(name: str, kind: str, limits: Document | None) -> Document:
-    return {
-        "name": name,
-        "kind": kind,
-        "text": "xfs on a drive",
-        "devices": ["nvme0n1"],
-        "limits": limits,
-        "reason": None,
-    }
+@dataclass(frozen=True)
+class _Targets:
+    """Each target is like the run's own."""
+
+    case: Case
+    names: list[str]
+
+    def reference(self) -> OpenTarget:
+        return self.open(self.names[0])
+
+    def open(self, name: str) -> OpenTarget:
+        return OpenTarget(name, Path("/data"), FurtherTarget.of(self.case.run.target, None, []))
+
+    def close(self, target: OpenTarget) -> None:
+        """Does nothing: it stays."""
 
 
-def _set(case: Case, own: Document, storage: str, kind: str, layout: str) -> Document:
-    asked = own["sets"][kind]
-    share = own["slow_disk"]["share"] if storage == "slow-disk" else 1.0
-    events = max(asked["files"], round(share * asked["events"]))
-    shape = {
-        "kind": kind,
-        "layout": layout,
-        "events": events,
-        "files": asked["files"],
-        "event_bytes": asked["event_size"],
-        "cluster_events": asked["cluster_events"],
-        "compression": own["compression"],
-        "seed": case.scenario.seed,
-        "truth": {"mass": 91.19, "width": 2.5, "slope": 30.0, "signal_share": 0.3, "opposite_share": 0.8},
-    }
-    truth = {
-        "entries": events,
-        "digest": hashlib.sha256(str(events).encode()).hexdigest(),
-        "opposite": 800,
-        "signal": 240,
-        "mass": [7] * 100 + [5] * 20,
-    }
-    size = int(events * asked["event_size"] / 1.4)
-    about = {"storage": storage, "analysis": kind, "layout": layout, "shape": shape, "files": asked["files"]}
-    return {**about, "bytes": size, "truth": truth}
+class _Reader:
+    """The reader on a candidate, as the workload asks it: of the set that lies there now."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+
+    @contextmanager
+    def generated(self, _: Storage, wanted: SetPlan) -> Iterator[tuple[Path, AnalysisSet]]:
+        self._made = _made(wanted)
+        yield Path(wanted.name), self._made
+
+    def run(self, command: str, options: list[str], name: str, kind: type[Kind], _: float) -> Kind:
+        asked = dict(one.removeprefix("--").split("=") for one in options if "=" in one)
+        found: Document = {"schema_version": 1}
+        if command == "farm":
+            found |= _farm(self._case, asked, self._made)
+        else:
+            turns = int(asked.get("repetitions", 0))
+            numbers = [{"repetition": turn} for turn in range(1, turns + 1)] or [{}]
+            workers = [int(one) for one in asked["workers"].split(",")]
+            found["points"] = [{**_pass(self._case, self._made, one), **turn} for turn in numbers for one in workers]
+        if command == "slow-disk":
+            held = {"read_iops": int(asked["read-iops"]), "read_bytes_per_s": int(asked["read-bytes-per-s"])}
+            found |= {"controller": "io", "limits": held}
+        return read(found, kind, name)
 
 
-def _result(one: Document, entries: int | None = None) -> Document:
-    truth, full = one["truth"], one["analysis"] == "full"
+def _made(wanted: SetPlan) -> AnalysisSet:
+    names = ("kind", "layout", "events", "files", "event_bytes", "cluster_events", "compression", "seed")
+    spectrum = Spectrum(mass=91.19, width=2.5, slope=30.0, signal_share=0.3, opposite_share=0.8)
+    shape = Shape(**{name: getattr(wanted, name) for name in names}, truth=spectrum)
+    digest = hashlib.sha256(str(wanted.events).encode()).hexdigest()
+    truth = SetTruth(wanted.events, digest, opposite=800, signal=240, mass=[7] * 100 + [5] * 20)
+    size = int(wanted.raw_bytes / 1.4)
+    files = [SetFile(f"{place}.root", size // wanted.files, wanted.events) for place in range(wanted.files)]
+    return AnalysisSet(1, shape, files, size, truth, {"uproot": "5"})
+
+
+def _result(made: AnalysisSet, entries: int | None = None) -> Document:
+    truth, full = made.truth, made.shape.kind == "full"
     fitted = {
         "signal": (245.0, 20.0),
         "mass": (91.29, 0.1),
@@ -224,11 +222,11 @@ def _result(one: Document, entries: int | None = None) -> Document:
     }
     fit: dict[str, Any] = {name: {"value": value, "error": error} for name, (value, error) in fitted.items()}
     return {
-        "entries": entries or truth["entries"],
-        "digest": truth["digest"],
-        "selected": truth["opposite"] if full else 0,
-        "balanced": truth["entries"] if full else 0,
-        "mass": truth["mass"],
+        "entries": entries or truth.entries,
+        "digest": truth.digest,
+        "selected": truth.opposite if full else 0,
+        "balanced": truth.entries if full else 0,
+        "mass": truth.mass,
         "fit": {**fit, "chi2": 118.0, "degrees": 115} if full else None,
     }
 
@@ -252,48 +250,50 @@ def _usage(fetched: int, seconds: float, cpu_s: float, entries: int) -> Document
 JOB_BYTES_PER_S = 30e6
 
 
-def _point(case: Case, one: Document, workers: int, turn: int) -> Document:
-    """One point; more jobs than cores share these, and lose a little."""
-    cores = len(CORES.cores)
+def _pass(case: Case, made: AnalysisSet, workers: int) -> Document:
+    """One pass; more jobs than cores share these, and lose a little."""
+    cores, files = len(CORES.cores), len(made.files)
     rate = case.around(JOB_BYTES_PER_S * (min(workers, cores) - 0.05 * max(0, workers - cores)))
-    each = one["bytes"] // workers
+    each = made.bytes // workers
     seconds = each * workers / rate
-    files = [one["files"] // workers + (number < one["files"] % workers) for number in range(workers)]
+    shares = [files // workers + (number < files % workers) for number in range(workers)]
     busy = 0.95 * seconds * min(workers, cores) / workers
-    records = [
-        {"worker": number, "files": own, **_usage(each, seconds, busy, one["truth"]["entries"] // workers)}
-        for number, own in enumerate(files)
-    ]
-    about = {"storage": one["storage"], "layout": one["layout"], "repetition": turn, "analysis": one["analysis"]}
-    devices = [{"name": "nvme0n1", "read_bytes": each * workers + 8192 * workers}]
-    return {**about, "workers": workers, "devices": devices, "records": records, "result": _result(one)}
+    used = _usage(each, seconds, busy, made.truth.entries // workers)
+    return {
+        "analysis": made.shape.kind,
+        "workers": workers,
+        "files": files,
+        "drop_caches": True,
+        "devices": [{"name": "nvme0n1", "read_bytes": each * workers + 8192 * workers}],
+        "records": [{"worker": number, "files": own, **used} for number, own in enumerate(shares)],
+        "result": _result(made),
+    }
 
 
-def _farm(case: Case, asked: Document, one: Document) -> Document:
-    names = [f"node{number}" for number in range(asked["nodes"])]
-    workers, cpus = len(CORES.cores) // len(names), len(CORES.cores)
+def _farm(case: Case, asked: dict[str, str], made: AnalysisSet) -> Document:
+    names = [f"node{number}" for number in range(int(asked["nodes"]))]
+    cpus = [int(one) for one in asked["cpus"].split(",")]
     nodes = [
-        {"name": name, "workers": workers, "cpus": [place % cpus], "files": one["files"] // len(names)}
-        for place, name in enumerate(names)
+        {"name": name, "workers": int(asked["workers"]), "cpus": [cpu], "files": len(made.files) // len(names)}
+        for name, cpu in zip(names, cpus, strict=False)
     ]
     rounds = []
-    for number in range(1, asked["rounds"] + 1):
-        runs = [_farm_run(case, [name], one) for name in names] + [_farm_run(case, names, one)]
+    for number in range(1, int(asked["rounds"]) + 1):
+        runs = [_farm_run(case, [name], made) for name in names] + [_farm_run(case, names, made)]
         rounds.append({"round": number, "alone_first": number % 2 == 1, "runs": runs if number % 2 else runs[::-1]})
-    return {"analysis": "full", "nodes": nodes, "rounds": rounds}
+    return {"analysis": made.shape.kind, "nodes": nodes, "rounds": rounds}
 
 
-def _farm_run(case: Case, nodes: list[str], one: Document) -> Document:
-    fetched, rate = one["bytes"] // 2, case.around(60e6 * len(nodes) * (0.98 if len(nodes) > 1 else 1))
+def _farm_run(case: Case, nodes: list[str], made: AnalysisSet) -> Document:
+    fetched, rate = made.bytes // 2, case.around(60e6 * len(nodes) * (0.98 if len(nodes) > 1 else 1))
     seconds = fetched * len(nodes) / rate
-    entries = one["truth"]["entries"] // 2 * len(nodes)
+    each = made.truth.entries // 2
     return {
         "nodes": nodes,
         "elapsed_s": seconds,
         "devices": [{"name": "nvme0n1", "read_bytes": (fetched + 8192) * len(nodes)}],
         "records": [
-            {"node": name, "file": f"{name}.root", **_usage(fetched, seconds, seconds, one["truth"]["entries"] // 2)}
-            for name in nodes
+            {"node": name, "file": f"{name}.root", **_usage(fetched, seconds, seconds, each)} for name in nodes
         ],
-        "result": _result(one, entries if len(nodes) == 1 else None),
+        "result": _result(made, each if len(nodes) == 1 else None),
     }
