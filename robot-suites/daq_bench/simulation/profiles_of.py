@@ -33,16 +33,9 @@ SCENARIOS = {
     "market-endurance": "endurance",
     "market-raid-vs-3dxp": "raid-vs-3dxp",
 }
-REQUIREMENTS = {
+REQUIREMENTS = {  # every other scenario names its own
     "record": str(OWN / "requirements" / "simulated-record.yml"),
     "thermal": str(OWN / "requirements" / "simulated-thermal.yml"),
-    "snb-100s": "dune-snb",
-    "market": "dune-snb",
-    "market-thermal": "thermal",
-    "market-steady-state": "steady-state",
-    "market-saturation": "saturation",
-    "market-endurance": "endurance",
-    "market-raid-vs-3dxp": "raid-vs-3dxp",
 }
 
 
@@ -121,7 +114,9 @@ def _shared(scenario: str) -> tuple[Profiles, dict[Path, bytes]]:
     with tempfile.TemporaryDirectory(prefix="daq-simulation-") as name:
         lab = Path(name) / "lab.yml"
         write_lab(spec_of(0, scenario), lab)  # any server of it does
-        request = Request("simulated", scenario=SCENARIOS[scenario], requirement=REQUIREMENTS[scenario], inventory=lab)
+        request = Request(
+            "simulated", scenario=SCENARIOS[scenario], requirement=REQUIREMENTS.get(scenario), inventory=lab
+        )
         profiles = load_profiles(request, Layout())
         bundle = Bundle(Path(name) / "bundle")
         folder = bundle.path / "profiles"
