@@ -18,7 +18,6 @@ from daq_bench.bench_model.documents.struct import as_document, read
 from daq_bench.bench_model.documents.tools.synthetic import Write
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
-from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN
 from daq_bench.bench_model.workloads.preconditioning import FRESH
 from daq_bench.bench_model.workloads.saturation import passes as saturation_passes
 from daq_bench.bench_model.workloads.saturation.analysis import FILE as RESULT
@@ -37,12 +36,14 @@ from daq_bench.rig.workloads.shared.wear_account import (
     Wear,
     Worn,
     account_of,
+    begun,
     drives_of,
     lock_drives,
     open_ledger,
     others_wrote,
     require_left,
     reserved_bytes,
+    shortfall,
     worn_by,
 )
 from daq_bench.rig.workloads.shared.wear_ledger import WearLedger
@@ -233,10 +234,7 @@ def run_saturation(
     """Every pass; `keep` gets the document after each. Returns results/saturation.json. The written data is removed."""
     version = version_of(plan.site, "daqwriter")
     wear = Wear(machine, plan.worn.drives, plan.worn.experiment.candidate)
-    before, health = wear.read()
-    if left_over := ledger.open_entry():
-        ledger.settle_interrupted(left_over, before)
-    ledger.open_with(before.epoch, health)
+    begun(wear, ledger)
     rows: list[dict[str, Any]] = []
     try:
         for number in range(1, plan.repetitions + 1):
@@ -313,13 +311,7 @@ def row(
     counted: int | None,
 ) -> dict[str, Any]:
     """One pass of results/saturation.json from daqwriter's answer. `counted`: B by the drives' own counters."""
-    reason = None
-    if written.written_bytes < asked:
-        reason = f"{written.written_bytes} B of {asked} B were written"
-    elif counted is None:
-        reason = "the drives' counts before and after the pass cannot be compared"
-    elif counted < DEVICE_SHARE_MIN * asked:
-        reason = f"the drives counted {counted} B of the {asked} B that daqwriter says it wrote"
+    reason = shortfall("daqwriter", "pass", asked, written.written_bytes, counted)
     return {
         "number": number,
         "target_kind": "raw-device" if raw_drive else "scratch-file",

@@ -16,7 +16,6 @@ from daq_bench.bench_model.documents.struct import read
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
 from daq_bench.bench_model.workloads.endurance.document import Endurance
-from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN
 from daq_bench.rig.candidate.context import RunContext
 from daq_bench.rig.candidate.host import Survey
 from daq_bench.rig.candidate.machine import Machine
@@ -31,6 +30,7 @@ from daq_bench.rig.workloads.shared.wear_account import (
     Wear,
     Worn,
     account_of,
+    begun,
     drive_id,
     drives_of,
     lock_drives,
@@ -38,6 +38,7 @@ from daq_bench.rig.workloads.shared.wear_account import (
     others_wrote,
     require_left,
     reserved_bytes,
+    shortfall,
     worn_by,
 )
 from daq_bench.rig.workloads.shared.wear_ledger import WearLedger
@@ -167,11 +168,7 @@ def run_experiment(
 ) -> dict[str, Any]:
     """Fills the file, then writes step after step while one fits. `keep` gets the document after each; returns the last."""
     wear = Wear(machine, plan.drives, plan.experiment.candidate)
-    before, health = wear.read()
-    left_over = ledger.open_entry()
-    if left_over:
-        ledger.settle_interrupted(left_over, before)
-    ledger.open_with(before.epoch, health)
+    before, health = begun(wear, ledger)
     document = opened(plan, ledger, before.epoch, health)
     keep(document)
     total = _steps_that_fit(plan, ledger)
@@ -294,21 +291,14 @@ def step_document(
     step: Step, entry: WearEntry, written: dict[str, Any], health: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """One step of results/endurance.json."""
-    counted = entry.counted_bytes
-    reason = None
-    if written["written_bytes"] < step.asked_bytes:
-        reason = f"fio wrote {written['written_bytes']} B of {step.asked_bytes} B"
-    elif counted is None:
-        reason = "the drives' counts before and after the step cannot be compared"
-    elif counted < DEVICE_SHARE_MIN * step.asked_bytes:
-        reason = f"the drives counted {counted} B of the {step.asked_bytes} B that fio says it wrote"
+    reason = shortfall("fio", "step", step.asked_bytes, written["written_bytes"], entry.counted_bytes)
     return {
         "number": entry.number,
         "kind": step.kind,
         "asked_bytes": step.asked_bytes,
         "sequential_bytes": step.sequential_bytes,
         "random_bytes": step.random_bytes,
-        "counted_bytes": counted,
+        "counted_bytes": entry.counted_bytes,
         **written,
         "health": health,
         "admissible": reason is None,

@@ -20,6 +20,7 @@ from daq_bench.bench_model.documents.run import Drive
 from daq_bench.bench_model.documents.struct import as_document, read
 from daq_bench.bench_model.profiles.candidates import Candidate
 from daq_bench.bench_model.profiles.scenarios import Scenario
+from daq_bench.bench_model.workloads.plan import DEVICE_SHARE_MIN
 from daq_bench.rig.base.bundle import now_utc
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.candidate.context import RunContext
@@ -183,6 +184,26 @@ class Wear:
         lasting = not self._emulated and all(one["counter"] != "kernel" for one in drives)
         counted = {one["id"]: one["written_bytes"] for one in drives}
         return Counters("drives' own" if lasting else f"boot {said['boot_id']}", counted), drives
+
+
+def begun(wear: Wear, ledger: WearLedger) -> tuple[Counters, list[dict[str, Any]]]:
+    """Settles what an interrupted run left open, and notes the drives' state before the first byte, which it returns."""
+    before, health = wear.read()
+    if left_over := ledger.open_entry():
+        ledger.settle_interrupted(left_over, before)
+    ledger.open_with(before.epoch, health)
+    return before, health
+
+
+def shortfall(tool: str, piece: str, asked: int, written: int, counted: int | None) -> str | None:
+    """Says why a piece of writing does not count. `counted`: B by the drives' own counters."""
+    if written < asked:
+        return f"{tool} wrote {written} B of {asked} B"
+    if counted is None:
+        return f"the drives' counts before and after the {piece} cannot be compared"
+    if counted < DEVICE_SHARE_MIN * asked:
+        return f"the drives counted {counted} B of the {asked} B that {tool} says it wrote"
+    return None
 
 
 def others_wrote(ledger: WearLedger, overrun: int) -> list[str]:
