@@ -40,10 +40,10 @@ def missing() -> str:
 class LightCandidate:
     """`number` tells the candidates of this process apart. `suite`: the system's, or this machine's. Made by `light_candidates`."""
 
-    def __init__(self, folder: Path, number: int, backing: Path | None = None, suite: str = "") -> None:
+    def __init__(self, folder: Path, number: int, suite: str = "") -> None:
         self.name = f"light-{os.getpid()}-{number}"
         self.folder, self.number, self.suite = folder, number, suite
-        self.backing = backing or folder / "drive.img"
+        self.backing = folder / "drive.img"
         self.loop = ""
         pid = os.getpid()
         self.namespace, self.link = f"{LETTERS}{pid}n{number}", f"{LETTERS}{pid}h{number}"
@@ -145,12 +145,10 @@ class LightCandidate:
 
 
 @contextmanager
-def light_candidates(
-    folder: Path, count: int, backing: Path | None = None, suite: str = ""
-) -> Iterator[list[LightCandidate]]:
+def light_candidates(folder: Path, count: int, suite: str = "") -> Iterator[list[LightCandidate]]:
     """Candidates for as long as the block lasts; removes first what a killed campaign has left of its networks."""
     remove_left_behind(LETTERS)
-    made = [LightCandidate(folder / f"light-{number}", number, backing, suite) for number in range(count)]
+    made = [LightCandidate(folder / f"light-{number}", number, suite) for number in range(count)]
     try:
         for one in made:
             one.start()

@@ -42,12 +42,12 @@ def entry_of(at: Instance) -> dict[str, Any]:
     return host
 
 
-def clear_left_overs(base: Path = DEFAULT_BASE) -> None:
+def clear_left_overs() -> None:
     """Ends the instances of test processes that were killed."""
-    for folder in base.glob(f"{PREFIX}*"):
+    for folder in DEFAULT_BASE.glob(f"{PREFIX}*"):
         pid = folder.name.removeprefix(PREFIX).partition("-")[0]
         if pid.isdecimal() and processes.identity_of(int(pid)) is None:
-            VirtualCandidate(Instance(base, folder.name)).down()
+            VirtualCandidate(Instance(DEFAULT_BASE, folder.name)).down()
 
 
 def bios_path(vendor: Vendor) -> str:

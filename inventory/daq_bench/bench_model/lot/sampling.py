@@ -47,9 +47,9 @@ def failing_at_most(passed: int, tested: int, lot: int, confidence: float = CONF
     return most
 
 
-def acceptance_chance(lot: int, defective: int, sample: int, accept: int = 0) -> float:
-    """Chance that a sample of the lot has no more than `accept` failing drives: a point of the plan's operating characteristic."""
-    return float(scipy.stats.hypergeom.cdf(accept, lot, defective, sample))
+def acceptance_chance(lot: int, defective: int, sample: int) -> float:
+    """Chance that a sample of the lot has no failing drive: a point of the plan's operating characteristic."""
+    return float(scipy.stats.hypergeom.cdf(0, lot, defective, sample))
 
 
 def plan_for(lot: int) -> AcceptancePlan | None:

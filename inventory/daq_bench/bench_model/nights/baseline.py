@@ -112,9 +112,9 @@ def _method(seen: Shift, unit: str) -> str:
     return f"mean of {nights} against {against}, spread {in_digits(seen.spread, 3)} {unit} {known}; {TOGETHER}"
 
 
-def regressed(comparisons: Sequence[Comparison], severity: str = "mandatory") -> list[Comparison]:
-    """Those that became worse, of one severity."""
-    return [one for one in comparisons if one.result == REGRESSED and one.severity == severity]
+def regressed(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The mandatory ones that became worse."""
+    return [one for one in comparisons if one.result == REGRESSED and one.severity == "mandatory"]
 
 
 def _undecided(row: Judgement, base: float | None, why: str) -> Comparison:

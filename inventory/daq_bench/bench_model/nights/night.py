@@ -108,10 +108,10 @@ def read_night(bundle: Path, warm: bool = True) -> Night:
     )
 
 
-def night_or_reason(bundle: Path, warm: bool = True) -> Night | LeftOut:
+def night_or_reason(bundle: Path) -> Night | LeftOut:
     """The same for a bundle that may be anything. The reason names no machine's path."""
     try:
-        return read_night(bundle, warm)
+        return read_night(bundle)
     except FileNotFoundError as error:
         reason = MISSING.format(Path(str(error.filename)).name)
     except BenchError as error:

@@ -246,21 +246,19 @@ def holm(p_values: Sequence[float], alpha: float = ALPHA) -> tuple[list[float], 
     return adjusted, levels
 
 
-def judge_family(
-    contrasts: Sequence[Contrast], margins: Sequence[float], alpha: float = ALPHA, advise: bool = True
-) -> list[Judged]:
+def judge_family(contrasts: Sequence[Contrast], margins: Sequence[float], advise: bool = True) -> list[Judged]:
     """Each contrast's verdict. A margin is a share for ratios (0.02: within 2 %), in the quantity's unit for differences.
 
     `advise`: with the number of further runs that would decide, which takes most of the time."""
     tested = [one.p_beyond(_reach(one.scale, margin)) for one, margin in zip(contrasts, margins, strict=True)]
     known = [index for index, p in enumerate(tested) if p is not None]
-    adjusted, levels = holm([p for p in tested if p is not None], alpha)
+    adjusted, levels = holm([p for p in tested if p is not None])
     by_index = dict(zip(known, zip(adjusted, levels, strict=True), strict=True))
     judged = []
     for index, (one, margin) in enumerate(zip(contrasts, margins, strict=True)):
-        p_holm, step = by_index.get(index, (None, alpha))
+        p_holm, step = by_index.get(index, (None, ALPHA))
         found = Judged(one, p_holm, 1 - step, margin, UNDECIDED)
-        found = replace(found, verdict=_verdict(found, alpha))
+        found = replace(found, verdict=_verdict(found))
         judged.append(replace(found, more=more_runs(found)) if advise and found.verdict == UNDECIDED else found)
     return judged
 
@@ -270,20 +268,20 @@ def _reach(scale: Scale, margin: float) -> float:
     return math.log1p(margin) if scale == RATIO else margin
 
 
-def _verdict(found: Judged, alpha: float) -> Told:
+def _verdict(found: Judged) -> Told:
     interval = found.interval
     if interval is None or found.p_holm is None or not found.contrast.may_decide:
         return UNDECIDED
     reach = _reach(found.contrast.scale, found.margin)
     if -reach <= interval[0] and interval[1] <= reach:
         return EQUIVALENT
-    if found.p_holm > alpha:
+    if found.p_holm > ALPHA:
         return UNDECIDED
     return FIRST if interval[0] > reach else SECOND if interval[1] < -reach else UNDECIDED
 
 
-def more_runs(found: Judged, power: float = POWER) -> int | None:
-    """About how many further values of each would decide with this power, were the truth what was seen; None: no number helps or is known.
+def more_runs(found: Judged) -> int | None:
+    """About how many further values of each would decide with `POWER`, were the truth what was seen; None: no number helps or is known.
 
     The smaller of what it takes to tell the two apart and of what it takes to show them equivalent."""
     one = found.contrast
@@ -293,7 +291,7 @@ def more_runs(found: Judged, power: float = POWER) -> int | None:
     numbers = np.arange(now + 1, RUNS_MAX + 1)
     errors, freedoms = one.below * np.sqrt(now / numbers), one.freedom * numbers / now
     limits = scipy.stats.t.ppf((1 + found.level) / 2, freedoms)
-    told_apart = beyond >= (limits + scipy.stats.t.ppf(power, freedoms)) * errors
-    shown_alike = -beyond >= (limits + scipy.stats.t.ppf((1 + power) / 2, freedoms)) * errors
+    told_apart = beyond >= (limits + scipy.stats.t.ppf(POWER, freedoms)) * errors
+    shown_alike = -beyond >= (limits + scipy.stats.t.ppf((1 + POWER) / 2, freedoms)) * errors
     enough = np.flatnonzero(told_apart | shown_alike)
     return int(numbers[enough[0]]) - now if len(enough) else None

@@ -79,9 +79,7 @@ class Shares:
     draws: int
 
 
-def weight_shares(
-    criteria: Sequence[Criterion], values: Mapping[str, Mapping[str, float]], draws: int = DRAWS, seed: int = SEED
-) -> Shares:
+def weight_shares(criteria: Sequence[Criterion], values: Mapping[str, Mapping[str, float]]) -> Shares:
     """Says where in the weight simplex each contender is ahead; a share in which several score alike is split among them."""
     names = list(values)
     table = np.array([utilities(criteria, values[name]) for name in names])
@@ -89,12 +87,12 @@ def weight_shares(
         return Shares(_shares(names, table, np.ones((1, 1))), 0.0, 0)
     if len(criteria) == 2:
         return Shares(_between_two(names, table), 0.0, 0)
-    generator = np.random.Generator(np.random.PCG64(seed))
-    weights = generator.standard_exponential((draws, len(criteria)))
+    generator = np.random.Generator(np.random.PCG64(SEED))
+    weights = generator.standard_exponential((DRAWS, len(criteria)))
     weights /= weights.sum(axis=1, keepdims=True)
     found = _shares(names, table, weights)
-    error = max(math.sqrt(share * (1 - share) / draws) for share in found.values())
-    return Shares(found, round(error, DIGITS), draws)
+    error = max(math.sqrt(share * (1 - share) / DRAWS) for share in found.values())
+    return Shares(found, round(error, DIGITS), DRAWS)
 
 
 def _shares(names: Sequence[str], table: Array, weights: Array) -> dict[str, float]:
@@ -127,19 +125,15 @@ def _between_two(names: Sequence[str], table: Array) -> dict[str, float]:
 
 
 def first_chances(
-    score_of: Mapping[str, float],
-    error_of: Mapping[str, float],
-    freedom_of: Mapping[str, float],
-    draws: int = DRAWS,
-    seed: int = SEED,
+    score_of: Mapping[str, float], error_of: Mapping[str, float], freedom_of: Mapping[str, float]
 ) -> dict[str, float]:
     """Says how often each contender is ahead when each score is drawn anew from Student's t about what was measured.
 
     Given the weights and the prices; an error of 0 draws nothing."""
-    generator = np.random.Generator(np.random.PCG64(seed))
+    generator = np.random.Generator(np.random.PCG64(SEED))
     names = list(score_of)
-    drawn = np.empty((draws, len(names)))
+    drawn = np.empty((DRAWS, len(names)))
     for column, name in enumerate(names):
         freedom = min(freedom_of[name], 1e6)
-        drawn[:, column] = score_of[name] + error_of[name] * generator.standard_t(freedom, draws)
+        drawn[:, column] = score_of[name] + error_of[name] * generator.standard_t(freedom, DRAWS)
     return _ahead(names, drawn)

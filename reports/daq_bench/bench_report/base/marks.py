@@ -33,8 +33,8 @@ def see_table(name: str, otherwise: str = "the table") -> str:
     return f"{BEGIN}table:{name}{MIDDLE}{otherwise}{END}"
 
 
-def see_section(name: str, otherwise: str = "its section") -> str:
-    return f"{BEGIN}section:{name}{MIDDLE}{otherwise}{END}"
+def see_section(name: str) -> str:
+    return f"{BEGIN}section:{name}{MIDDLE}its section{END}"
 
 
 def visible(text: str) -> str:

@@ -110,8 +110,8 @@ def decimal_size(size_bytes: float, digits: int = 4, *, trim: bool = False) -> s
     return _scaled(size_bytes, DECIMAL_PREFIXES, 1000.0, "B", digits, trim)
 
 
-def binary_rate(bytes_per_s: float, digits: int = 4, *, trim: bool = False) -> str:
-    return _scaled(bytes_per_s, BINARY_PREFIXES, 1024.0, "B/s", digits, trim)
+def binary_rate(bytes_per_s: float) -> str:
+    return _scaled(bytes_per_s, BINARY_PREFIXES, 1024.0, "B/s", 4, False)
 
 
 def binary_size(size_bytes: float, digits: int = 4, *, trim: bool = True) -> str:

@@ -134,7 +134,7 @@ def _costs_more(found: ComparisonDocument, one: ComparedContender, other: Compar
     more, tags = mine - its, letters(found)
     if not more:
         return ", at the same price"
-    amount = quantity(float(significant_number(abs(more))), one.currency or "", trim=True)
+    amount = quantity(float(in_digits(abs(more), 4)), one.currency or "", trim=True)
     return f"; {tags[one.name]} costs {amount} {'more' if more > 0 else 'less'}"
 
 
@@ -226,7 +226,7 @@ def _saved(found: ComparisonDocument) -> tuple[str, str, str] | None:
     (least, price), (following, more) = sorted(costs.items(), key=lambda one: one[1])[:2]
     if more <= price:
         return None
-    return least, following, quantity(float(significant_number(more - price)), currencies.pop(), trim=True)
+    return least, following, quantity(float(in_digits(more - price, 4)), currencies.pop(), trim=True)
 
 
 def more_text(more: int | None) -> str:
@@ -259,7 +259,7 @@ def _price(found: ComparisonDocument) -> Iterator[str]:
     for one in found.prices:
         if one.break_even is None or one.change is None:
             continue
-        price = f"{quantity(float(significant_number(one.break_even)), currency)} ({change_text(one.change)})"
+        price = f"{quantity(float(in_digits(one.break_even, 4)), currency)} ({change_text(one.change)})"
         if one.name == found.decision.best:
             yield f"{tags[one.name]} stays ahead of {tags[one.rival]} up to a price of {price}."
         else:
@@ -267,10 +267,6 @@ def _price(found: ComparisonDocument) -> Iterator[str]:
     if others:
         least = sorted(others, key=lambda one: -one[0])[:RIVALS_SHOWN]
         yield f"By its price alone would be ahead: {_listed([text for _, text in least])}."
-
-
-def significant_number(value: float, digits: int = 4) -> str:
-    return in_digits(value, digits)
 
 
 def change_text(change: float) -> str:
