@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 from daq_bench.bench_model.base.direction import larger_is_better
 from daq_bench.bench_model.base.errors import BenchError, ProfileError
 from daq_bench.bench_model.base.places import REPOSITORY
+from daq_bench.bench_model.evidence.measured import Measured
 from daq_bench.bench_model.profiles import yaml_source
 from daq_bench.bench_model.profiles.candidates import load_candidate
 from daq_bench.bench_model.profiles.common import plain
@@ -31,6 +32,7 @@ from daq_bench.bench_model.profiles.yaml_source import (
     text_of,
     without_lines,
 )
+from daq_bench.bench_model.verdict.decision import decide, estimate
 from daq_bench.candidate_kit.sizes import parse_size
 
 INVENTORY = Path(__file__).resolve().parents[1]
@@ -572,7 +574,7 @@ def _bounded(edited: Edit, bounds: Sequence[tuple[str, str, object, str]], sever
             "at least candidate",
         ),
         ("wear.spare_margin_percent", "at_most", 50, "percent", "at most 50 percent is missed"),
-        ("snb_record.drive_critical_temperature_headroom", "at_most", -5, "K", "at most -5 K is missed"),
+        ("snb_record.drive_critical_temperature_headroom", "at_most", 5, "K", "at most 5 K is missed"),
     ],
 )
 def test_a_mandatory_bound_that_only_worse_values_meet_is_refused(
@@ -620,6 +622,7 @@ def test_a_number_beyond_anything_that_is_measured_is_refused(edited: Edit, key:
 
 
 HEADROOM, POWER, USED = "snb_record.drive_temperature_headroom", "snb_record.power_mean", "wear.used_percent"
+SPARE = "wear.spare_margin_percent"
 
 
 @pytest.mark.parametrize(
@@ -628,6 +631,18 @@ HEADROOM, POWER, USED = "snb_record.drive_temperature_headroom", "snb_record.pow
         (POWER, "at_most", 0, "W", "at most 0 W is met by nothing"),
         (POWER, "at_most", -1, "W", "at most -1 W is met by nothing"),
         (HEADROOM, "at_least", -100, "K", "at least -100 K is met by anything"),
+        (
+            HEADROOM,
+            "at_least",
+            -16,
+            "K",
+            "at least -16 K is met by anything. Mind the unit: write a number from -15 K to 80 K",
+        ),
+        ("thermal.temperature_headroom", "at_least", -16, "K", "at least -16 K is met by anything"),
+        ("snb_record.drive_critical_temperature_headroom", "at_least", -1, "K", "at least -1 K is met by anything"),
+        (SPARE, "at_least", -1, "percent", "at least -1 percent is met by anything"),
+        (SPARE, "at_least", 101, "percent", "at least 101 percent is met by nothing"),
+        ("endurance.available_spare", "at_least", 0, "percent", "at least 0 percent is met by anything"),
         (HEADROOM, "at_least", 500, "K", "at least 500 K is met by nothing"),
         ("surroundings.inlet_temperature", "at_least", -280, "degC", "at least -280 degC is met by anything"),
         (RATE, "at_least", "1.0e-310", "B/s", "at least 1e-310 B/s is met by anything. Mind the unit"),
@@ -657,6 +672,10 @@ def test_a_bound_outside_what_its_unit_allows_is_refused(
     [
         (HEADROOM, "at_least", 0, "K"),  # up to the warning itself
         (HEADROOM, "at_least", -5, "K"),  # above it, while a second requirement holds the critical temperature
+        (HEADROOM, "at_least", -15, "K"),  # as far as a drive's critical temperature is above its warning
+        ("snb_record.drive_critical_temperature_headroom", "at_least", 0, "K"),
+        (SPARE, "at_least", 0, "percent"),  # not below the drive's own threshold
+        (SPARE, "at_least", 90, "percent"),
         (RATE, "at_least", 0.092, "MB/s"),  # one link at a hundredth of the load
         (LOST, "at_most", 0, "count"),
         ("throttling.lost_bytes", "at_most", 0, "B"),
@@ -672,6 +691,21 @@ def test_a_bound_outside_what_its_unit_allows_is_refused(
 )
 def test_a_low_demand_and_a_small_server_are_meant(edited: Edit, bound: tuple[str, str, object, str]) -> None:
     assert load_requirements(_bounded(edited, [bound]), METRICS)
+
+
+def test_a_headroom_that_lies_at_its_bound_is_undecided_since_sensors_tell_whole_kelvins() -> None:
+    shipped = [
+        one
+        for file in sorted((INVENTORY / "requirements").glob("*.yml"))
+        for one in load_requirements(file, METRICS).requirements
+        if METRICS[one.metric].unit == "K"
+    ]
+    assert {one.id for one in shipped} >= {"TH-03", "SNB-06", "SNB-10"}
+    for one in shipped:
+        assert isinstance(one.bound, (int, float))
+        for more, decision in ((-1, "missed"), (0, "undecided"), (1, "met")):
+            found = estimate(one, METRICS[one.metric], Measured((one.bound + more,)), 1)
+            assert decide(one.comparison, one.bound, one.guard_band, found).decision == decision, (one.id, more)
 
 
 def test_the_unit_of_every_metric_has_its_bounds() -> None:

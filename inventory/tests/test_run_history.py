@@ -19,7 +19,7 @@ from nights_factory import FIRST, NightPlan, changed, season, write_night
 from daq_bench.bench_model.base.errors import BenchError
 from daq_bench.bench_model.nights.bundle_facts import Change, differences
 from daq_bench.bench_model.nights.night import _power_on, read_night
-from daq_bench.bench_model.nights.run_history import History, _notes, history_of, read_all
+from daq_bench.bench_model.nights.run_history import NOWHERE, History, _notes, history_of, read_all
 from daq_bench.bench_model.nights.run_temperatures import INLET
 from daq_bench.bench_model.nights.trend import Trend, trend_of
 
@@ -56,6 +56,18 @@ def test_a_bundle_that_is_named_twice_counts_once(tmp_path: Path) -> None:
     link.symlink_to(second)
     nights, left_out = read_all([second, runs, first, link, runs / ".." / "runs"])
     assert ([night.path for night in nights], left_out) == ([second, first], [])
+
+
+def test_a_link_to_a_bundle_is_read_and_one_that_leads_nowhere_is_named(tmp_path: Path) -> None:
+    runs, elsewhere = tmp_path / "runs", tmp_path / "elsewhere"
+    first, second = write_night(runs, NightPlan(1)), write_night(elsewhere, NightPlan(2))
+    (runs / "latest").symlink_to(first.name)
+    (runs / "a-name-of-its-own").symlink_to(second)
+    (runs / "disk-that-is-gone").symlink_to(tmp_path / "gone")
+    (runs / "loop").symlink_to("loop")
+    nights, left_out = read_all([runs])
+    assert [night.path for night in nights] == [first, second]
+    assert {(one.name, one.reason) for one in left_out} == {("disk-that-is-gone", NOWHERE), ("loop", NOWHERE)}
 
 
 def test_other_candidates_scenarios_scales_and_unfinished_runs_are_named(tmp_path: Path) -> None:

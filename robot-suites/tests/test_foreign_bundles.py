@@ -76,6 +76,46 @@ def test_an_unaltered_bundle_agrees_with_itself_and_with_the_checkers_profiles(b
     assert "UNSIGNED: nobody vouches for it" in found.conclusion and "intact" not in found.conclusion
 
 
+EVENTS, WORKLOAD = "events.jsonl", "telemetry/workload.lp"
+
+
+@pytest.mark.parametrize("name", [EVENTS, WORKLOAD])
+@pytest.mark.parametrize(
+    "altered",
+    [
+        lambda lines: [b"".join(lines)[: sum(map(len, lines)) * 8 // 10]],
+        lambda lines: lines[: len(lines) * 8 // 10],
+        lambda lines: lines[:-1],
+        lambda lines: lines[1:],
+        lambda lines: [*lines[:2], *lines[1:]],
+        lambda lines: [lines[0], *lines[2:]],
+        lambda lines: [b"".join(lines)[:-1]],
+        lambda lines: [],
+    ],
+    ids=["80 % of the bytes", "80 % of the lines", "without the last", "without the first", "one twice", "one less", "no line end", "empty"],
+)  # fmt: skip
+def test_events_that_break_off_or_lack_a_line_are_named_though_sealed_anew(
+    bundle: Path, own: Own, name: str, altered: Callable[[list[bytes]], list[bytes]]
+) -> None:
+    file, seal = bundle / name, bundle / MANIFEST
+    file.write_bytes(b"".join(altered(file.read_bytes().splitlines(keepends=True))))
+    seal.unlink()
+    seal_evidence(bundle)
+    told = "\n".join(checked(bundle, own).problems)
+    assert f"{EVENTS}: does not hold the same events as {WORKLOAD}, such as bench_event,kind=" in told, told
+
+
+def test_events_that_lack_their_end_in_both_accounts_are_named(bundle: Path, own: Own) -> None:
+    for name in (EVENTS, WORKLOAD):
+        lines = (bundle / name).read_bytes().splitlines(keepends=True)
+        (bundle / name).write_bytes(b"".join(lines[:-1]))
+    (bundle / MANIFEST).unlink()
+    seal_evidence(bundle)
+    assert checked(bundle, own).problems == [
+        "events.jsonl: its last event is not the verdict of verdict.json, but busy: 'made of nothing': it breaks off"
+    ]
+
+
 def planted(node: Any, text: str, spared: tuple[str, ...] = ()) -> Any:
     """The same document with `text` behind or instead of every string, but below the keys that are `spared`."""
     if isinstance(node, dict):

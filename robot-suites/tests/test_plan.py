@@ -6,6 +6,7 @@ import io
 import json
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,17 @@ from ruamel.yaml import YAML
 
 from daq_bench.bench_model.base.errors import BenchError, ProfileError, RefusedError
 from daq_bench.bench_model.profiles.candidates import load_candidate
+from daq_bench.bench_model.profiles.common import plain
+from daq_bench.bench_model.profiles.composed import read_scenario
 from daq_bench.bench_model.profiles.scenarios import load_scenario
-from daq_bench.rig.base.settings import Layout, Request, load_profiles
+from daq_bench.rig.base.settings import DEFAULT_PROFILE, Layout, Request, load_profiles
 from daq_bench.rig.base.terminal import agree
 from daq_bench.rig.cli import main
 from daq_bench.rig.nightly.plan import load_plan
 from daq_bench.rig.run.plan_table import BEGIN, END, table
-from daq_bench.rig.run.planning import RunPlan, plan_run
+from daq_bench.rig.run.planning import Reason, RunPlan, plan_run
 from daq_bench.rig.run.preflight import space_needs
-from daq_bench.rig.workloads.registry import workloads_of
+from daq_bench.rig.workloads.registry import WORKLOADS, workloads_of
 from daq_bench.rig.workloads.shared.plan import Ground, duration_of, written_by
 
 LAYOUT = Layout()
@@ -340,3 +343,155 @@ def test_the_rings_of_the_emulated_record_hold_all_of_it_so_that_a_slow_emulator
     assert scenario.demand is not None
     (buffers,) = (one.memory(scenario).size_bytes for one in workloads_of(scenario) if one.name == "snb_record")
     assert buffers >= scenario.demand.offered_bytes_per_s * scenario.demand.duration_s
+
+
+KINDS = {"filesystem": None, "raw-device": "raw"}  # of the sample candidate, by its target
+FROM = [("this-machine", None), ("sample", None), ("sample", "raw")]
+
+
+def words_of(reason: Reason) -> str:
+    """What a reason begins with, without the file and the candidate that it is about."""
+    return " ".join(re.sub(r"^\S+\.yml: ", "", reason.reason).split()[:6])
+
+
+class Asked:
+    """One request for a plan; each remedy changes it as a reader of the words would."""
+
+    def __init__(self, folder: Path, candidate: str, target: str | None, scenario: str) -> None:
+        self.folder, self.candidate, self.target, self.scenario = folder, candidate, target, scenario
+        self.scale: float | None = None
+        self.changes: list[Any] = []
+        self.buffer, self.requirement = "", ""
+
+    def plan(self) -> RunPlan:
+        inventory = SAMPLE if self.candidate == "sample" else LAYOUT.inventory / "lab.yml"
+        if self.buffer:
+            inventory = altered(
+                self.folder, lambda entry: entry.update(transient_buffer=self.buffer), inventory, self.candidate
+            )
+        asked = {"target": self.target, "scale": self.scale, "requirement": self.requirement or None}
+        more = {key: value for key, value in asked.items() if value is not None}
+        return planned(self._written(), inventory, self.candidate, **more)
+
+    def _written(self) -> str:
+        if not self.changes:
+            return self.scenario
+        yaml = YAML(typ="safe")
+        file = LAYOUT.inventory / "scenarios" / f"{self.scenario}.yml"
+        document = plain(read_scenario(file).data)
+        for change in self.changes:
+            change(document)
+        yaml.dump(document, self.folder / f"{self.scenario}.yml")
+        return str(self.folder / f"{self.scenario}.yml")
+
+    def _with(self, **changes: Any) -> Asked:
+        found = Asked(self.folder, self.candidate, self.target, self.scenario)
+        vars(found).update({**vars(self), **changes})
+        return found
+
+    def remedied(self, remedy: str) -> list[Asked]:
+        """The request after each of the changes that the remedy names."""
+        if said := re.fullmatch(r"--scale ([\d.]+)", remedy):
+            return [self._with(scale=float(said[1]))]
+        if said := re.match(r"--scenario (.*), or correct these parameters", remedy):
+            named = [] if said[1] == "one of your own" else said[1].split(" or ")
+            return [self._corrected(), *(self._with(scenario=name, changes=[]) for name in named)]
+        if remedy == "Choose a scenario that does without, or correct it in a copy":
+            return [self._corrected()]
+        if said := re.match(r"Ask for (\d+) repetitions(?: \((.+)\))? in a copy", remedy):
+            return [self._with(changes=[*self.changes, partial(_repeated, int(said[1]), said[2] or "repetitions")])]
+        if said := re.fullmatch(r"Give a requirement of (\S+) severity: mandatory", remedy):
+            text = (LAYOUT.inventory / "requirements" / said[1]).read_text(encoding="utf-8")
+            (self.folder / said[1]).write_text(text.replace("advisory", "mandatory", 1), encoding="utf-8")
+            return [self._with(requirement=str(self.folder / said[1]))]
+        if said := re.match(
+            r"Set drives aside, and describe them as a target of kind ([a-z -]+) \(docs/own-hardware.md\)", remedy
+        ):
+            kinds = [one for one in said[1].split(" or ") if one in KINDS]
+            return [self._with(candidate="sample", target=KINDS[one], buffer="") for one in kinds]
+        if said := re.match(r"Choose a (?:target of kind )?(filesystem|raw-device)", remedy):
+            return [self._with(candidate="sample", target=KINDS[said[1]], buffer="")]
+        if remedy == "Make them smaller, or declare more in inventory/lab.yml":
+            return [self._with(buffer="64GB")]
+        if remedy.startswith("Declare its port and peers (docs/network.md)"):
+            return [self._with(candidate="sample", target=None, buffer="")]
+        if remedy.startswith(("A higher write_budget allows more wear", "Raise the budget")):
+            return [self._with(changes=[*self.changes, _budgeted])]
+        if remedy == "Remove hazards, or choose a scenario without":
+            return [self._with(changes=[*self.changes, _unharmed])]
+        raise AssertionError(f"nobody knows how to follow this: {remedy}")
+
+    def _corrected(self) -> Asked:
+        """A copy of the scenario that asks for what its requirement profile demands."""
+        profile = plain(read_scenario(LAYOUT.inventory / "scenarios" / f"{self.scenario}.yml").data)
+        name = profile.get("requirement", DEFAULT_PROFILE)
+        demanded = YAML(typ="safe").load(LAYOUT.inventory / "requirements" / f"{name}.yml")["conditions"]["load"]
+        return self._with(changes=[*self.changes, partial(_asking_for, demanded)])
+
+
+def _asking_for(demanded: dict[str, Any], document: Any) -> None:
+    own = document.pop("workloads")
+    top = {key: value for key, value in demanded.items() if key not in WORKLOADS}
+    document.update(_merged(document, top), workloads=own)
+    for name in own.keys() & demanded.keys():
+        own[name] = _merged(own[name], demanded[name])
+
+
+def _merged(own: Any, demanded: Any) -> Any:
+    if not isinstance(demanded, dict):
+        return "10.0.0.2" if demanded == "given" else demanded
+    found = dict(own or {})
+    for key, value in demanded.items():
+        if value == "left-out":
+            found.pop(key, None)
+        else:
+            found[key] = _merged(found.get(key), value)
+    return found
+
+
+def _repeated(times: int, field: str, document: Any) -> None:
+    *path, last = field.split(".")
+    for key in path:
+        document = document.setdefault(key, {"seconds_per_repetition": 90} if key == "confirm" else {})
+    document[last] = times
+
+
+def _budgeted(document: Any) -> None:
+    for own in document["workloads"].values():
+        own["write_budget"] = "1000TB"
+
+
+def _unharmed(document: Any) -> None:
+    del document["workloads"]["thermal"]["hazards"]
+
+
+@pytest.fixture(scope="module")
+def followed() -> set[tuple[str, str]]:
+    """Reasons and remedies that a test has tried: most stand in many plans."""
+    return set()
+
+
+@pytest.mark.integration  # it makes hundreds of plans
+@pytest.mark.parametrize("scenario", sorted({*SHIPPED, "raid-vs-3dxp", "raid-vs-3dxp-emulated"}))
+@pytest.mark.parametrize(("candidate", "target"), FROM, ids=["this-machine", "file system", "raw"])
+def test_each_remedy_that_the_plan_names_removes_its_reason_and_together_they_lead_to_a_pass(
+    tmp_path: Path, candidate: str, target: str | None, scenario: str, followed: set[tuple[str, str]]
+) -> None:
+    asked = Asked(tmp_path, candidate, target, scenario)
+    try:
+        plan = asked.plan()
+    except ProfileError as error:
+        assert scenario.startswith("raid"), error  # it names targets that this machine has not got
+        return
+    for _ in range(8):
+        if plan.can_pass:
+            return
+        for reason in plan.reasons:
+            if (words_of(reason), reason.remedy) in followed:
+                continue
+            followed.add((words_of(reason), reason.remedy))
+            for other in asked.remedied(reason.remedy):
+                assert words_of(reason) not in map(words_of, other.plan().reasons), reason
+        asked = asked.remedied(plan.reasons[0].remedy)[0]
+        plan = asked.plan()
+    raise AssertionError("\n".join(plan.lines()))

@@ -12,9 +12,10 @@ import numpy as np
 
 from daq_bench.bench_model.bundle.column_file import write_columns
 from daq_bench.bench_model.bundle.provenance import MANIFEST
-from daq_bench.bench_model.documents.struct import as_document, utc_text
+from daq_bench.bench_model.documents.run import Run
+from daq_bench.bench_model.documents.struct import as_document, read, utc_text
 from daq_bench.bench_model.verdict.judging import judge_bundle
-from daq_bench.rig.base.bundle import to_json
+from daq_bench.rig.base.bundle import Bundle, to_json
 from daq_bench.rig.base.settings import Layout
 from daq_bench.rig.checking.sealing import seal_evidence
 
@@ -54,8 +55,12 @@ def make(root: Path, points: int, columns: bool) -> Path:
     (root / "profiles" / "lab.yml").write_text(to_json(LAB), encoding="utf-8")
     length_ns = write_spool(root / "telemetry" / "points.lp", points)
     (root / "run.json").write_text(to_json(_run(RUN, length_ns / 1e9)), encoding="utf-8")
-    (root / "events.jsonl").write_text(json.dumps(_event()) + "\n", encoding="utf-8")
-    (root / "verdict.json").write_text(to_json(as_document(judge_bundle(root))), encoding="utf-8")
+    bundle = Bundle(root, read(_run(RUN, length_ns / 1e9), Run, "run.json"), now=lambda: START)
+    bundle.event("phase", "synthetic", "made, not measured")
+    bundle.event("busy", "synthetic", "made of nothing")
+    verdict = judge_bundle(root)
+    bundle.write("verdict.json", verdict)
+    bundle.event("verdict", "judge", verdict.outcome, reasons=verdict.reasons)
     if columns:
         write_columns(root, least_bytes=0)
     seal_evidence(root)
@@ -134,10 +139,6 @@ def _temperatures(hottest: float) -> dict[str, Any]:
 
 def _utc(seconds: float) -> str:
     return utc_text(START + timedelta(seconds=seconds))
-
-
-def _event() -> dict[str, Any]:
-    return {"time_utc": _utc(0), "kind": "phase", "source": "synthetic", "text": "made, not measured", "data": {}}
 
 
 def _run(name: str, length_s: float) -> dict[str, Any]:

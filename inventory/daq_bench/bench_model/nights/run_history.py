@@ -15,6 +15,7 @@ from daq_bench.bench_model.documents.run import FINISHED
 from daq_bench.bench_model.nights.history_index import read_indexed
 from daq_bench.bench_model.nights.night import LeftOut, Night
 
+NOWHERE = "is a link that leads to no folder here. Mend it, or remove it"
 NO_NAME = "its name is no UTF-8, which is no run's name. Give it its run's name again"
 
 
@@ -37,8 +38,8 @@ class History:
 
 
 def bundles_in(paths: Iterable[Path]) -> list[Path]:
-    """Each path that is a bundle, and the sub-folders of each other path, but for hidden ones (the index, copies under way); a folder
-    that is named twice, by whatever path, once.
+    """Each path that is a bundle, and the sub-folders of each other path, but for hidden ones (the index, copies under way). A link there
+    stands for where it leads; one that leads nowhere is left out by `read_all`. A folder that is named twice, by whatever path, once.
 
     Raises BenchError for what is no folder. A sub-folder whose name is no UTF-8 is left out by `read_all`."""
     found: list[Path] = []
@@ -50,13 +51,21 @@ def bundles_in(paths: Iterable[Path]) -> list[Path]:
         if os.path.lexists(path / "run.json"):
             found.append(path)
         else:
-            found += sorted(
-                one for one in path.iterdir() if not one.name.startswith(".") and one.is_dir() and not one.is_symlink()
-            )
+            there = sorted(one for one in path.iterdir() if not one.name.startswith("."))
+            found += [one for one in there if one.is_dir() and not one.is_symlink()]
+            found += [_led_to(one) for one in there if one.is_symlink() and (one.is_dir() or not one.exists())]
     once: dict[str, Path] = {}
     for path in found:
         once.setdefault(os.path.realpath(path), path)
     return list(once.values())
+
+
+def _led_to(link: Path) -> Path:
+    """The bundle behind a link, which there has its run's name; the link itself where it leads nowhere."""
+    try:
+        return link.resolve(strict=True)
+    except (OSError, RuntimeError):  # RuntimeError: a link to itself
+        return link
 
 
 def read_all(paths: Iterable[Path], candidate: str | None = None) -> tuple[list[Night], list[LeftOut]]:
@@ -64,9 +73,11 @@ def read_all(paths: Iterable[Path], candidate: str | None = None) -> tuple[list[
     found: list[Night | LeftOut] = []
     for folder, bundles in groupby(bundles_in(paths), key=lambda path: path.parent):
         there = list(bundles)
-        named = [bundle for bundle in there if writable(bundle.name) == bundle.name]
+        lost = [bundle for bundle in there if not bundle.is_dir()]
+        named = [bundle for bundle in there if writable(bundle.name) == bundle.name and bundle not in lost]
         found += read_indexed(folder, named, candidate)
-        found += [LeftOut(writable(bundle.name), NO_NAME) for bundle in there if bundle not in named]
+        found += [LeftOut(writable(bundle.name), NOWHERE) for bundle in lost]
+        found += [LeftOut(writable(bundle.name), NO_NAME) for bundle in there if bundle not in (*named, *lost)]
     nights = [one for one in found if isinstance(one, Night)]
     return nights, [one for one in found if isinstance(one, LeftOut)]
 

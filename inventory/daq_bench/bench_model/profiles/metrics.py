@@ -78,6 +78,6 @@ def _read(source: YamlSource) -> dict[str, ResultMetric]:
             raise source.error(("results", name), str(error).replace("\n", " "), "Correct it") from None
         # A count is exact. Any other metric that states no nature gets the cautious one: it has to show its scatter.
         nature = "observed" if entry["unit"] == "count" else "estimated"
-        within = tuple(bounds[entry["unit"]]) if entry["unit"] in bounds else None
-        metrics[name] = ResultMetric(name=name, bounds=within, **{"nature": nature, **entry})
+        within = entry.pop("bounds", bounds.get(entry["unit"]))
+        metrics[name] = ResultMetric(name=name, bounds=within and tuple(within), **{"nature": nature, **entry})
     return metrics

@@ -126,7 +126,7 @@ def _check_requirement(source: YamlSource, index: int, entry: dict[str, Any], me
     for key in ("bound", "guard_band"):
         if isinstance(value := entry.get(key, 0), (int, float)) and abs(convert(value, entry["unit"], units[0])) > MOST:
             raise source.error((*at, key), f"nothing measures {value:g} {entry['unit']}", "Write a number that is less")
-    _check_bound(source, (*at, "bound"), entry)
+    _check_bound(source, (*at, "bound"), entry, metrics[entry["metric"]])
 
 
 def _check_statistic(source: YamlSource, at: tuple[str | int, ...], entry: dict[str, Any]) -> None:
@@ -145,12 +145,13 @@ def _check_statistic(source: YamlSource, at: tuple[str | int, ...], entry: dict[
         )
 
 
-def _check_bound(source: YamlSource, at: tuple[str | int, ...], entry: dict[str, Any]) -> None:
-    """A bound that everything meets, or nothing, is a slip of the pen."""
+def _check_bound(source: YamlSource, at: tuple[str | int, ...], entry: dict[str, Any], metric: ResultMetric) -> None:
+    """A bound that everything meets, or nothing, is a slip of the pen. A margin whose own bounds begin at zero may be asked for at zero."""
     bound, unit = entry["bound"], entry["unit"]
     if isinstance(bound, str) or not never_negative(unit):
         return
-    if entry["comparison"] == "at_least" and bound <= 0:
+    is_margin = bound == 0 and metric.bounds is not None and metric.bounds[0] == 0
+    if entry["comparison"] == "at_least" and bound <= 0 and not is_margin:
         raise source.error(at, f"at least {bound} {unit} is met by anything", "Raise it")
     if bound < 0:
         raise source.error(at, f"nothing measures {bound} {unit}", "Write it above zero")

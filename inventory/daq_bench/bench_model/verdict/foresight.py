@@ -37,7 +37,8 @@ def _of_requirement(requirement: Requirement, metric: ResultMetric, run: Run, sc
     owner = next((name for name, own in scenario.workloads.items() if metric_is_of(metric.name, name, own)), None)
     if owner is None:  # of every run, such as the watched hardware
         return
-    times = max(0, MODELS[owner].times(plan_of(run, owner), metric.name))
+    model = MODELS[owner]
+    times = max(0, model.times(plan_of(run, owner), metric.name))
     if not times:
         yield (
             f"{requirement.id} {requirement.text}: the scenario measures {metric.name} not once",
@@ -49,9 +50,11 @@ def _of_requirement(requirement: Requirement, metric: ResultMetric, run: Run, sc
     decided = decide(requirement.comparison, bound, requirement.guard_band, known)
     if decided.decision != MET:
         measured = "once" if times == 1 else f"{times} times"
+        own = model.times_field(metric.name)
+        field = f" (workloads.{owner}.{own})" if own else ""
         yield (
             f"{requirement.id} {requirement.text}: {metric.name} is measured {measured}, which decides nothing; {decided.advice}",
-            f"Ask for {times + (decided.more_repetitions or 1)} repetitions in a copy of {scenario.file.name}",
+            f"Ask for {times + (decided.more_repetitions or 1)} repetitions{field} in a copy of {scenario.file.name}",
         )
 
 

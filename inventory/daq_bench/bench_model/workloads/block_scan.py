@@ -153,5 +153,6 @@ MODEL = Model(
         Count("points[].runtime_s", stated("seconds_per_point"), RUNTIME_MIN),
     ),
     times=_times,
+    times_field=lambda metric: "confirm.repetitions" if metric.endswith("large_block_throughput") else "",
     result=BlockScan,
 )

@@ -85,10 +85,12 @@ def once(plan: Plan, metric: str) -> int:
 @dataclass(frozen=True)
 class Model:
     """All that evidence asks of one workload. `result`: the type of its result. `times`: how often, at most, a plan measures what a
-    metric is of: the repetitions by which it is decided."""
+    metric is of: the repetitions by which it is decided. `times_field`: the workload's own field for that; empty: the scenario's
+    `repetitions`."""
 
     coverage: Coverage
     counts: tuple[Count, ...]
     beside: tuple[Beside, ...] = ()
     times: Callable[[Plan, str], int] = most_repetitions
+    times_field: Callable[[str], str] = lambda metric: ""
     result: type[Struct] = field(kw_only=True)

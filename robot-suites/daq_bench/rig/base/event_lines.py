@@ -5,15 +5,17 @@ The agent carries them to InfluxDB while it runs; rig.telemetry.history writes a
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from daq_bench.bench_model.base.errors import BenchError
-from daq_bench.bench_model.bundle.files import last_lines, parse_json
+from daq_bench.bench_model.bundle.files import last_lines, parse_json, text_lines
 from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.struct import read
 
 MEASUREMENT = "bench_event"
 SPAN = "span"
+SERIES = re.compile(rf"{MEASUREMENT},(?:\\.|[^ \\])+")
 PHASE_BYTES = 65536  # of events.jsonl, within which the last phase was announced
 
 
@@ -25,6 +27,14 @@ def moment_line(run: str, kind: str, source: str, text: str, time_ns: int) -> st
 def span_line(run: str, kind: str, source: str, text: str, begin_ns: int, end_ns: int) -> str:
     """One event that lasted; it has a series of its own, so that it does not overwrite the moment at its begin."""
     return f"{_head(run, kind, source)},extent={SPAN} text={string(text)},end_ms={end_ns // 10**6}i {begin_ns}"
+
+
+def moments(workload: Path) -> Iterator[tuple[str, int]]:
+    """Yields each event that stands in a file of line protocol, without the spans: its line up to the time, and the time in ns."""
+    for line in text_lines(workload):
+        series, (head, _, stamp) = SERIES.match(line), line.rstrip("\n").rpartition(" ")
+        if series and not series[0].endswith(f",extent={SPAN}") and line.endswith("\n") and stamp.isdecimal():
+            yield head, int(stamp)
 
 
 def _head(run: str, kind: str, source: str) -> str:

@@ -1,20 +1,27 @@
-"""Checks that a bundle names one run of one machine: compares its folder, run.json, and the facts that were read from the candidate."""
+"""Checks that a bundle names one run of one machine, and tells all of it: compares its folder, run.json, the facts that were read from
+the candidate, and its events with their copy in the telemetry."""
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from daq_bench.bench_model.bundle.files import find_document, find_struct, plain_file
+from daq_bench.bench_model.bundle.files import find_document, find_struct, plain_file, read_structs
+from daq_bench.bench_model.documents.events import Event
 from daq_bench.bench_model.documents.facts import Identity
 from daq_bench.bench_model.documents.run import Drive, Host, Run
 from daq_bench.bench_model.profiles.candidates import Candidate, load_candidate
+from daq_bench.bench_model.verdict.judging import VERDICT
 from daq_bench.rig.base.bundle import Bundle
+from daq_bench.rig.base.event_lines import moment_line, moments
 from daq_bench.rig.candidate.host import Node, Survey, Target, check_identity
 from daq_bench.rig.checking.sealing import altered_evidence
 
 LAB, IDENTITY, HOST = "profiles/lab.yml", "results/identity.json", "facts/host.json"
+EVENTS, WORKLOAD = "events.jsonl", "telemetry/workload.lp"
+CLOCK_MS = 1  # the two files round one moment differently
 OF_THE_HOST = ("hostname", "architecture", "cpu_model")  # neither provisioning nor a restart changes them
 CHALLENGE = re.compile(r"[A-Za-z0-9._:+/=@-]{1,128}")
 
@@ -47,6 +54,33 @@ def folder_problems(path: Path, run: Run) -> list[str]:
     if run.run_id == path.name:
         return []
     return [f"the folder is named {path.name!r}, but run.json: run_id is {run.run_id!r}: a run keeps its name"]
+
+
+def event_problems(bundle: Path, run: Run) -> list[str]:
+    """Returns the faults of events.jsonl. `Bundle.event` writes each event there and into workload.lp; a judged run's last is the verdict,
+    but for the phase in which the report is made."""
+    events = read_structs(bundle, EVENTS, Event)
+    told, copied = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
+    for event in events:
+        line = moment_line(run.run_id, event.kind, event.source, event.text, 0)
+        told[line.rpartition(" ")[0]].append(round(event.time_s * 1e3))
+    if file := plain_file(bundle, WORKLOAD):
+        for head, at_ns in moments(file):
+            copied[head].append(at_ns // 10**6)
+    odd = [head for head in dict.fromkeys((*told, *copied)) if not _same_moments(told[head], copied[head])]
+    problems = [f"{EVENTS}: does not hold the same events as {WORKLOAD}, such as {odd[0][:200]}"] if odd else []
+    stored = find_document(bundle, VERDICT)
+    if stored is not None:
+        ends = [event for event in events if event.kind != "phase"][-1:]
+        if [(one.kind, one.text) for one in ends] != [("verdict", stored.get("outcome"))]:
+            last = f"{ends[0].kind}: {ends[0].text!r:.100}" if ends else "nothing"
+            problems.append(f"{EVENTS}: its last event is not the verdict of {VERDICT}, but {last}: it breaks off")
+    return problems
+
+
+def _same_moments(some: list[int], others: list[int]) -> bool:
+    pairs = zip(sorted(some), sorted(others), strict=False)
+    return len(some) == len(others) and all(abs(one - other) <= CLOCK_MS for one, other in pairs)
 
 
 def identity_problems(bundle: Path, run: Run) -> list[str]:

@@ -30,7 +30,7 @@ from daq_bench.bench_model.verdict.judging import VERDICT, differences, judge_bu
 from daq_bench.rig.base.bundle import Bundle, to_json
 from daq_bench.rig.base.shell import LocalShell
 from daq_bench.rig.base.terminal import printable
-from daq_bench.rig.checking.agreement import challenge_problems, folder_problems, identity_problems
+from daq_bench.rig.checking.agreement import challenge_problems, event_problems, folder_problems, identity_problems
 from daq_bench.rig.checking.extraction import extract_again
 from daq_bench.rig.checking.own_profiles import DIFFERENT, Own, Profile, altered_parameters, compared, plain_id
 from daq_bench.rig.checking.sealing import altered_evidence, altered_reports, unsealed_reports
@@ -83,6 +83,7 @@ def check_bundle(
     require_sound(bundle.path)
     _check_origin(check, bundle, challenge)
     _check_dates(check, bundle)
+    _check_events(check, bundle)
     _check_parameters(check, bundle)
     _check_profiles(check, bundle, own or Own())
     _check_results(check, bundle)
@@ -101,6 +102,7 @@ def check_evidence(path: Path) -> Check:
     require_sound(bundle.path)
     _check_origin(check, bundle, None)
     _check_dates(check, bundle)
+    _check_events(check, bundle)
     _check_parameters(check, bundle)
     _check_results(check, bundle)
     _check_verdict(check, bundle)
@@ -170,6 +172,12 @@ def _check_dates(check: Check, bundle: Bundle) -> None:
     problems = _told(check, "the dates", lambda: date_problems(bundle.path, bundle.run))
     if problems is not None:
         check.part("dates", "tools, drives, events and telemetry are of the run's time", problems)
+
+
+def _check_events(check: Check, bundle: Bundle) -> None:
+    problems = _told(check, "the events", lambda: event_problems(bundle.path, bundle.run))
+    if problems is not None:
+        check.part("events", "each is in the telemetry, too, and the verdict ends them", problems)
 
 
 def _check_parameters(check: Check, bundle: Bundle) -> None:

@@ -294,6 +294,6 @@ def check_workload(workload: Workload, scenario: Scenario, candidate: Candidate,
     if candidate.target.is_raw and not workload.raw:
         raise RefusedError(
             f"{scenario.file}: workloads.{workload.name} needs a file system, but the target of {candidate.name} is a raw drive. "
-            "Choose a target of kind filesystem, or leave the workload out"
+            "Choose a target of kind filesystem"
         )
     workload.check(scenario, candidate, found)

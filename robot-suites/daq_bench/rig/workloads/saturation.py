@@ -109,7 +109,7 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
     if not candidate.target.is_raw and not parameters.keys() & {"span_size", "free_share"}:
         raise RefusedError(
             f"{at} has neither span_size nor free_share, so that it takes a whole drive, but the target of {candidate.name} is a folder. "
-            "Give one of them, or choose a raw-device target"
+            "Choose a raw-device target; a copy with one of them runs here, too, and decides nothing"
         )
     serials, copies = drives_of(candidate, found)
     if found.target is None and "span_size" not in parameters:

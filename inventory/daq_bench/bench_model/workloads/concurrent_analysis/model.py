@@ -163,5 +163,6 @@ MODEL = Model(
         ),
     ),
     times=_times,
+    times_field=lambda metric: "farm.rounds" if metric == "concurrent_analysis.farm_ratio" else "",
     result=ConcurrentAnalysis,
 )

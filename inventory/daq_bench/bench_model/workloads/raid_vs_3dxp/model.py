@@ -149,5 +149,6 @@ MODEL = Model(
     ),
     (Beside("results/raid_comparison.json", analysis.of_bundle, _comparison, RaidComparison),),
     times=lambda plan, _: int(plan.parameters["rounds"]),
+    times_field=lambda _: "rounds",
     result=RaidVs3Dxp,
 )

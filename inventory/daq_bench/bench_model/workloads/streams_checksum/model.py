@@ -197,5 +197,6 @@ MODEL = Model(
         ),
     ),
     times=_times,
+    times_field=lambda metric: "overhead.repetitions" if metric == "streams_checksum.overhead" else "",
     result=StreamsChecksum,
 )

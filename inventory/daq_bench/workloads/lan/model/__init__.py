@@ -202,5 +202,6 @@ MODEL = Model(
     ),
     (Beside("results/lan_analysis.json", of_bundle, _analysis, LanAnalysis),),
     times=_times,
+    times_field=lambda metric: "settings.pairs" if metric == "lan.latency_ratio" else "",
     result=Lan,
 )

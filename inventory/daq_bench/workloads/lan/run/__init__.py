@@ -71,7 +71,7 @@ def check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
     if declared is None and emulated is None:
         raise RefusedError(
             f"{at}: the candidate {candidate.name} has no `network` with peers in the inventory, and the scenario no `emulated`. Declare "
-            "its port and peers (docs/network.md), or take lan-100g-rehearsal"
+            "its port and peers (docs/network.md); lan-100g-rehearsal runs without them, and decides nothing"
         )
     if declared is not None:
         addresses = [declared["address"], *(peer["address"] for peer in declared["peers"])]

@@ -83,7 +83,7 @@ def _check(scenario: Scenario, candidate: Candidate, found: Survey) -> None:
     if "span_size" not in parameters and not candidate.target.is_raw:
         raise RefusedError(
             f"{scenario.file}: workloads.{NAME} has no span_size, so that it takes a whole drive, but the target of {candidate.name} is a "
-            "folder. Give span_size, or choose a raw-device target"
+            "folder. Choose a raw-device target; a copy with span_size runs here, too, and decides nothing"
         )
     for text in untracked(parameters):
         raise RefusedError(f"{scenario.file}: workloads.{NAME}.{text}, by which the standard judges steadiness. Add it")
