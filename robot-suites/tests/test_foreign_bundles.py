@@ -92,7 +92,9 @@ EVENTS, WORKLOAD = "events.jsonl", "telemetry/workload.lp"
         lambda lines: [b"".join(lines)[:-1]],
         lambda lines: [],
     ],
-    ids=["80 % of the bytes", "80 % of the lines", "without the last", "without the first", "one twice", "one less", "no line end", "empty"],
+    ids=[
+        "80 % of the bytes", "80 % of the lines", "without the last", "without the first", "one twice", "one less", "no line end", "empty",
+    ],
 )  # fmt: skip
 def test_events_that_break_off_or_lack_a_line_are_named_though_sealed_anew(
     bundle: Path, own: Own, name: str, altered: Callable[[list[bytes]], list[bytes]]
