@@ -22,8 +22,12 @@ class BlockWriterTest : public ::testing::Test {
   static constexpr std::size_t kPiece = 5568;
 
   BlockWriter writer(unsigned depth = 2, std::int64_t retry_ns = 50'000'000) {
-    return BlockWriter({-1, "the target", kAlignment, kBlock, kAlignment, depth, retry_ns}, engine, ledger,
-                       memory.data());
+    return BlockWriter(config(depth, retry_ns), engine, ledger, memory.data());
+  }
+  static BlockWriter::Config config(unsigned depth = 2, std::int64_t retry_ns = 50'000'000) {
+    return {{.target = "the target", .alignment = kAlignment, .depth = depth, .retry_ns = retry_ns},
+            kAlignment,
+            kBlock};
   }
 
   // Appends `count` superchunks of random bytes; remembers what must come out.
@@ -212,9 +216,9 @@ class FramedBlocksTest : public BlockWriterTest {
  protected:
   BlockWriter framed_writer(IoEngine& its_engine, DurabilityLedger& its_ledger, Memory& its_memory,
                             std::uint32_t number, std::uint64_t most_blocks) {
-    BlockWriter::Config config{-1, "the target", kAlignment, kBlock, kAlignment, 2, 50'000'000};
-    config.framing = Framing{{.header_crc = 9, .writer = number}, 2, kPiece, most_blocks, &next_number};
-    return BlockWriter(config, its_engine, its_ledger, its_memory.data());
+    BlockWriter::Config its = config();
+    its.framing = Framing{{.header_crc = 9, .writer = number}, 2, kPiece, most_blocks, &next_number};
+    return BlockWriter(its, its_engine, its_ledger, its_memory.data());
   }
   static bool put(BlockWriter& blocks, DurabilityLedger& its_ledger, std::uint8_t value) {
     const std::vector<std::byte> piece(kPiece, std::byte{value});

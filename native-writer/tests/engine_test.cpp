@@ -587,15 +587,22 @@ class ShortReads : public IoEngine {
 
 constexpr std::size_t kSector = 16384;  // a drive of large sectors
 
+BlockReader::Config sectors() {
+  BlockReader::Config config;
+  config.target = "drive";
+  config.end = config.block_bytes = 4 * kSector;
+  config.depth = 1;
+  config.alignment = kSector;
+  return config;
+}
+
 std::shared_ptr<ReadRoom> room_with(std::unique_ptr<IoEngine> engine) {
   return std::make_shared<ReadRoom>(1, 4 * kSector, std::move(engine));
 }
 
 TEST(BlockReader, GoesOnAfterAShortReadWhereASectorBegins) {
   const auto room = room_with(std::make_unique<ShortReads>(kSector + 512, 4 * kSector));
-  BlockReader reader(
-      {.target = "drive", .end = 4 * kSector, .block_bytes = 4 * kSector, .depth = 1, .alignment = kSector},
-      room);
+  BlockReader reader(sectors(), room);
   EXPECT_EQ(reader.next().size(), 4 * kSector);
   for (const std::uint64_t offset : dynamic_cast<ShortReads&>(*room->engine).offsets)
     EXPECT_EQ(offset % kSector, 0u) << offset;
@@ -603,9 +610,7 @@ TEST(BlockReader, GoesOnAfterAShortReadWhereASectorBegins) {
 
 TEST(BlockReader, GivesUpOnADriveThatNeverGivesASector) {
   const auto room = room_with(std::make_unique<ShortReads>(512, 4 * kSector));
-  BlockReader reader(
-      {.target = "drive", .end = 4 * kSector, .block_bytes = 4 * kSector, .depth = 1, .alignment = kSector},
-      room);
+  BlockReader reader(sectors(), room);
   EXPECT_THROW(reader.next(), Failure);
 }
 

@@ -58,7 +58,7 @@ class FramedTest : public ::testing::Test {
 
   // Writer 0 has the links 0 and 2, writer 1 has 1 and 3; each takes them in turn.
   void put_block(std::uint64_t number, std::uint32_t writer, std::uint64_t count) {
-    put_frame({header.record_id, header.block_crc, static_cast<std::uint32_t>(count), number, writer});
+    put_frame({header.record_id, number, header.block_crc, static_cast<std::uint32_t>(count), writer});
     Bytes data;
     for (std::uint64_t k = 0; k < count; ++k) {
       const auto link = static_cast<std::uint32_t>(writer + 2 * (k % 2));
@@ -249,7 +249,7 @@ TEST_F(FramedTest, WhatIsWholeBehindALongDamageInsideOneBlockIsFound) {
   encode_record_header(header, whole);
   std::filesystem::resize_file(target, 0);
   write_bytes(target, 0, whole);
-  put_frame({header.record_id, header.block_crc, kDamaged + kGood, 0, 0});
+  put_frame({header.record_id, 0, header.block_crc, kDamaged + kGood});
   Bytes data(round_up((kDamaged + kGood) * header.superchunk_bytes, 4096));
   for (std::uint64_t ordinal = kDamaged; ordinal < kDamaged + kGood; ++ordinal) {
     const Bytes one = superchunk(0, ordinal);

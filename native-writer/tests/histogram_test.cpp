@@ -8,8 +8,6 @@
 #include <random>
 #include <vector>
 
-#include "base/hdr_encoding.h"
-
 namespace daqwriter {
 namespace {
 

@@ -430,13 +430,14 @@ class LyingReadsTest : public ::testing::Test {
     auto engine = std::make_unique<LyingEngine>();
     engine->answer = answer;
     room = std::make_shared<ReadRoom>(2, kBlock, std::move(engine));
-    return std::make_unique<BlockReader>(BlockReader::Config{.target = "the target",
-                                                             .end = 8 * kBlock,
-                                                             .block_bytes = kBlock,
-                                                             .depth = 2,
-                                                             .stall_ns = kShortNs,
-                                                             .stop = &stop},
-                                         room);
+    BlockReader::Config config;
+    config.target = "the target";
+    config.end = 8 * kBlock;
+    config.block_bytes = kBlock;
+    config.depth = 2;
+    config.stall_ns = kShortNs;
+    config.stop = &stop;
+    return std::make_unique<BlockReader>(config, room);
   }
   static std::string failure_of(BlockReader& blocks) {
     try {

@@ -36,7 +36,7 @@ RecordHeader sample_header() {
 // The header of an older record, whose trailer does not name its header.
 RecordHeader older_header() {
   RecordHeader header = sample_header();
-  header.binds_trailer = false;
+  header.trailer_version = 0;
   return header;
 }
 
@@ -219,7 +219,7 @@ TEST(RecordFormat, ATrailerClosesTheRecordOfItsHeaderOnly) {
   trailer.header_crc = *trailer.header_crc + 1;
   EXPECT_NE(trailer_mismatch(header, trailer, place).value_or("").find("another header"), std::string::npos);
   EXPECT_NE(trailer_mismatch(header, older_trailer(), place), std::nullopt);
-  header.binds_trailer = false;
+  header.trailer_version = 0;
   EXPECT_EQ(trailer_mismatch(header, older_trailer(), place), std::nullopt);
 }
 

@@ -357,7 +357,7 @@ TEST_F(VerifyTest, AnOlderRecordIsIntactAndItsTrailerSaidToBeUnbound) {
   EXPECT_EQ(verify().json["trailer_bound"], true);
   RecordHeader h;
   ASSERT_EQ(decode_record_header(read_bytes(target, 0, 4096), h), BlockCheck::valid);
-  h.binds_trailer = false;
+  h.trailer_version = 0;
   put(h);
   RecordTrailer t = trailer();
   t.header_crc.reset();

@@ -61,7 +61,7 @@ def test_an_interval_that_ended_on_time_is_a_sample_of_its_own_rate() -> None:
 
 
 def test_intervals_that_a_busy_machine_ended_late_account_for_every_window() -> None:
-    """daqwriter's sampler makes up for what it missed: behind a late look come some of no length (Ticker, ticker.h)."""
+    """daqwriter's sampler makes up for what it missed: behind a late look come some of no length (Ticker, run.h)."""
     late = [
         (0.25, 0.5, 100),
         (0.5, 1.1, 240),

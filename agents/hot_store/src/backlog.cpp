@@ -54,7 +54,7 @@ void check_backlog(const StoreOptions& store, const LoadOptions& load, bool back
   const bool mapped = store.engine == "lmdb" || store.engine == kRawLmdb;
   if (mapped && backlog_given && load.consumers > 0 && room > static_cast<double>(store.capacity))
     throw daqwriter::Refusal(arithmetic + ", and --capacity is " + daqwriter::format_size(store.capacity) +
-                             " (" + daqwriter::format_gb(static_cast<double>(store.capacity)) +
+                             " (" + daqwriter::format_gb(store.capacity) +
                              "): give a larger --capacity or a smaller --backlog");
   const double available = available_memory();
   if (load.consumers > 0 && on_this_machine(store) && room > available)

@@ -10,11 +10,11 @@
 #include "apart.h"
 #include "backlog.h"
 #include "base/units.h"
+#include "baselines.h"
 #include "commands.h"
 #include "handover.h"
 #include "load.h"
 #include "report/report_json.h"
-#include "rocksdb_baseline.h"
 #include "store_options.h"
 
 namespace hotstore {
@@ -98,10 +98,6 @@ struct Distance {
   std::optional<double> after_ns;
 };
 
-Json optional_json(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 Json parameters_json(const BenchOptions& o) {
   return {{"engine", o.store.engine},
           {"transport", transport_of(o.store)},
@@ -137,35 +133,34 @@ Json bench_json(const BenchOptions& options, const std::string& promise, const L
   for (const auto& [name, number] : result.answers) answers[name] = number;
   const double pairs = static_cast<double>(std::max(result.put.operations, result.consume.operations));
   const double cpu_s = result.cpu.user_s + result.cpu.system_s;
-  return {
-      {"schema_version", 1},
-      {"tool", "hotstore"},
-      {"version", HOTSTORE_VERSION},
-      {"command", "bench"},
-      {"status", status},
-      {"error", failed ? Json(error) : Json(nullptr)},
-      {"promise", promise},
-      {"parameters", parameters_json(options)},
-      {"started_utc", daqwriter::iso8601_utc(result.started_utc_ns)},
-      {"measured_s", result.seconds},
-      {"put", side_json(result.put, result.seconds,
-                        of_batch(options, "from the call of Put to its acknowledgement"))},
-      {"consume", side_json(result.consume, result.seconds,
-                            options.load.consume == "direct"
-                                ? of_batch(options, "from the call of Get to the acknowledgement of Remove")
-                                : "from the call of GetAny to the acknowledgement of the "
-                                  "event's removal")},
-      {"handover_ns",
-       {{"before", optional_json(distance.before_ns)}, {"after", optional_json(distance.after_ns)}}},
-      {"samples_backlog_bytes", result.backlog_bytes},
-      {"samples_commits_per_s", result.commits_per_s},
-      {"answers", answers},
-      {"returned_events", result.returned_events},
-      {"corrupt", result.corrupt},
-      {"cpu",
-       {{"user_s", result.cpu.user_s},
-        {"system_s", result.cpu.system_s},
-        {"us_per_operation", pairs > 0 ? Json(cpu_s * 1e6 / pairs) : Json(nullptr)}}}};
+  Json all = daqwriter::document_json("hotstore", "bench", HOTSTORE_VERSION);
+  all.update(
+      {{"status", status},
+       {"error", failed ? Json(error) : Json(nullptr)},
+       {"promise", promise},
+       {"parameters", parameters_json(options)},
+       {"started_utc", daqwriter::iso8601_utc(result.started_utc_ns)},
+       {"measured_s", result.seconds},
+       {"put", side_json(result.put, result.seconds,
+                         of_batch(options, "from the call of Put to its acknowledgement"))},
+       {"consume", side_json(result.consume, result.seconds,
+                             options.load.consume == "direct"
+                                 ? of_batch(options, "from the call of Get to the acknowledgement of Remove")
+                                 : "from the call of GetAny to the acknowledgement of the "
+                                   "event's removal")},
+       {"handover_ns",
+        {{"before", daqwriter::or_null(distance.before_ns)},
+         {"after", daqwriter::or_null(distance.after_ns)}}},
+       {"samples_backlog_bytes", result.backlog_bytes},
+       {"samples_commits_per_s", result.commits_per_s},
+       {"answers", answers},
+       {"returned_events", result.returned_events},
+       {"corrupt", result.corrupt},
+       {"cpu",
+        {{"user_s", result.cpu.user_s},
+         {"system_s", result.cpu.system_s},
+         {"us_per_operation", pairs > 0 ? Json(cpu_s * 1e6 / pairs) : Json(nullptr)}}}});
+  return all;
 }
 
 void print_side(const char* name, const SideResult& side, double seconds) {

@@ -1,10 +1,10 @@
 #include "key_schema.h"
 
 #include <algorithm>
-#include <charconv>
 #include <sstream>
 
 #include "base/status.h"
+#include "base/units.h"
 
 namespace hotstore {
 namespace {
@@ -34,11 +34,8 @@ SubKey parse_sub_key(const std::string& text) {
   const bool well_named = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '_';
   });
-  unsigned bits = 0;
-  if (colon != std::string::npos) {
-    const auto [rest, error] = std::from_chars(text.data() + colon + 1, text.data() + text.size(), bits);
-    if (error != std::errc() || rest != text.data() + text.size()) bits = 0;
-  }
+  const std::string number = colon == std::string::npos ? "" : text.substr(colon + 1);
+  const unsigned bits = daqwriter::parse_number<unsigned>(number).value_or(0);
   if (!well_named || bits == 0 || bits > kMostBits)
     throw Refusal("--key '" + text +
                   "': write NAME:BITS with letters, digits and _ and 1 to 64 "

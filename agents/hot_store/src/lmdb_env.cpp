@@ -62,7 +62,11 @@ LmdbEnv::LmdbEnv(std::unique_ptr<LevelFolder> folder, std::uint64_t capacity, Du
       if (durability_ == Durability::process) folder_->mark_not_synced();
     }
     open(capacity);
-    if (changes() && durability_ == Durability::system && folder_->is_marked_not_synced()) make_durable();
+    // As a process leaves it that was killed before it synchronised.
+    if (changes() && durability_ == Durability::system && folder_->is_marked_not_synced()) {
+      check_lmdb(mdb_env_sync(env_, 1), "mdb_env_sync");
+      folder_->clear_not_synced();
+    }
   } catch (const Damage& damage) {
     if (env_) mdb_env_close(env_);
     throw_located(damage);
@@ -79,12 +83,6 @@ void LmdbEnv::refuse_another_durability() const {
   if (folder_->alone() || marked == (durability_ == Durability::process)) return;
   throw Refusal(folder_->name() + ": another process has it open with --durability " +
                 (marked ? "process" : "system") + ": give the same, or wait for its end");
-}
-
-// As a process leaves it that was killed before it synchronised.
-void LmdbEnv::make_durable() const {
-  check_lmdb(mdb_env_sync(env_, 1), "mdb_env_sync");
-  folder_->clear_not_synced();
 }
 
 void LmdbEnv::throw_located(const Damage& damage) const {
@@ -148,7 +146,10 @@ void LmdbEnv::open(std::uint64_t capacity) {
   refuse_page_size();
   forget_dead_readers();
   if (changes() && durability_ == Durability::process) populate();
-  open_table();
+  const auto open_table = [this](MDB_txn* txn) {
+    check_lmdb(mdb_dbi_open(txn, nullptr, 0, &table_), "mdb_dbi_open");
+  };
+  in_transaction(env_, open_table, changes() ? 0 : MDB_RDONLY);
 }
 
 // LMDB believes the file, and loops for ever with pages of another size.
@@ -157,13 +158,6 @@ void LmdbEnv::refuse_page_size() const {
   check_lmdb(mdb_env_stat(env_, &found), "mdb_env_stat");
   if (found.ms_psize != static_cast<unsigned>(sysconf(_SC_PAGESIZE)))
     throw Damage("it says that its pages have " + std::to_string(found.ms_psize) + " bytes");
-}
-
-void LmdbEnv::open_table() {
-  const auto open_it = [this](MDB_txn* txn) {
-    check_lmdb(mdb_dbi_open(txn, nullptr, 0, &table_), "mdb_dbi_open");
-  };
-  in_transaction(env_, open_it, changes() ? 0 : MDB_RDONLY);
 }
 
 // Maps every page now, so that no operation waits for a page fault. Where the

@@ -144,9 +144,7 @@ class LmdbEnv {
   void open(std::uint64_t capacity);
   void refuse_links() const;
   void refuse_another_durability() const;
-  void make_durable() const;
   void refuse_page_size() const;
-  void open_table();
   void reserve(std::uint64_t capacity) const;
   void populate() const;
   void submit(Pending& pending);

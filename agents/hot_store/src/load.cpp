@@ -117,14 +117,19 @@ class Load {
     return put > removed ? (put - removed) * options_.fragments * options_.value_bytes : 0;
   }
 
-  // Returns false when the load is over meanwhile. Without consumers in this
-  // process the store itself says when it is full.
-  bool wait_for_room(Tally& tally) {
-    if (options_.consumers == 0 || backlog() < options_.backlog_bytes) return !over();
+  // False when the load is over before it is ready.
+  template <typename Ready>
+  bool wait_until(const Ready& ready, Tally& tally) {
+    if (ready()) return !over();
     const std::int64_t started = monotonic_ns();
-    while (!over() && backlog() >= options_.backlog_bytes) std::this_thread::sleep_for(kWaitPause);
+    while (!over() && !ready()) std::this_thread::sleep_for(kWaitPause);
     tally.waited_ns += monotonic_ns() - started;
     return !over();
+  }
+
+  // Without consumers in this process the store itself says when it is full.
+  bool wait_for_room(Tally& tally) {
+    return wait_until([&] { return options_.consumers == 0 || backlog() < options_.backlog_bytes; }, tally);
   }
 
   bool below_floor() const {
@@ -203,15 +208,9 @@ class Load {
     }
   }
 
-  // Waits until the event is put and the backlog has reached its floor. False when the load is over
-  // meanwhile.
+  // Until the event is put and the backlog has reached its floor.
   bool wait_for_event(Tally& tally, const std::atomic<std::uint64_t>& put, std::uint64_t index) {
-    const auto ready = [&] { return put.load(std::memory_order_acquire) > index && !below_floor(); };
-    if (ready()) return !over();
-    const std::int64_t started = monotonic_ns();
-    while (!over() && !ready()) std::this_thread::sleep_for(kWaitPause);
-    tally.waited_ns += monotonic_ns() - started;
-    return !over();
+    return wait_until([&] { return put.load(std::memory_order_acquire) > index && !below_floor(); }, tally);
   }
 
   // Consumers share the producers; each takes its own part of one producer's
@@ -345,16 +344,19 @@ class Load {
   }
 
   void hold() const {
-    if (options_.hold_s == 0) return;
-    constexpr std::int64_t kStep_ns = 20'000'000;
-    const std::int64_t until_ns = monotonic_ns() + daqwriter::to_ns(options_.hold_s);
-    for (std::int64_t now = monotonic_ns(); now < until_ns && !over(); now = monotonic_ns())
-      daqwriter::sleep_until_monotonic_ns(std::min(until_ns, now + kStep_ns));
+    if (options_.hold_s > 0)
+      sleep_until(monotonic_ns() + daqwriter::to_ns(options_.hold_s), [this] { return over(); });
+  }
+
+  static constexpr std::int64_t kStep_ns = 20'000'000;
+  template <typename Ended>
+  static void sleep_until(std::int64_t deadline_ns, const Ended& ended) {
+    for (std::int64_t now = monotonic_ns(); now < deadline_ns && !ended(); now = monotonic_ns())
+      daqwriter::sleep_until_monotonic_ns(std::min(deadline_ns, now + kStep_ns));
   }
 
   // The backlog is there before the warm-up begins.
   void fill(const std::atomic<int>& stop_signal) {
-    constexpr std::int64_t kStep_ns = 20'000'000;
     const std::int64_t deadline = monotonic_ns() + daqwriter::to_ns(fill_s(options_));
     while (below_floor() && !over() && stop_signal.load(std::memory_order_relaxed) == 0) {
       if (monotonic_ns() > deadline) {
@@ -373,13 +375,8 @@ class Load {
     const auto ended = [&] {
       return over() || running_.load() == 0 || stop_signal.load(std::memory_order_relaxed) != 0;
     };
-    const auto sleep_until = [&](std::int64_t deadline_ns) {
-      constexpr std::int64_t kStep = 20'000'000;
-      for (std::int64_t now = monotonic_ns(); now < deadline_ns && !ended(); now = monotonic_ns())
-        daqwriter::sleep_until_monotonic_ns(std::min(deadline_ns, now + kStep));
-    };
     fill(stop_signal);
-    sleep_until(monotonic_ns() + daqwriter::to_ns(options_.warm_up_s));
+    sleep_until(monotonic_ns() + daqwriter::to_ns(options_.warm_up_s), ended);
     Phase expected = Phase::warm_up;
     phase_.compare_exchange_strong(expected, Phase::measured);
     result.started_utc_ns = daqwriter::utc_ns();
@@ -391,7 +388,7 @@ class Load {
     for (int tick = 1;
          !ended() && daqwriter::seconds(last - started) < options_.seconds - options_.interval_s / 2;
          ++tick) {
-      sleep_until(started + daqwriter::to_ns(tick * options_.interval_s));
+      sleep_until(started + daqwriter::to_ns(tick * options_.interval_s), ended);
       const std::int64_t now = monotonic_ns();
       const double length_s = daqwriter::seconds(now - last);
       const std::uint64_t put_now = total(producers_), consumed_now = total(consumers_);

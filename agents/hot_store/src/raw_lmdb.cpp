@@ -1,8 +1,8 @@
-#include "raw_lmdb.h"
-
 #include <cstring>
 
 #include "base/status.h"
+#include "baselines.h"
+#include "lmdb_engine.h"
 #include "lmdb_keys.h"
 
 namespace hotstore {
@@ -78,20 +78,34 @@ class RawLmdbSession : public Session {
   MDB_txn* reader_ = nullptr;
 };
 
+class RawLmdb : public Subject {
+ public:
+  RawLmdb(std::unique_ptr<LmdbEnv> env, KeySchema schema)
+      : schema_(std::move(schema)),
+        env_(*env),
+        engine_(lmdb_engine(std::move(env), schema_.primary_bytes())) {
+    const Bytes kept = engine_->remember(kRawSchemaName, kOwnSchema);
+    if (kept != kOwnSchema)
+      throw daqwriter::Refusal(
+          engine_->description() + " holds keys of '" + kept +
+          "': --engine raw-lmdb writes records without checksums, give it a folder of its own");
+    env_.folder().share();
+  }
+
+  std::unique_ptr<Session> session() override { return std::make_unique<RawLmdbSession>(env_, schema_); }
+  std::string gone() const override { return engine_->gone(); }
+  std::string promise() const override { return engine_->promise(); }
+
+ private:
+  KeySchema schema_;
+  LmdbEnv& env_;  // the engine's
+  std::unique_ptr<Engine> engine_;
+};
+
 }  // namespace
 
-RawLmdb::RawLmdb(std::unique_ptr<LmdbEnv> env, KeySchema schema)
-    : schema_(std::move(schema)), engine_(std::move(env), schema_.primary_bytes()) {
-  const Bytes kept = engine_.remember(kRawSchemaName, kOwnSchema);
-  if (kept != kOwnSchema)
-    throw daqwriter::Refusal(
-        engine_.description() + " holds keys of '" + kept +
-        "': --engine raw-lmdb writes records without checksums, give it a folder of its own");
-  engine_.env().folder().share();
-}
-
-std::unique_ptr<Session> RawLmdb::session() {
-  return std::make_unique<RawLmdbSession>(engine_.env(), schema_);
+std::unique_ptr<Subject> open_raw_lmdb(std::unique_ptr<LmdbEnv> env, KeySchema schema) {
+  return std::make_unique<RawLmdb>(std::move(env), std::move(schema));
 }
 
 }  // namespace hotstore

@@ -1,8 +1,7 @@
-#include "raw_redis.h"
-
 #include <array>
 
 #include "base/status.h"
+#include "baselines.h"
 
 namespace hotstore {
 namespace {
@@ -70,18 +69,29 @@ class RedisPipe : public Pipe {
   RedisContext context_;
 };
 
+class RawRedis : public Subject {
+ public:
+  RawRedis(const Endpoint& endpoint, KeySchema schema) : endpoint_(endpoint), schema_(std::move(schema)) {
+    RedisOptions options;
+    options.endpoints = {endpoint};
+    options.patience_s = 0;
+    promise_ = RedisLink(options).durability();
+  }
+
+  std::unique_ptr<Session> session() override { return nullptr; }
+  std::unique_ptr<Pipe> pipe() override { return std::make_unique<RedisPipe>(endpoint_, schema_); }
+  std::string promise() const override { return promise_; }
+
+ private:
+  Endpoint endpoint_;
+  KeySchema schema_;
+  std::string promise_;
+};
+
 }  // namespace
 
-RawRedis::RawRedis(const Endpoint& endpoint, KeySchema schema)
-    : endpoint_(endpoint), schema_(std::move(schema)) {
-  RedisOptions options;
-  options.endpoints = {endpoint};
-  options.patience_s = 0;
-  promise_ = RedisLink(options).durability();
-}
-
-std::unique_ptr<Pipe> RawRedis::pipe() {
-  return std::make_unique<RedisPipe>(endpoint_, schema_);
+std::unique_ptr<Subject> open_raw_redis(const Endpoint& endpoint, KeySchema schema) {
+  return std::make_unique<RawRedis>(endpoint, std::move(schema));
 }
 
 }  // namespace hotstore

@@ -3,7 +3,6 @@
 #include <sys/un.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/units.h"
 
 namespace hotstore {
 namespace {
@@ -88,14 +88,9 @@ static Endpoint unix_endpoint(const std::string& text) {
 Endpoint Endpoint::parse(const std::string& text) {
   if (text.starts_with(kUnixPrefix)) return unix_endpoint(text);
   const std::size_t colon = text.rfind(':');
-  Endpoint endpoint;
   if (colon != std::string::npos && colon > 0) {
-    endpoint.host = text.substr(0, colon);
-    const auto [rest, error] =
-        std::from_chars(text.data() + colon + 1, text.data() + text.size(), endpoint.port);
-    if (error == std::errc() && rest == text.data() + text.size() && endpoint.port > 0 &&
-        endpoint.port <= kHighestPort)
-      return endpoint;
+    const int port = daqwriter::parse_number<int>(text.substr(colon + 1)).value_or(0);
+    if (port > 0 && port <= kHighestPort) return {text.substr(0, colon), port};
   }
   throw Refusal("--endpoint '" + text + "': write HOST:PORT, as in 127.0.0.1:6379, or unix:PATH");
 }
@@ -166,8 +161,6 @@ RedisLink::RedisLink(RedisOptions options) : options_(std::move(options)) {
                   " answers there");
 }
 
-RedisLink::~RedisLink() = default;
-
 std::string RedisLink::description() const {
   return std::string(options_.cluster ? "Redis Cluster at " : "Redis at ") +
          options_.endpoints.front().text();
@@ -208,12 +201,12 @@ Endpoint RedisLink::owner_of(unsigned slot) {
   throw Failure(description() + ": nobody owns slot " + std::to_string(slot));
 }
 
-RedisLink::Context RedisLink::take(const Endpoint& endpoint, std::string& error) {
+RedisContext RedisLink::take(const Endpoint& endpoint, std::string& error) {
   {
     std::lock_guard hold(gate_);
     auto& idle = idle_[endpoint];
     if (!idle.empty()) {
-      Context context = std::move(idle.back());
+      RedisContext context = std::move(idle.back());
       idle.pop_back();
       return context;
     }
@@ -222,7 +215,7 @@ RedisLink::Context RedisLink::take(const Endpoint& endpoint, std::string& error)
   return connect_to(endpoint, error, options_.replicas > 0 ? options_.wait_s : 0);
 }
 
-void RedisLink::give(const Endpoint& endpoint, Context context) {
+void RedisLink::give(const Endpoint& endpoint, RedisContext context) {
   std::lock_guard hold(gate_);
   idle_[endpoint].push_back(std::move(context));
 }
@@ -259,7 +252,7 @@ static std::vector<Shard> shards_in(const redisReply& answer, const std::string&
 
 bool RedisLink::learn_from(const Endpoint& endpoint) {
   std::string error;
-  Context context = take(endpoint, error);
+  RedisContext context = take(endpoint, error);
   if (!context) return false;
   std::vector<Shard> found;
   const char* question = options_.cluster ? "CLUSTER SLOTS" : "PING";
@@ -315,7 +308,7 @@ Reply RedisLink::command(unsigned slot, const Words& words, bool confirm) {
   std::string error;
   for (;;) {
     const Endpoint endpoint = owner_of(slot);
-    Context context = take(endpoint, error);
+    RedisContext context = take(endpoint, error);
     if (context) {
       Outcome outcome = attempt(context.get(), words, wait);
       error = endpoint.text() + ": " + outcome.error;

@@ -8,6 +8,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -19,9 +20,40 @@
 #include <vector>
 
 #include "answer.h"
-#include "crc16.h"
 
 namespace hotstore {
+
+constexpr unsigned kSlots = 16384;
+
+constexpr std::array<std::uint16_t, 256> make_crc16_table() {
+  constexpr std::uint16_t kPolynomial = 0x1021;
+  std::array<std::uint16_t, 256> table{};
+  for (unsigned byte = 0; byte < table.size(); ++byte) {
+    unsigned crc = byte << 8;
+    for (int bit = 0; bit < 8; ++bit) crc = crc & 0x8000 ? crc << 1 ^ kPolynomial : crc << 1;
+    table[byte] = static_cast<std::uint16_t>(crc);
+  }
+  return table;
+}
+
+inline std::uint16_t crc16(View bytes) {
+  static constexpr auto kTable = make_crc16_table();
+  unsigned crc = 0;
+  for (const char byte : bytes)
+    crc = (crc << 8 ^ kTable[(crc >> 8 ^ static_cast<unsigned char>(byte)) & 0xff]) & 0xffff;
+  return static_cast<std::uint16_t>(crc);
+}
+
+// The hash slot that Redis Cluster gives a key: CRC16 (XMODEM) of what stands between the first braces, or of
+// the whole key, modulo 16384.
+inline unsigned slot_of(View key) {
+  const std::size_t open = key.find('{');
+  if (open != View::npos) {
+    const std::size_t close = key.find('}', open + 1);
+    if (close != View::npos && close > open + 1) key = key.substr(open + 1, close - open - 1);
+  }
+  return crc16(key) % kSlots;
+}
 
 constexpr std::string_view kUnixPrefix = "unix:";
 
@@ -80,7 +112,6 @@ class RedisLink {
  public:
   // Throws Refusal when no endpoint answers.
   explicit RedisLink(RedisOptions options);
-  ~RedisLink();
   RedisLink(const RedisLink&) = delete;
   RedisLink& operator=(const RedisLink&) = delete;
 
@@ -99,7 +130,6 @@ class RedisLink {
   std::string durability();  // what the server's own settings let a write survive, in words
 
  private:
-  using Context = RedisContext;
   struct Outcome {
     enum class Kind { reply, lost, moved, wait } kind = Kind::reply;
     Reply reply;
@@ -109,14 +139,14 @@ class RedisLink {
   Endpoint owner_of(unsigned slot);
   void learn_shards();
   bool learn_from(const Endpoint& endpoint);
-  Context take(const Endpoint& endpoint, std::string& error);
-  void give(const Endpoint& endpoint, Context context);
+  RedisContext take(const Endpoint& endpoint, std::string& error);
+  void give(const Endpoint& endpoint, RedisContext context);
   Outcome attempt(redisContext* context, const Words& words, bool confirm);
 
   RedisOptions options_;
   std::mutex gate_;
   std::vector<Shard> shards_;
-  std::map<Endpoint, std::vector<Context>> idle_;
+  std::map<Endpoint, std::vector<RedisContext>> idle_;
 };
 
 }  // namespace hotstore

@@ -1,11 +1,10 @@
-#include "rocksdb_baseline.h"
-
 #include <dlfcn.h>
 
 #include <filesystem>
 #include <system_error>
 
 #include "base/status.h"
+#include "baselines.h"
 #include "lmdb_engine.h"
 
 namespace hotstore {
@@ -110,10 +109,10 @@ class RocksDb : public Subject {
     if (!database_) throw Refusal("--dir '" + directory + "': RocksDB: " + error.text());
   }
 
-  std::unique_ptr<Session> session() override;
+  std::unique_ptr<Session> session() override { return std::make_unique<DirectSession<RocksDb>>(*this); }
   std::string promise() const override { return promise_of(durability_); }
 
-  Answer put(const Key& key, View value) {
+  Answer put(const Key& key, View value, Level /*level*/) {
     const Bytes at = schema_.encode(key);
     if (find(at, nullptr)) return Answer::exists;
     Error error(api_);
@@ -153,21 +152,6 @@ class RocksDb : public Subject {
   Durability durability_;
   Handle write_, read_, database_;
 };
-
-class RocksDbSession : public Session {
- public:
-  explicit RocksDbSession(RocksDb& database) : database_(database) {}
-  Answer put(const Key& key, View value, Level /*level*/) override { return database_.put(key, value); }
-  Answer get(const Key& key, Bytes& value) override { return database_.get(key, value); }
-  Answer remove(const Key& key) override { return database_.remove(key); }
-
- private:
-  RocksDb& database_;
-};
-
-std::unique_ptr<Session> RocksDb::session() {
-  return std::make_unique<RocksDbSession>(*this);
-}
 
 }  // namespace
 

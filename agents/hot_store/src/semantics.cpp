@@ -1,6 +1,9 @@
-#include "semantics.h"
-
+// Promise: `hotstore semantics` checks DAQDB's semantics, one by one, on whatever engine a store is opened
+// with: a row that fails says what it saw. Pass matrix in the form of
+// inventory/schemas/hotstore-semantics.schema.json.
 #include <algorithm>
+#include <cstdio>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -8,12 +11,39 @@
 #include <set>
 #include <thread>
 
+#include "apart.h"
 #include "base/status.h"
+#include "commands.h"
+#include "hot_store.h"
+#include "report/report_json.h"
+#include "store_options.h"
 
 namespace hotstore {
 namespace {
 
+using daqwriter::ExitCode;
 using daqwriter::Refusal;
+
+constexpr double kLongest_s = 86'400;
+
+struct SemanticsOptions {
+  StoreOptions store;
+  unsigned consumers = 4;
+  unsigned events = 200;
+  double lease_s = 1;
+  std::uint64_t seed = 1;
+  daqwriter::OutputPath json_path;
+
+  bool second_level() const { return !store.level2_directory.empty() || !store.level2_endpoints.empty(); }
+};
+
+struct Row {
+  std::string id;
+  std::string text;
+  bool passed = false;
+  bool applies = true;  // false: the store was opened without a second level
+  std::string detail;
+};
 
 class Wrong : public std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -30,14 +60,14 @@ void expect(Answer answer, Answer wanted, const char* what) {
 
 class Checks {
  public:
-  Checks(const std::function<HotStore(const KeySchema&)>& open, const KeySchema& schema,
-         const SemanticsOptions& options)
-      : open_(open),
-        schema_(schema),
+  explicit Checks(const SemanticsOptions& options)
+      : schema_(KeySchema::parse(options.store.key, options.store.primary)),
         options_(options),
-        random_(options.seed),
-        store_(std::make_unique<HotStore>(open(schema))) {
-    if (!store_->range(schema.everything()).empty())
+        random_(options.seed) {
+    if (schema_.sub_keys().size() != 3 || schema_.primary() != 0)
+      throw Refusal("--key: the check needs three sub-keys, the primary one first: event, detector, run");
+    store_ = open(schema_);
+    if (!store_->range(schema_.everything()).empty())
       throw Refusal(store_->engine().description() + " is not empty: the check needs a store of its own");
   }
 
@@ -63,9 +93,15 @@ class Checks {
 
  private:
   HotStore& store() { return *store_; }
+  // Opens the same store again and again, with the schema that is given.
+  std::unique_ptr<HotStore> open(const KeySchema& wanted) const {
+    StoreOptions store = options_.store;
+    store.key = wanted.text().substr(0, wanted.text().find(' '));
+    return std::make_unique<HotStore>(open_store(store));
+  }
   void row(const std::string& id, const std::string& text, void (Checks::*check)(),
            bool needs_second_level = false) {
-    Row made{id, text, false, !needs_second_level || options_.second_level, ""};
+    Row made{id, text, false, !needs_second_level || options_.second_level(), ""};
     if (made.applies) {
       try {
         (this->*check)();
@@ -80,7 +116,7 @@ class Checks {
 
   void reopen() {
     store_.reset();  // an embedded store is open once in a process
-    store_ = std::make_unique<HotStore>(open_(schema_));
+    store_ = open(schema_);
   }
 
   Bytes value(std::size_t size) {
@@ -294,31 +330,93 @@ class Checks {
     store_.reset();
     bool refused = false;
     try {
-      open_(other);
+      open(other);
     } catch (const Refusal&) {
       refused = true;
     }
-    store_ = std::make_unique<HotStore>(open_(schema_));
+    store_ = open(schema_);
     expect(refused, "a store was opened with another key than its own");
   }
 
-  const std::function<HotStore(const KeySchema&)>& open_;
-  const KeySchema& schema_;
+  const KeySchema schema_;
   const SemanticsOptions& options_;
   std::mt19937_64 random_;
   std::unique_ptr<HotStore> store_;
   std::vector<Row> rows_;
 };
 
+// `error`: why the checks did not finish; null when they did.
+nlohmann::ordered_json document(const SemanticsOptions& options, const char* status,
+                                nlohmann::ordered_json error, nlohmann::ordered_json rows) {
+  nlohmann::ordered_json all = daqwriter::document_json("hotstore", "semantics", HOTSTORE_VERSION);
+  all.update({{"engine", options.store.engine},
+              {"status", status},
+              {"error", std::move(error)},
+              {"rows", std::move(rows)}});
+  return all;
+}
+
+ExitCode report_semantics_failure(const SemanticsOptions& options, const std::string& error) {
+  std::fprintf(stderr, "hotstore: %s\n", error.c_str());
+  daqwriter::write_json(options.json_path,
+                        document(options, "failed", error, nlohmann::ordered_json::array()));
+  return ExitCode::failed;
+}
+
+ExitCode check(const SemanticsOptions& options, Watch& watch) {
+  watch.allow(kLongest_s);
+  const std::vector<Row> rows = Checks(options).run();
+  nlohmann::ordered_json matrix = nlohmann::ordered_json::array();
+  for (const Row& row : rows) {
+    const char* outcome = !row.applies ? "not applicable" : row.passed ? "passed" : "failed";
+    std::fprintf(stderr, "%-14s %s%s%s\n", outcome, row.text.c_str(), row.detail.empty() ? "" : ": ",
+                 row.detail.c_str());
+    matrix.push_back({{"id", row.id}, {"text", row.text}, {"outcome", outcome}, {"detail", row.detail}});
+  }
+  const bool all =
+      std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.passed || !row.applies; });
+  daqwriter::write_json(options.json_path,
+                        document(options, all ? "passed" : "failed", nullptr, std::move(matrix)));
+  return all ? ExitCode::complete : ExitCode::damaged;
+}
+
+ExitCode run_semantics(const SemanticsOptions& options, const std::atomic<int>& stop_signal) {
+  check_results(options.json_path, {options.store.directory, options.store.level2_directory},
+                options.store.stall_limit_s, stop_signal);
+  check_store(options.store);
+  const auto work = [&](Watch& watch) {
+    try {
+      return check(options, watch);
+    } catch (const daqwriter::Refusal&) {
+      throw;
+    } catch (const std::exception& failure) {
+      return report_semantics_failure(options, failure.what());
+    }
+  };
+  return run_apart(stop_signal, work, [&](const Death& death) {
+    const std::string error =
+        "the process that used the store " + options.store.directory + " is gone: " + death.cause;
+    const ExitCode code = report_semantics_failure(options, error);
+    return death.interrupted ? ExitCode::interrupted : code;
+  });
+}
+
 }  // namespace
 
-std::vector<Row> check_semantics(const std::function<HotStore(const KeySchema&)>& open,
-                                 const KeySchema& schema, const SemanticsOptions& options) {
-  if (schema.sub_keys().size() != 3 || schema.primary() != 0)
-    throw Refusal(
-        "--key: the check needs three sub-keys, the primary one "
-        "first: event, detector, run");
-  return Checks(open, schema, options).run();
+daqwriter::ParsedCommand add_semantics(CLI::App& parent) {
+  auto options = std::make_shared<SemanticsOptions>();
+  CLI::App* app =
+      parent.add_subcommand("semantics", "Check the semantics on an empty store and print the pass matrix");
+  add_store(*app, options->store);
+  using daqwriter::add_number;
+  add_number(*app, {"--consumers", 1, 1024, ""}, options->consumers, "Consumers at once");
+  add_number(*app, {"--events", 1, 1'000'000, ""}, options->events, "Events that they share");
+  add_number(*app, {"--lease", 0.1, kMostSeconds, "seconds"}, options->lease_s,
+             "Lease that is left to run out, seconds");
+  daqwriter::add_seed(*app, options->seed, "Seed of the random keys and values");
+  app->add_option("--json", options->json_path, "Result file; - is standard output");
+  return {app,
+          [options](const std::atomic<int>& stop_signal) { return run_semantics(*options, stop_signal); }};
 }
 
 }  // namespace hotstore

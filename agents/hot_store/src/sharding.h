@@ -42,7 +42,6 @@ class Sharding {
 
   unsigned bucket_of(std::uint64_t primary) const;
   std::size_t node_of(std::uint64_t primary) const;
-  std::size_t nodes() const { return buckets_of_.size(); }
   static std::string tag(unsigned bucket) { return "{" + std::to_string(bucket) + "}"; }
   static unsigned slot(unsigned bucket) { return slot_of(tag(bucket)); }
   std::string text() const;  // a store that was filled with another one does not

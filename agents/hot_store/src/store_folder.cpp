@@ -38,10 +38,6 @@ std::string line_of_kernel(const char* file) {
   return line;
 }
 
-std::string new_identity() {
-  return line_of_kernel("/proc/sys/kernel/random/uuid");
-}
-
 std::string boot_identity() {
   return line_of_kernel("/proc/sys/kernel/random/boot_id");
 }
@@ -166,17 +162,13 @@ void LevelFolder::refuse_nesting(const LevelFolder& fast) const {
     throw Refusal("and " + fast.name() + " lie one inside the other: give each level a folder of its own");
 }
 
-bool LevelFolder::has_whole_marker() const {
-  return is_whole(content(fd_, kMarker));
-}
-
 // Takes the lock alone where nobody else is there, else with those that have finished opening it.
 bool LevelFolder::try_to_lock() {
   alone_ = flock(fd_, LOCK_EX | LOCK_NB) == 0;
   if (alone_) return true;
   if (access_ == Access::read) return false;
   if (flock(fd_, LOCK_SH | LOCK_NB) != 0) return false;
-  if (has_whole_marker()) return true;
+  if (is_whole(content(fd_, kMarker))) return true;
   flock(fd_, LOCK_UN);
   return false;
 }
@@ -229,7 +221,7 @@ void LevelFolder::adopt_identity(const std::string& text, const LevelFolder* fas
 }
 
 void LevelFolder::make_identity(const LevelFolder* fast) {
-  own_ = new_identity();
+  own_ = line_of_kernel("/proc/sys/kernel/random/uuid");
   store_ = fast ? fast->store_ : own_;
   write_durably(fd_, kMarker, marker_text(level_, store_, own_));
   is_new_ = true;

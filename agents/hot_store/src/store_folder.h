@@ -56,7 +56,6 @@ class LevelFolder {
   void identify(const LevelFolder* fast);
   void adopt_identity(const std::string& text, const LevelFolder* fast);
   void make_identity(const LevelFolder* fast);
-  bool has_whole_marker() const;
   void release();
 
   std::filesystem::path path_;

@@ -4,12 +4,10 @@
 #include <iostream>
 
 #include "base/units.h"
+#include "baselines.h"
 #include "lmdb_engine.h"
-#include "raw_lmdb.h"
-#include "raw_redis.h"
 #include "redis_engine.h"
 #include "report/reporting.h"
-#include "rocksdb_baseline.h"
 
 namespace hotstore {
 namespace {
@@ -32,11 +30,11 @@ void sweep(HotStore& store) {
 }
 
 // A store keeps to the level 2 that it was given first.
-void bind(LmdbEngine& engine, const LevelFolder& second) {
+void bind(Engine& engine, const LevelFolder& first, const LevelFolder& second) {
   const Bytes kept = engine.remember("level 2", second.own());
   if (kept != second.own())
-    throw Refusal(second.name() + ": is not the level 2 that " + engine.env().folder().name() +
-                  " has (its identity is " + kept + "): give that one");
+    throw Refusal(second.name() + ": is not the level 2 that " + first.name() + " has (its identity is " +
+                  kept + "): give that one");
 }
 
 HotStore open_embedded(const StoreOptions& options, const KeySchema& schema, Access access) {
@@ -46,41 +44,29 @@ HotStore open_embedded(const StoreOptions& options, const KeySchema& schema, Acc
   std::unique_ptr<LevelFolder> second_folder;
   if (!options.level2_directory.empty())
     second_folder = std::make_unique<LevelFolder>(options.level2_directory, access, first_folder.get());
-  const bool alone = first_folder->alone() && second_folder && second_folder->alone();
-  auto first = std::make_unique<LmdbEnv>(std::move(first_folder), options.capacity, durability);
-  LmdbEnv* const env = first.get();
-  auto engine = std::make_unique<LmdbEngine>(std::move(first), schema.primary_bytes());
-  if (second_folder) bind(*engine, *second_folder);
-  LmdbEnv* second_env = nullptr;
+  LevelFolder& folder = *first_folder;
+  LevelFolder* const folder2 = second_folder.get();
+  const bool alone = folder.alone() && folder2 && folder2->alone();
+  auto engine = lmdb_engine(std::make_unique<LmdbEnv>(std::move(first_folder), options.capacity, durability),
+                            schema.primary_bytes());
   std::unique_ptr<ValueStore> second;
-  if (second_folder) {
-    auto opened = std::make_unique<LmdbEnv>(std::move(second_folder), options.level2_capacity, durability);
-    second_env = opened.get();
-    second = std::make_unique<LmdbValueStore>(std::move(opened));
+  if (folder2) {
+    bind(*engine, folder, *folder2);
+    second = lmdb_value_store(
+        std::make_unique<LmdbEnv>(std::move(second_folder), options.level2_capacity, durability));
   }
   HotStore store(schema, std::move(engine), std::move(second));
   if (access == Access::read) return store;
   if (alone) sweep(store);
-  env->folder().share();
-  if (second_env) second_env->folder().share();
+  folder.share();
+  if (folder2) folder2->share();
   return store;
 }
-
-class StoreSession : public Session {
- public:
-  explicit StoreSession(HotStore& store) : store_(store) {}
-  Answer put(const Key& key, View value, Level level) override { return store_.put(key, value, level); }
-  Answer get(const Key& key, Bytes& value) override { return store_.get(key, value); }
-  Answer remove(const Key& key) override { return store_.remove(key); }
-
- private:
-  HotStore& store_;
-};
 
 class StoreSubject : public Subject {
  public:
   explicit StoreSubject(HotStore store) : store_(std::move(store)) {}
-  std::unique_ptr<Session> session() override { return std::make_unique<StoreSession>(store_); }
+  std::unique_ptr<Session> session() override { return std::make_unique<DirectSession<HotStore>>(store_); }
   HotStore* store() override { return &store_; }
   std::optional<std::uint64_t> commits() const override { return store_.engine().commits(); }
   std::string gone() const override { return store_.engine().gone(); }
@@ -116,15 +102,9 @@ HotStore open_redis(const StoreOptions& options, const KeySchema& schema) {
   const Location location = Location::parse(options.location);
   auto link = link_to(options, options.endpoints);
   std::unique_ptr<ValueStore> second;
-  if (!options.level2_endpoints.empty()) {
-    auto second_link = link_to(options, options.level2_endpoints);
-    Sharding sharding(location, second_link->shards());
-    second = std::make_unique<RedisValueStore>(std::move(second_link), std::move(sharding),
-                                               schema.primary_bytes());
-  }
-  Sharding sharding(location, link->shards());
-  auto engine = std::make_unique<RedisEngine>(std::move(link), std::move(sharding), schema.primary_bytes());
-  return HotStore(schema, std::move(engine), std::move(second));
+  if (!options.level2_endpoints.empty())
+    second = redis_value_store(link_to(options, options.level2_endpoints), location, schema.primary_bytes());
+  return HotStore(schema, redis_engine(std::move(link), location, schema.primary_bytes()), std::move(second));
 }
 
 }  // namespace
@@ -220,13 +200,12 @@ std::unique_ptr<Subject> open_subject(const StoreOptions& options, const std::st
   if (!is_baseline(options.engine)) return std::make_unique<StoreSubject>(open_store(options));
   const KeySchema schema = KeySchema::parse(options.key, options.primary);
   check_store(options);
-  if (options.engine == kRawRedis)
-    return std::make_unique<RawRedis>(Endpoint::parse(options.endpoints.front()), schema);
+  if (options.engine == kRawRedis) return open_raw_redis(Endpoint::parse(options.endpoints.front()), schema);
   if (options.engine == kRocksDb)
     return open_rocksdb(rocksdb_library, options.directory, durability_of(options), schema);
   auto env = std::make_unique<LmdbEnv>(std::make_unique<LevelFolder>(options.directory), options.capacity,
                                        durability_of(options));
-  return std::make_unique<RawLmdb>(std::move(env), schema);
+  return open_raw_lmdb(std::move(env), schema);
 }
 
 HotStore open_store(const StoreOptions& options, Access access) {

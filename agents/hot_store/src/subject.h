@@ -21,6 +21,19 @@ class Session {
   virtual Answer remove(const Key& key) = 0;
 };
 
+// Hands each operation to a `Target` that several threads may use at once.
+template <typename Target>
+class DirectSession : public Session {
+ public:
+  explicit DirectSession(Target& target) : target_(target) {}
+  Answer put(const Key& key, View value, Level level) override { return target_.put(key, value, level); }
+  Answer get(const Key& key, Bytes& value) override { return target_.get(key, value); }
+  Answer remove(const Key& key) override { return target_.remove(key); }
+
+ private:
+  Target& target_;
+};
+
 struct Request {
   Key key;
   View value;  // of a put

@@ -82,29 +82,22 @@ void compare(HotStore& store, const VerifyOptions& options, Findings& found) {
   }
 }
 
-std::string promise(const VerifyOptions& options, HotStore* store) {
-  return store ? store->engine().promise() : promise_of(options.store);
-}
-
 ExitCode report(const VerifyOptions& options, const std::string& promised, const Findings& found) {
-  const nlohmann::ordered_json document{{"schema_version", 1},
-                                        {"tool", "hotstore"},
-                                        {"version", HOTSTORE_VERSION},
-                                        {"command", "verify"},
-                                        {"status", found.intact() ? "intact" : "damaged"},
-                                        {"promise", promised},
-                                        {"acknowledged", found.acknowledged},
-                                        {"removed", found.removed},
-                                        {"present", found.present},
-                                        {"missing", found.missing},
-                                        {"corrupt", found.corrupt},
-                                        {"came_back", found.came_back},
-                                        {"removed_twice", found.removed_twice},
-                                        {"undecided", found.undecided},
-                                        {"unacknowledged", found.unacknowledged},
-                                        {"torn_log_records", found.torn_records},
-                                        {"unsynced_crash", found.unsynced_crash},
-                                        {"damage", found.damage}};
+  nlohmann::ordered_json document = daqwriter::document_json("hotstore", "verify", HOTSTORE_VERSION);
+  document.update({{"status", found.intact() ? "intact" : "damaged"},
+                   {"promise", promised},
+                   {"acknowledged", found.acknowledged},
+                   {"removed", found.removed},
+                   {"present", found.present},
+                   {"missing", found.missing},
+                   {"corrupt", found.corrupt},
+                   {"came_back", found.came_back},
+                   {"removed_twice", found.removed_twice},
+                   {"undecided", found.undecided},
+                   {"unacknowledged", found.unacknowledged},
+                   {"torn_log_records", found.torn_records},
+                   {"unsynced_crash", found.unsynced_crash},
+                   {"damage", found.damage}});
   daqwriter::write_json(options.json_path, document);
   for (const std::string& each : found.damage) std::fprintf(stderr, "hotstore: %s\n", each.c_str());
   if (found.unsynced_crash)
@@ -138,7 +131,7 @@ ExitCode verify_store(const VerifyOptions& options, Watch& watch) {
   } catch (const std::exception& failure) {
     found.damage.emplace_back(failure.what());
   }
-  return report(options, promise(options, store ? &*store : nullptr), found);
+  return report(options, store ? store->engine().promise() : promise_of(options.store), found);
 }
 
 ExitCode report_death(const VerifyOptions& options, const Death& death) {

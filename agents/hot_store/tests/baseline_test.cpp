@@ -4,9 +4,7 @@
 
 #include "backlog.h"
 #include "base/status.h"
-#include "raw_lmdb.h"
-#include "raw_redis.h"
-#include "rocksdb_baseline.h"
+#include "baselines.h"
 #include "store_options.h"
 #include "support.h"
 
@@ -40,8 +38,8 @@ void expect_a_store(Subject& subject) {
   EXPECT_EQ(session->remove(kKey), Answer::not_found);
 }
 
-std::unique_ptr<RawLmdb> open_raw(const TempDir& directory, std::uint64_t capacity = kCapacity) {
-  return std::make_unique<RawLmdb>(open_env(directory.path("raw"), capacity), schema_of_paper());
+std::unique_ptr<Subject> open_raw(const TempDir& directory, std::uint64_t capacity = kCapacity) {
+  return open_raw_lmdb(open_env(directory.path("raw"), capacity), schema_of_paper());
 }
 
 StoreOptions with_engine(const std::string& engine) {
@@ -112,7 +110,7 @@ TEST(RocksDb, ThatIsNotThereOrIsAnotherLibraryIsRefusedByName) {
 }
 
 TEST(RawRedis, ThatIsNotThereIsRefused) {
-  EXPECT_THROW(RawRedis({"127.0.0.1", 1}, schema_of_paper()), Refusal);
+  EXPECT_THROW(open_raw_redis({"127.0.0.1", 1}, schema_of_paper()), Refusal);
 }
 
 TEST(Baseline, RefusesWhatIsOfTheLayer) {

@@ -235,9 +235,9 @@ TEST_F(Embedded, ValuesOfLevelTwoThatAKilledProcessLeftAreSweptAway) {
     LevelFolder fast(directory.path("fast"));
     fast.keep();
     auto large = std::make_unique<LevelFolder>(directory.path("large"), Access::change, &fast);
-    LmdbValueStore values(
+    const auto values = lmdb_value_store(
         std::make_unique<LmdbEnv>(std::move(large), testing::kCapacity, Durability::process));
-    ASSERT_EQ(values.put(schema.encode({1, 1, 1}) + "12345678", "left"), Answer::ok);
+    ASSERT_EQ(values->put(schema.encode({1, 1, 1}) + "12345678", "left"), Answer::ok);
   }
   HotStore store = open_lmdb(directory, clock);
   ASSERT_EQ(store.put({1, 1, 1}, "kept", Level::large), Answer::ok);

@@ -121,8 +121,9 @@ TEST_F(Folders, LevelTwoIsSweptOnlyWhileNobodyElseUsesEitherLevel) {
   std::unique_ptr<LevelFolder> other;
   {
     LevelFolder fast(directory.path("a"));
-    LmdbValueStore values(std::make_unique<LmdbEnv>(large(fast), testing::kCapacity, Durability::process));
-    ASSERT_EQ(values.put(schema.encode({9, 1, 1}) + "12345678", "put, and its key not yet"), Answer::ok);
+    const auto values =
+        lmdb_value_store(std::make_unique<LmdbEnv>(large(fast), testing::kCapacity, Durability::process));
+    ASSERT_EQ(values->put(schema.encode({9, 1, 1}) + "12345678", "put, and its key not yet"), Answer::ok);
   }
   {
     LevelFolder fast(directory.path("a"));

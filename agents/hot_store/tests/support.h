@@ -53,9 +53,9 @@ inline HotStore open_lmdb(const TempDir& directory, TestClock& clock,
   auto large = std::make_unique<LevelFolder>(directory.path("large"), Access::change, fast.get());
   auto first = std::make_unique<LmdbEnv>(std::move(fast), capacity, durability);
   auto second = std::make_unique<LmdbEnv>(std::move(large), capacity, durability);
-  auto engine = std::make_unique<LmdbEngine>(std::move(first), schema.primary_bytes(),
-                                             [&clock] { return clock.now_ms.load(); });
-  return HotStore(schema, std::move(engine), std::make_unique<LmdbValueStore>(std::move(second)));
+  auto engine =
+      lmdb_engine(std::move(first), schema.primary_bytes(), [&clock] { return clock.now_ms.load(); });
+  return HotStore(schema, std::move(engine), lmdb_value_store(std::move(second)));
 }
 
 }  // namespace hotstore::testing

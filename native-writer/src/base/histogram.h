@@ -1,9 +1,12 @@
 // Promise: records non-negative integers up to a fixed highest value with a relative error below 0.1 %
 // (three significant digits) in constant memory and constant time; exact count, minimum, maximum and mean.
-// The bucket layout is HdrHistogram's, so that its tools can read what hdr_encoding.h exports.
+// The bucket layout is HdrHistogram's, whose tools can read what encode_hdr_v2() gives.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace daqwriter {
@@ -39,5 +42,10 @@ class Histogram {
   std::int64_t max_ = 0;
   double sum_ = 0;
 };
+
+// As HdrHistogram's compressed V2 interchange text (base64 over zlib), readable by any HdrHistogram library.
+// The unit of the values travels beside it, since the format has no field for it.
+std::string encode_hdr_v2(const Histogram& histogram);
+std::string base64(std::span<const std::byte> bytes);
 
 }  // namespace daqwriter

@@ -200,9 +200,9 @@ AvailableMemory available_memory(const std::string& root) {
 void require_memory(std::uint64_t bytes, const char* purpose, const char* remedy) {
   const AvailableMemory available = available_memory();
   if (bytes <= available.bytes) return;
-  throw Refusal(std::string(purpose) + " need " + format_gb(static_cast<double>(bytes)) + " (" +
-                std::to_string(bytes) + " B) of memory; " + format_gb(static_cast<double>(available.bytes)) +
-                " are available (" + available.source + "); use a smaller " + remedy);
+  throw Refusal(std::string(purpose) + " need " + format_gb(bytes) + " (" + std::to_string(bytes) +
+                " B) of memory; " + format_gb(available.bytes) + " are available (" + available.source +
+                "); use a smaller " + remedy);
 }
 
 }  // namespace daqwriter

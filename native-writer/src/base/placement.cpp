@@ -1,7 +1,6 @@
 #include "base/placement.h"
 
 #include <numa.h>
-#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -192,13 +191,16 @@ std::vector<int> cpus_of_node(std::optional<int> numa_node) {
   return cpus;
 }
 
-void pin_this_thread(const std::vector<int>& cpus) {
-  if (cpus.empty()) return;
+int pin_thread(pthread_t thread, const std::vector<int>& cpus) {
+  if (cpus.empty()) return 0;
   cpu_set_t set;
   CPU_ZERO(&set);
   for (const int cpu : cpus) CPU_SET(static_cast<std::size_t>(cpu), &set);
-  const int error = pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-  if (error != 0)
+  return pthread_setaffinity_np(thread, sizeof set, &set);
+}
+
+void pin_this_thread(const std::vector<int>& cpus) {
+  if (const int error = pin_thread(pthread_self(), cpus); error != 0)
     throw Failure("cannot pin a thread to CPU " + std::to_string(cpus.front()) + ": " + errno_text(error));
 }
 

@@ -2,6 +2,8 @@
 // known, from the CPUs this process may use; says so when it does not pin.
 #pragma once
 
+#include <pthread.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -60,6 +62,9 @@ void check_cpus(const std::vector<int>& allowed, const std::vector<int>& asked, 
 std::vector<int> allowed_cpus();
 std::optional<int> numa_node_of(const std::vector<int>& cpus);  // of the first; empty: unknown
 std::vector<int> cpus_of_node(std::optional<int> numa_node);    // empty when unknown
-void pin_this_thread(const std::vector<int>& cpus);             // empty: nothing; throws Failure
+// An errno; 0: done. The thread must be alive: glibc takes one that has ended, though not been joined, for
+// the calling thread.
+int pin_thread(pthread_t thread, const std::vector<int>& cpus);  // no CPUs: nothing
+void pin_this_thread(const std::vector<int>& cpus);              // empty: nothing; throws Failure
 
 }  // namespace daqwriter

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/units.h"
 
 namespace daqwriter {
 
@@ -14,6 +15,12 @@ bool StopClock::expired(std::int64_t after_ns) const {
   std::int64_t noticed = 0;
   if (noticed_ns_.compare_exchange_strong(noticed, now, std::memory_order_relaxed)) noticed = now;
   return (signal & kSecondSignal) != 0 || now - noticed >= after_ns;
+}
+
+std::string without_answer(bool interrupted, std::int64_t stall_ns) {
+  if (interrupted) return "in the time that an interruption leaves";
+  return "for " + format_number(seconds(stall_ns)) +
+         " s; look at the drive and the kernel's log (a frozen file system?), or raise --stall-limit";
 }
 
 void Silence::restart(std::int64_t now_ns) {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 namespace daqwriter {
 
@@ -30,6 +31,8 @@ class StopClock {
 
 // How long a target that owes answers may be silent, unless the operator says otherwise.
 constexpr double kDefaultStallLimitS = 60;
+// "in the time that an interruption leaves", or "for 60 s" with the remedy: so long nobody answered.
+std::string without_answer(bool interrupted, std::int64_t stall_ns);
 
 // A silence. A stop of the whole process (SIGSTOP, a suspended machine) is not the target's: the time between
 // two looks counts up to kMostBetweenLooksNs only.

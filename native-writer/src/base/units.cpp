@@ -68,6 +68,16 @@ std::string format_number(double value, int significant_digits) {
   return error == std::errc() ? std::string(text.data(), end) : "?";
 }
 
+std::string joined(const std::vector<std::string>& words, const char* separator) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : separator) + word;
+  return text;
+}
+
+std::string format_gb(std::uint64_t bytes) {
+  return format_gb(static_cast<double>(bytes));
+}
+
 std::string format_gb(double bytes) {
   return format_number(bytes / 1e9, 4) + " GB";
 }

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/units.h"
 
 namespace daqwriter {
 namespace {
@@ -104,26 +103,17 @@ void call_until(const std::function<std::string()>& given_up, std::function<void
   if (call->failure) std::rethrow_exception(call->failure);
 }
 
-void call_within(const StopClock& stop, std::int64_t after_ns, std::int64_t stall_ns, const std::string& what,
-                 std::function<void()> work) {
+void CallLimits::within(const std::string& what, std::function<void()> call) const {
+  const std::int64_t stall_ns = to_ns(stall_limit_s);
   Silence silence;
   silence.restart(monotonic_ns());
   const auto given_up = [&]() -> std::string {
-    const bool interrupted = stop.expired(after_ns);
+    const bool interrupted = stop && stop->expired(after_ns);
     if (!interrupted && !silence.exceeds(stall_ns, monotonic_ns())) return "";
-    return what + " has not returned " +
-           (interrupted ? "in the time that an interruption leaves"
-                        : "for " + format_number(seconds(stall_ns)) +
-                              " s; look at the drive and the kernel's log, or raise --stall-limit");
+    return what + " has not returned " + without_answer(interrupted, stall_ns);
   };
-  call_until(given_up, std::move(work));
-}
-
-void CallLimits::within(const std::string& what, std::function<void()> call) const {
-  static const std::atomic<int> nobody_interrupts{0};
-  static const StopClock never(nobody_interrupts);
   try {
-    call_within(stop ? *stop : never, StopClock::kAnswerNs, to_ns(stall_limit_s), what, std::move(call));
+    call_until(given_up, std::move(call));
   } catch (const Unanswered&) {
     keep_until_exit({});  // its thread must find the process as it is
     throw;

@@ -45,17 +45,14 @@ class Unanswered : public Failure {
   using Failure::Failure;
 };
 
-// Runs `call` and throws what it throws; Unanswered when it has not returned within `stall_ns`, or within
-// `after_ns` of an interruption. Then it still runs, and keep_until_exit() must be given what it uses.
-void call_within(const StopClock& stop, std::int64_t after_ns, std::int64_t stall_ns, const std::string& what,
-                 std::function<void()> call);
-
 // The limits of calls that may wait for a drive and are not asked again.
 struct CallLimits {
   double stall_limit_s = kDefaultStallLimitS;
-  const StopClock* stop = nullptr;  // null: nobody interrupts
+  const StopClock* stop = nullptr;               // null: nobody interrupts
+  std::int64_t after_ns = StopClock::kAnswerNs;  // of an interruption
 
-  // As call_within(), for a call that owns what it uses: the process then ends by leave().
+  // Runs `call` and throws what it throws; Unanswered when it has not returned within one of them. Then it
+  // still runs: what it uses must be kept (keep_until_exit(), or its own), and the process ends by leave().
   void within(const std::string& what, std::function<void()> call) const;
   template <typename Answer>
   Answer answer(const std::string& what, std::function<Answer()> call) const {
@@ -65,7 +62,7 @@ struct CallLimits {
   }
 };
 
-// The same without a limit of its own: Unanswered with what `given_up` says, which is asked every 50 ms, as
+// The same without limits: Unanswered with what `given_up` says, which is asked every 50 ms, as
 // soon as it says anything.
 void call_until(const std::function<std::string()>& given_up, std::function<void()> call);
 

@@ -4,12 +4,16 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#include "base/placement.h"
 #include "base/status.h"
-#include "checksum/adler_slave.h"
+#include "base/units.h"
 #include "checksum/checksum.h"
 
 namespace daqwriter {
@@ -17,9 +21,118 @@ namespace {
 
 using Cpus = std::vector<int>;
 
-std::optional<int> cpu_of(const Cpus& cpus, std::size_t slave) {
-  return cpus.empty() ? std::nullopt : std::optional(cpus[slave % cpus.size()]);
+// A slave without a place of its own inherits its creator's, and even where that is wide the scheduler likes
+// to wake it on the very CPU on which the master works.
+Cpus cpu_of(const Cpus& cpus, std::size_t slave) {
+  return cpus.empty() ? Cpus() : Cpus{cpus[slave % cpus.size()]};
 }
+
+void cpu_relax() {
+#ifdef __SSE2__
+  __builtin_ia32_pause();
+#endif
+}
+
+struct AdlerChunk {
+  std::byte* destination = nullptr;  // null: no copy
+  std::span<const std::byte> source;
+};
+
+std::uint32_t adler_by_zlib(std::uint32_t running, const AdlerChunk& chunk) {
+  const auto* bytes = reinterpret_cast<const Bytef*>(chunk.source.data());
+  // zlib takes a null pointer, which an empty span may have, as the request for the initial value.
+  if (!chunk.source.empty())
+    running = static_cast<std::uint32_t>(adler32_z(running, bytes, chunk.source.size()));
+  if (chunk.destination) stream_copy(chunk.destination, chunk.source.data(), chunk.source.size());
+  return running;
+}
+
+// In a thread other than the master: from the initial value, with its copy published.
+std::uint32_t adler_in_slave(const AdlerChunk& chunk) {
+  const std::uint32_t result = adler_by_zlib(checksum_initial(ChecksumKind::adler32), chunk);
+  publish_streamed();
+  return result;
+}
+
+// A standing thread that is handed one chunk after the other. Master and slave do not share cache lines with
+// anybody else: the master polls one of them.
+class alignas(64) AdlerSlave {
+ public:
+  AdlerSlave(bool busy_wait, const Cpus& cpu) : busy_wait_(busy_wait), thread_([this] { loop(); }) {
+    if (pin_thread(thread_.native_handle(), cpu) == 0) return;
+    stop();
+    throw Failure("cannot pin a checksum thread to CPU " + std::to_string(cpu.front()));
+  }
+  ~AdlerSlave() { stop(); }
+  AdlerSlave(const AdlerSlave&) = delete;
+  AdlerSlave& operator=(const AdlerSlave&) = delete;
+
+  // In turns: each chunk handed out is followed by one result().
+  void hand_out(const AdlerChunk& chunk) {
+    {
+      const std::lock_guard lock(mutex_);
+      chunk_ = chunk;
+      work_ = true;
+      // Relaxed: only the slave sets it again, after it has taken this lock.
+      done_.store(false, std::memory_order_relaxed);
+    }
+    wake_.notify_one();
+  }
+
+  std::uint32_t result() {
+    if (busy_wait_) {
+      constexpr unsigned kPatience = 4096;  // the slave may have to share this very CPU
+      // Acquire, with the slave's release: the result, and the bytes it copied, are seen with the flag.
+      for (unsigned turn = 1; !done_.load(std::memory_order_acquire); ++turn) {
+        if (turn % kPatience == 0) std::this_thread::yield();
+        cpu_relax();
+      }
+      return result_;
+    }
+    std::unique_lock lock(mutex_);
+    // Relaxed here and in loop(): in this way of waiting the mutex orders everything.
+    ready_.wait(lock, [&] { return done_.load(std::memory_order_relaxed); });
+    return result_;
+  }
+
+ private:
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+  void loop() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [&] { return work_ || stop_; });
+      if (stop_) return;
+      work_ = false;
+      const AdlerChunk chunk = chunk_;
+      lock.unlock();
+      result_ = adler_in_slave(chunk);
+      if (busy_wait_) done_.store(true, std::memory_order_release);
+      lock.lock();
+      if (busy_wait_) continue;
+      done_.store(true, std::memory_order_relaxed);
+      ready_.notify_one();
+    }
+  }
+
+  const bool busy_wait_;  // of the master for the result
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable ready_;
+  AdlerChunk chunk_;
+  bool work_ = false;
+  bool stop_ = false;
+  std::uint32_t result_ = 0;
+  alignas(64) std::atomic<bool> done_{false};
+  std::thread thread_;  // last: it uses all the others
+};
 
 // Off, or vectorised and fused with the copy: the calling thread is enough.
 class Alone : public AdlerEngine {
@@ -82,7 +195,7 @@ class ThreadPerChunk : public Parallel {
   void hand_out(std::size_t slave, const AdlerChunk& chunk) override {
     try {
       slaves_[slave] = std::thread([this, slave, chunk] {
-        place_thread(pthread_self(), cpu_of(cpus_, slave));  // if refused: slower, but right
+        pin_thread(pthread_self(), cpu_of(cpus_, slave));  // if refused: slower, but right
         results_[slave] = adler_in_slave(chunk);
       });
     } catch (const std::exception&) {
@@ -119,9 +232,8 @@ class Pool : public Parallel {
 AdlerVariant parse_adler_variant(std::string_view name) {
   const auto found = std::find(kAdlerVariantNames.begin(), kAdlerVariantNames.end(), name);
   if (found != kAdlerVariantNames.end()) return static_cast<AdlerVariant>(found - kAdlerVariantNames.begin());
-  std::string names;
-  for (const std::string_view each : kAdlerVariantNames) names.append(names.empty() ? "" : ", ").append(each);
-  throw Refusal("checksum variant '" + std::string(name) + "': use one of " + names);
+  throw Refusal("checksum variant '" + std::string(name) + "': use one of " +
+                joined({kAdlerVariantNames.begin(), kAdlerVariantNames.end()}));
 }
 
 std::string adler_variant_name(AdlerVariant variant) {

@@ -34,11 +34,6 @@ void set_defaults(ChecksumOptions& o) {
                 AdlerVariant::pool_busy, AdlerVariant::fused};
 }
 
-std::string comma_joined(const std::vector<std::string>& parts) {
-  return std::accumulate(parts.begin(), parts.end(), std::string(),
-                         [](const auto& a, const auto& b) { return a.empty() ? b : a + "," + b; });
-}
-
 // A list whose present values are the default and whose elements our own parsers read.
 template <typename Value, typename Parse, typename Format>
 void add_list(CLI::App& app, const std::string& name, std::vector<Value>& values, const Parse& parse,
@@ -57,7 +52,7 @@ void add_list(CLI::App& app, const std::string& name, std::vector<Value>& values
   app.add_option_function<std::vector<std::string>>(name, read, help)
       ->delimiter(',')
       ->type_name("LIST")
-      ->default_str(comma_joined(shown));
+      ->default_str(joined(shown, ","));
 }
 
 AdlerVariant parse_measured_variant(const std::string& name) {
@@ -141,10 +136,6 @@ Json spread_json(const Spread& spread) {
   return {{"median", spread.median}, {"min", spread.min}, {"max", spread.max}};
 }
 
-Json number_or_null(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 Json checksum_json(const ChecksumOptions& o, const ChecksumResult& r) {
   Json variants = Json::array();
   for (const VariantRow& row : r.variants) {
@@ -154,9 +145,9 @@ Json checksum_json(const ChecksumOptions& o, const ChecksumResult& r) {
                         {"repetitions", row.repetitions},
                         {"bytes_per_s", spread_json(row.bytes_per_s)},
                         {"ns_per_call", row.ns_per_call},
-                        {"overhead_ns", number_or_null(row.overhead_ns)},
+                        {"overhead_ns", or_null(row.overhead_ns)},
                         {"speed_up", row.speed_up},
-                        {"serial_share", number_or_null(row.serial_share)},
+                        {"serial_share", or_null(row.serial_share)},
                         {"ns_samples", row.ns},
                         {"share_ns_samples", row.share_ns}});
   }
@@ -177,24 +168,22 @@ Json checksum_json(const ChecksumOptions& o, const ChecksumResult& r) {
                 {"expected", r.mismatch->expected},
                 {"actual", r.mismatch->actual}};
   }
-  return {{"schema_version", 1},
-          {"tool", "daqwriter"},
-          {"command", "checksum"},
-          {"version", DAQWRITER_VERSION},
-          {"status", status_of(r)},
-          {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
-          {"mismatch", mismatch},
-          {"parameters",
-           {{"repetitions", o.repetitions},
-            {"time_s", o.time_s},
-            {"smallest_parallel_bytes", o.smallest_parallel_bytes},
-            {"working_set_bytes", o.working_set_bytes},
-            {"cpus", o.cpus},
-            {"zlib_version", zlibVersion()}}},
-          {"splits", splits},
-          {"combine_ns", r.combine_ns ? spread_json(*r.combine_ns) : Json(nullptr)},
-          {"variants", variants},
-          {"memory", memory}};
+  Json all = document_json("daqwriter", "checksum", DAQWRITER_VERSION);
+  all.update({{"status", status_of(r)},
+              {"error", or_null(r.error)},
+              {"mismatch", mismatch},
+              {"parameters",
+               {{"repetitions", o.repetitions},
+                {"time_s", o.time_s},
+                {"smallest_parallel_bytes", o.smallest_parallel_bytes},
+                {"working_set_bytes", o.working_set_bytes},
+                {"cpus", o.cpus},
+                {"zlib_version", zlibVersion()}}},
+              {"splits", splits},
+              {"combine_ns", r.combine_ns ? spread_json(*r.combine_ns) : Json(nullptr)},
+              {"variants", variants},
+              {"memory", memory}});
+  return all;
 }
 
 ExitCode run_checksum_command(const ChecksumOptions& o, const std::atomic<int>& stop_signal) {

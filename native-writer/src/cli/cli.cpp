@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <iostream>
 #include <optional>
 
@@ -113,8 +112,7 @@ Value parse_within(const Bounds<Value>& bounds, std::string_view text) {
       throw Refusal(std::string(bounds.option) + ": " + refusal.what());
     }
   } else {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value.emplace());
-    if (error != std::errc() || end != text.data() + text.size()) value.reset();
+    value = parse_number<Value>(text);
   }
   if (value && *value >= bounds.least && *value <= bounds.most) return *value;  // NaN is not
   const auto shown = [](Value bound) {
@@ -130,18 +128,16 @@ template double parse_within(const Bounds<double>&, std::string_view);
 template std::uint32_t parse_within(const Bounds<std::uint32_t>&, std::string_view);
 template std::uint64_t parse_within(const Bounds<std::uint64_t>&, std::string_view);
 
-void add_count(CLI::App& app, const Bounds<std::uint64_t>& bounds, std::uint64_t& value,
-               const std::string& help) {
+CLI::Option* add_count(CLI::App& app, const Bounds<std::uint64_t>& bounds, std::uint64_t& value,
+                       const std::string& help) {
   const auto parse = [&value, bounds](const std::string& text) {
-    std::uint64_t count = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-    if (error != std::errc() || end != text.data() + text.size() || count < bounds.least ||
-        count > bounds.most)
+    const auto count = parse_number<std::uint64_t>(text);
+    if (!count || *count < bounds.least || *count > bounds.most)
       throw Refusal(std::string(bounds.option) + " " + text + ": give a whole number from " +
                     std::to_string(bounds.least) + " to " + std::to_string(bounds.most));
-    value = count;
+    value = *count;
   };
-  app.add_option_function<std::string>(bounds.option, parse, help)
+  return app.add_option_function<std::string>(bounds.option, parse, help)
       ->type_name("NUMBER")
       ->default_str(std::to_string(value));
 }

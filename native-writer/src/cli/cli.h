@@ -95,8 +95,8 @@ CLI::Option* add_number(CLI::App& app, const Bounds<Value>& bounds, Value& value
   return option->default_str(format_number(static_cast<double>(value)));
 }
 // A whole number within its bounds, and no size.
-void add_count(CLI::App& app, const Bounds<std::uint64_t>& bounds, std::uint64_t& value,
-               const std::string& help);
+CLI::Option* add_count(CLI::App& app, const Bounds<std::uint64_t>& bounds, std::uint64_t& value,
+                       const std::string& help);
 void add_seed(CLI::App& app, std::uint64_t& seed, const std::string& help);
 CLI::Option* add_cpus(CLI::App& app, const std::string& name, std::vector<int>& cpus,
                       const std::string& help);

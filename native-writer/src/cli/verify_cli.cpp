@@ -1,4 +1,3 @@
-#include <charconv>
 #include <memory>
 
 #include "base/worker_thread.h"
@@ -6,20 +5,6 @@
 #include "verify/verify_command.h"
 
 namespace daqwriter {
-namespace {
-
-constexpr const char* kSuperchunks = "--superchunks";
-
-// A whole number, and no size.
-std::uint64_t parse_count(const std::string& text) {
-  std::uint64_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error == std::errc() && end == text.data() + text.size() && count < kMaxCount) return count;
-  throw Refusal(std::string(kSuperchunks) + " '" + text + "': give a whole number below 2^56");
-}
-
-}  // namespace
-
 ParsedCommand add_verify(CLI::App& parent) {
   const auto options = std::make_shared<VerifyOptions>();
   CLI::App* app = parent.add_subcommand(
@@ -35,16 +20,17 @@ ParsedCommand add_verify(CLI::App& parent) {
       "The record (directory: run) that the writer says it wrote here, 32 hexadecimal digits: a target "
       "without "
       "it has then lost it, which is damage (3), and one that cannot be opened has failed (1)");
-  app->add_option_function<std::string>(
-         kSuperchunks, [sought](const std::string& text) { sought->superchunks = parse_count(text); },
-         "With --record-id: superchunks (directory: events) that the writer says it stored; those that "
-         "cannot "
-         "be found are counted as missing")
-      ->type_name("NUMBER")
-      ->needs(id);
+  const auto superchunks = std::make_shared<std::uint64_t>(0);
+  CLI::Option* const count = add_count(
+      *app, {"--superchunks", 0, kMaxCount - 1}, *superchunks,
+      "With --record-id: superchunks (directory: events) that the writer says it stored; those that "
+      "cannot "
+      "be found are counted as missing");
+  count->needs(id)->default_str("");
   add_stall_limit(*app, options->stall_limit_s);
   add_reporting(*app, *options);
-  return {app, [options, sought, id](const std::atomic<int>& stop_signal) {
+  return {app, [=](const std::atomic<int>& stop_signal) {
+            if (count->count() > 0) sought->superchunks = *superchunks;
             if (id->count() > 0) options->sought = *sought;
             return leave(run_verify(*options, stop_signal));
           }};

@@ -18,48 +18,27 @@ constexpr std::uint32_t kVersion = 1;
 constexpr std::uint32_t kVersionWithMode = 2;
 constexpr std::uint32_t kFramedVersion = 3;
 constexpr std::uint32_t kUnboundTrailer = 1;  // says nothing about the header that it belongs to
-constexpr std::uint32_t kBoundTrailer = 2;
-constexpr std::uint32_t kFramedTrailer = 3;  // counts blocks
+constexpr std::uint32_t kFramedTrailer = 3;   // counts blocks
 constexpr std::uint64_t kEndianMark = 0x0102030405060708;
 constexpr std::array<char, 8> kHeaderMagic = {'D', 'A', 'Q', 'R', 'E', 'C', '0', '1'};
 constexpr std::array<char, 8> kFrameMagic = {'D', 'A', 'Q', 'B', 'L', 'K', '0', '1'};
 constexpr std::array<char, 8> kTrailerMagic = {'D', 'A', 'Q', 'E', 'N', 'D', '0', '1'};
 
+// A structure's fields stand in memory as they do on the disk, behind what tells it by itself.
 struct HeaderOnDisk {
   std::array<char, 8> magic;
   std::uint64_t endian_mark;
   std::uint32_t version;
   std::uint32_t crc;  // CRC-32 of the 4096 bytes with this field zero
-  RecordId record_id;
-  std::uint64_t seed;
-  std::int64_t started_utc_ns;
-  std::uint32_t links;
-  std::uint32_t superchunk_bytes;
-  std::uint64_t slots_per_link;
-  double rate_hz;
-  double duration_s;
-  std::uint32_t checksum_kind;
-  std::uint32_t alignment;
-  std::uint64_t intended_superchunks;
-  std::uint32_t mode;
-  std::uint32_t trailer_version;  // of a record that is closed; 0: kUnboundTrailer
-  std::uint32_t block_bytes;      // of a framed record, as what follows; 0 otherwise
-  std::uint32_t writers;
-  std::uint64_t most_blocks;
-  std::uint64_t run_key;  // 0 in older records
+  std::array<std::byte, offsetof(RecordHeader, block_crc)> fields;
 };
 static_assert(sizeof(HeaderOnDisk) == 136);
 
 struct FrameOnDisk {
   std::array<char, 8> magic;
   std::uint32_t version;
-  std::uint32_t crc;  // CRC-32 of the 4096 bytes with this field zero
-  RecordId record_id;
-  std::uint64_t number;
-  std::uint32_t header_crc;
-  std::uint32_t superchunks;
-  std::uint32_t writer;
-  std::uint32_t unused;  // zero
+  std::uint32_t crc;  // as of the header
+  BlockFrame frame;
 };
 static_assert(sizeof(FrameOnDisk) == 56);
 
@@ -123,14 +102,14 @@ std::string outside(const char* name, double value) {
   return std::string(name) + " is " + std::to_string(value) + ", not a finite number from 0 on";
 }
 
-std::string too_much(const char* what, std::uint64_t count, const HeaderOnDisk& h, std::uint64_t links) {
+std::string too_much(const char* what, std::uint64_t count, const RecordHeader& h, std::uint64_t links) {
   if (bounded_product({links, count, h.superchunk_bytes})) return {};
   return std::string(what) + " is " + std::to_string(count) + ", of " + std::to_string(h.superchunk_bytes) +
          " B each more than " + std::to_string(kMaxRecordBytes) + " B";
 }
 
 // After the alignment and the size of superchunks were found good.
-std::string frames_fault(const HeaderOnDisk& h) {
+std::string frames_fault(const RecordHeader& h) {
   const std::uint64_t least = round_up(std::uint64_t{h.alignment} + h.superchunk_bytes, h.alignment);
   const std::string fault = outside({{"the size of a block", h.block_bytes, least, kMaxFramedBlockBytes},
                                      {"writers", h.writers, 1, h.links},
@@ -144,19 +123,20 @@ std::string frames_fault(const HeaderOnDisk& h) {
          std::to_string(h.block_bytes) + " B each more than " + std::to_string(kMaxRecordBytes) + " B";
 }
 
-std::string header_fault(const HeaderOnDisk& h) {
+std::string header_fault(const HeaderOnDisk& disk, const RecordHeader& h) {
   constexpr std::uint64_t kAny = UINT64_MAX;
   const std::initializer_list<Field> fields = {
-      {"the byte order mark", h.endian_mark, kEndianMark, kEndianMark},
-      {"the format version", h.version, kVersion, kFramedVersion},
+      {"the byte order mark", disk.endian_mark, kEndianMark, kEndianMark},
+      {"the format version", disk.version, kVersion, kFramedVersion},
       {"links", h.links, 1, kMaxLinks},
       {"superchunk_bytes", h.superchunk_bytes, kMinSuperchunkBytes, kMaxSuperchunkBytes},
       {"slots per link", h.slots_per_link, 1, kAny},
-      {"the checksum kind", h.checksum_kind, 0, static_cast<std::uint64_t>(ChecksumKind::adler32)},
+      {"the checksum kind", static_cast<std::uint64_t>(h.checksum), 0,
+       static_cast<std::uint64_t>(ChecksumKind::adler32)},
       {"the alignment", h.alignment, kBlockAlignment, kMaxAlignment},
-      {"the mode", h.mode, 0, static_cast<std::uint64_t>(RecordMode::triggered)},
-      {"the trailer version", h.trailer_version, h.version == kFramedVersion ? kFramedTrailer : 0,
-       h.version == kFramedVersion ? kFramedTrailer : kBoundTrailer}};
+      {"the mode", static_cast<std::uint64_t>(h.mode), 0, static_cast<std::uint64_t>(RecordMode::triggered)},
+      {"the trailer version", h.trailer_version, disk.version == kFramedVersion ? kFramedTrailer : 0,
+       disk.version == kFramedVersion ? kFramedTrailer : kBoundTrailer}};
   if (!std::has_single_bit(h.alignment))
     return "the alignment is " + std::to_string(h.alignment) + ", not a power of two";
   for (const std::string& fault :
@@ -165,7 +145,7 @@ std::string header_fault(const HeaderOnDisk& h) {
         too_much("intended superchunks", h.intended_superchunks, h, 1)}) {
     if (!fault.empty()) return fault;
   }
-  return h.version == kFramedVersion ? frames_fault(h) : std::string();
+  return disk.version == kFramedVersion ? frames_fault(h) : std::string();
 }
 
 std::string trailer_fault(const TrailerOnDisk& t, std::uint64_t links) {
@@ -231,58 +211,27 @@ std::string record_id_text(const RecordId& id) {
 void encode_record_header(RecordHeader& h, std::span<std::byte> block) {
   const bool continuous = h.mode == RecordMode::continuous;
   const std::uint32_t version = h.framed() ? kFramedVersion : continuous ? kVersion : kVersionWithMode;
-  const std::uint32_t trailer = h.framed() ? kFramedTrailer : h.binds_trailer ? kBoundTrailer : 0;
-  h.block_crc = seal(HeaderOnDisk{kHeaderMagic,
-                                  kEndianMark,
-                                  version,
-                                  0,
-                                  h.record_id,
-                                  h.seed,
-                                  h.started_utc_ns,
-                                  h.links,
-                                  h.superchunk_bytes,
-                                  h.slots_per_link,
-                                  h.rate_hz,
-                                  h.duration_s,
-                                  static_cast<std::uint32_t>(h.checksum),
-                                  h.alignment,
-                                  h.intended_superchunks,
-                                  static_cast<std::uint32_t>(h.mode),
-                                  trailer,
-                                  h.block_bytes,
-                                  h.writers,
-                                  h.most_blocks,
-                                  h.run_key},
-                     block);
+  if (h.framed()) h.trailer_version = kFramedTrailer;
+  HeaderOnDisk disk{kHeaderMagic, kEndianMark, version, 0, {}};
+  std::memcpy(disk.fields.data(), &h, disk.fields.size());
+  h.block_crc = seal(disk, block);
 }
 
 BlockCheck decode_record_header(std::span<const std::byte> block, RecordHeader& h, std::string* why) {
   HeaderOnDisk disk;
+  RecordHeader found;
   std::string fault;
   const BlockCheck check = unseal(block, kHeaderMagic, disk, fault);
-  if (check == BlockCheck::valid) fault = header_fault(disk);
+  std::memcpy(static_cast<void*>(&found), disk.fields.data(), disk.fields.size());
+  if (check == BlockCheck::valid) fault = header_fault(disk, found);
   if (why) *why = fault;
   if (check == BlockCheck::foreign) return check;
   if (!fault.empty()) return BlockCheck::damaged;
-  h = {disk.record_id,
-       disk.seed,
-       disk.started_utc_ns,
-       disk.links,
-       disk.superchunk_bytes,
-       disk.slots_per_link,
-       disk.rate_hz,
-       disk.duration_s,
-       static_cast<ChecksumKind>(disk.checksum_kind),
-       disk.alignment,
-       disk.intended_superchunks,
-       static_cast<RecordMode>(disk.mode),
-       disk.trailer_version >= kBoundTrailer,
-       disk.crc};
-  h.run_key = disk.run_key;
-  if (disk.version != kFramedVersion) return BlockCheck::valid;  // what lies behind is no field of theirs
-  h.block_bytes = disk.block_bytes;
-  h.writers = disk.writers;
-  h.most_blocks = disk.most_blocks;
+  h = found;
+  h.block_crc = disk.crc;
+  // Records of other versions have no such fields.
+  if (disk.version != kFramedVersion) h.block_bytes = h.writers = 0;
+  if (disk.version != kFramedVersion) h.most_blocks = 0;
   return BlockCheck::valid;
 }
 
@@ -328,9 +277,7 @@ BlockCheck decode_trailer(std::span<const std::byte> block, RecordTrailer& t, st
 }
 
 void encode_frame(const BlockFrame& f, std::span<std::byte> block) {
-  seal(FrameOnDisk{kFrameMagic, kFramedVersion, 0, f.record_id, f.number, f.header_crc, f.superchunks,
-                   f.writer, 0},
-       block);
+  seal(FrameOnDisk{kFrameMagic, kFramedVersion, 0, f}, block);
 }
 
 BlockCheck decode_frame(std::span<const std::byte> block, BlockFrame& f, std::string* why) {
@@ -342,7 +289,7 @@ BlockCheck decode_frame(std::span<const std::byte> block, BlockFrame& f, std::st
   if (why) *why = fault;
   if (check == BlockCheck::foreign) return check;
   if (!fault.empty()) return BlockCheck::damaged;
-  f = {disk.record_id, disk.header_crc, disk.superchunks, disk.number, disk.writer};
+  f = disk.frame;
   return BlockCheck::valid;
 }
 
@@ -364,9 +311,10 @@ std::optional<std::string> trailer_mismatch(const RecordHeader& record, const Re
                                             std::uint64_t offset) {
   const auto bytes = bounded_product({trailer.superchunks, record.superchunk_bytes});
   if (trailer.record_id != record.record_id) return "it is of record " + record_id_text(trailer.record_id);
-  if (record.binds_trailer && trailer.header_crc != record.block_crc)
+  if (record.binds_trailer() && trailer.header_crc != record.block_crc)
     return "it belongs to another header: an earlier record with the same id left it";
-  if (!record.binds_trailer && trailer.header_crc) return "the record is of a format with an unbound trailer";
+  if (!record.binds_trailer() && trailer.header_crc)
+    return "the record is of a format with an unbound trailer";
   if (trailer.links.size() != record.links)
     return "links is " + std::to_string(trailer.links.size()) + ", in the header " +
            std::to_string(record.links);

@@ -85,7 +85,9 @@ constexpr std::uint32_t kMaxFramedBlockBytes = 1u << 30;
 // gap was lost or not asked for, and the payload's slot is sequence % slots.
 enum class RecordMode : std::uint32_t { continuous = 0, triggered = 1 };
 
-// First block of the record.
+constexpr std::uint32_t kBoundTrailer = 2;  // names the header that it belongs to
+
+// First block of the record. All up to block_crc stands so on the disk.
 struct RecordHeader {
   RecordId record_id{};
   std::uint64_t seed = 0;
@@ -99,26 +101,30 @@ struct RecordHeader {
   std::uint32_t alignment = kBlockAlignment;  // unit of every transfer; size of header and trailer block
   std::uint64_t intended_superchunks = 0;     // most that the record can hold
   RecordMode mode = RecordMode::continuous;
-  bool binds_trailer = true;    // false: of an older format
-  std::uint32_t block_crc = 0;  // the block's own checksum, set by what reads or writes the block
+  std::uint32_t trailer_version = kBoundTrailer;  // of a record that is closed; 0: of an older format
   // Only a framed record has these; 0: gapless, of format 1 or 2.
   std::uint32_t block_bytes = 0;  // from the beginning of one frame to that of the next
   std::uint32_t writers = 0;      // each made blocks of its own, of the links that were its own
   std::uint64_t most_blocks = 0;  // that the record can have
   std::uint64_t run_key = 0;      // of the payload, another one in each run; 0: of an older record
 
+  std::uint32_t block_crc = 0;  // the block's own checksum, set by what reads or writes the block
+
+  bool binds_trailer() const { return trailer_version >= kBoundTrailer; }
   bool framed() const { return block_bytes > 0; }
   std::uint64_t superchunks_per_block() const { return (block_bytes - alignment) / superchunk_bytes; }
   std::uint64_t block_offset(std::uint64_t number) const { return alignment + number * block_bytes; }
 };
 
-// Begins each block of a framed record, and says what the block is without any other one.
+// Begins each block of a framed record, and says what the block is without any other one. Stands so on the
+// disk.
 struct BlockFrame {
   RecordId record_id{};
+  std::uint64_t number = 0;       // of the block: says where it stands
   std::uint32_t header_crc = 0;   // RecordHeader::block_crc
   std::uint32_t superchunks = 0;  // behind the frame, one behind the other, each whole
-  std::uint64_t number = 0;       // of the block: says where it stands
   std::uint32_t writer = 0;       // of the record's writers
+  std::uint32_t unused = 0;
 };
 
 struct LinkAccount {

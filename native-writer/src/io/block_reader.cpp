@@ -36,15 +36,7 @@ BlockReader::BlockReader(const Config& config, std::shared_ptr<ReadRoom> room)
     : config_(config),
       room_(std::move(room)),
       buffers_(config.depth),
-      requests_({.fd = config.fd,
-                 .target = config.target,
-                 .direction = IoDirection::read,
-                 .alignment = config.alignment,
-                 .depth = config.depth,
-                 .stall_ns = config.stall_ns,
-                 .stop = config.stop,
-                 .watch = config.watch},
-                config.depth, *room_->engine),
+      requests_(config, config.depth, *room_->engine),
       next_offset_(config.begin) {
   for (std::size_t i = 0; i < buffers_.size(); ++i)
     buffers_[i].data = room_->memory.data() + i * config.block_bytes;

@@ -32,17 +32,14 @@ struct ReadRoom {
 
 class BlockReader {
  public:
-  struct Config {
-    int fd = -1;
-    std::string target;
+  struct Config : Requests::Rules {  // `alignment`: of every read
+    Config() {
+      direction = IoDirection::read;
+      depth = 4;
+    }
     std::uint64_t begin = 0;  // aligned
     std::uint64_t end = 0;    // aligned, or the end of the file
     std::size_t block_bytes = 4u << 20;
-    unsigned depth = 4;
-    std::size_t alignment = kBlockAlignment;             // of every read
-    std::int64_t stall_ns = to_ns(kDefaultStallLimitS);  // how long the target may be silent
-    const StopClock* stop = nullptr;                     // null: nobody interrupts
-    CallWatch* watch = nullptr;                          // of the thread; null: nobody looks
   };
   // `room` is for this depth and block size, and used by no other reader at the same time.
   BlockReader(const Config& config, std::shared_ptr<ReadRoom> room);

@@ -22,9 +22,7 @@ BlockWriter::BlockWriter(const Config& config, IoEngine& engine, DurabilityLedge
                            : config.block_bytes),
       ledger_(ledger),
       buffers_(buffer_count(config.depth)),
-      requests_({config.fd, config.target, IoDirection::write, config.alignment, config.depth,
-                 config.retry_ns, config.stall_ns, config.stop, config.watch},
-                buffer_count(config.depth), engine),
+      requests_(config, buffer_count(config.depth), engine),
       end_offset_(config.start_offset),
       completed_end_(config.start_offset) {
   for (std::size_t i = 0; i < buffers_.size(); ++i) {

@@ -36,21 +36,13 @@ class BlockWriter {
  public:
   static constexpr std::size_t kMostPieces = 1024;  // of a block: IOV_MAX of Linux
 
-  struct Config {
-    int fd = -1;
-    std::string target;  // for error texts
+  struct Config : Requests::Rules {  // `alignment`: block_bytes is a multiple of it
     std::uint64_t start_offset = 0;
-    std::size_t block_bytes = 0;  // a multiple of alignment
-    std::size_t alignment = 0;
-    unsigned depth = 1;                     // most requests in flight
-    std::int64_t retry_ns = 5'000'000'000;  // how long EAGAIN is borne
+    std::size_t block_bytes = 0;
     // Told the lease of every piece appended in place once its block is on the target.
     std::function<void(std::uint64_t lease)> released = [](std::uint64_t) {};
-    std::int64_t stall_ns = to_ns(kDefaultStallLimitS);  // how long the target may be silent
-    const StopClock* stop = nullptr;                     // null: nobody interrupts
-    CallWatch* watch = nullptr;                          // of the thread; null: nobody looks
-    std::optional<Framing> framing = {};                 // nothing: a gapless record
-    std::int64_t (*clock)() = monotonic_ns;              // of io_ns()
+    std::optional<Framing> framing = {};     // nothing: a gapless record
+    std::int64_t (*clock)() = monotonic_ns;  // of io_ns()
   };
 
   // `memory` holds buffer_count(depth) * block_bytes, aligned, and outlives the writer and the engine's

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/status.h"
-#include "base/units.h"
 #include "io/aio_engine.h"
 
 namespace daqwriter {
@@ -196,9 +195,8 @@ void Requests::look_at_the_clock() {
   std::string text = rules_.target + ": " + std::to_string(count_) + " " + verb() + "s of " +
                      std::to_string(bytes_) + " B together, the first at offset " + std::to_string(first) +
                      ", ";
-  text += interrupted ? "were not answered in the time that an interruption leaves"
-                      : "have had no answer for " + format_number(seconds(rules_.stall_ns)) +
-                            " s; look at the drive and the kernel's log, or raise --stall-limit";
+  text += (interrupted ? "were not answered " : "have had no answer ") +
+          without_answer(interrupted, rules_.stall_ns);
   if (rules_.direction == IoDirection::write) text += "; whether they are stored is unknown";
   end({interrupted ? ECANCELED : ETIMEDOUT, first, text});
 }
@@ -210,11 +208,7 @@ void Requests::take_over(bool interrupted) {
   (interrupted ? interrupted_ : silent_) = true;
   end({interrupted ? ECANCELED : ETIMEDOUT, 0,
        rules_.target + ": the system has not returned from the call that hands it requests " +
-           (interrupted ? "in the time that an interruption leaves"
-                        : "for " + format_number(seconds(rules_.stall_ns)) +
-                              " s; look at the drive and the kernel's log (a frozen file system?), or raise "
-                              "--stall-limit") +
-           "; what it was given last may be done or not"});
+           without_answer(interrupted, rules_.stall_ns) + "; what it was given last may be done or not"});
 }
 
 void Requests::fail(int error_number, const Slot& slot, const std::string& what, int target_errno) {

@@ -150,14 +150,7 @@ class Run {
         write_lines(one, t, plan_.buffer_bytes / names.size(), {{kTargetTag, names[target]}});
       all.add(one);
     }
-    const std::uint64_t offered = all.offered(options_.superchunk_bytes);
-    Series& series = result_.series;
-    series.t_s.push_back(t);
-    series.offered_bytes.push_back(offered - seen_offered_);
-    series.stored_bytes.push_back(all.stored - seen_stored_);
-    series.backlog_bytes.push_back(all.backlog());
-    seen_offered_ = offered;
-    seen_stored_ = all.stored;
+    result_.series.add(t, all.offered(options_.superchunk_bytes), all.stored, all.backlog());
     write_lines(all, t, plan_.buffer_bytes, {});
   }
 
@@ -208,8 +201,6 @@ class Run {
   std::vector<std::int64_t> closed_ns_;  // of each application, after the start
   std::unique_ptr<LineProtocol> lines_;
   CpuUse cpu_before_;
-  std::uint64_t seen_offered_ = 0;
-  std::uint64_t seen_stored_ = 0;
 };
 
 }  // namespace

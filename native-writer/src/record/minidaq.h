@@ -83,13 +83,6 @@ struct MiniDaqPlan {
   std::uint64_t request_bytes(const MiniDaqOptions& o) const { return window * o.links * o.superchunk_bytes; }
 };
 
-struct Series {
-  std::vector<double> t_s;  // end of each interval
-  std::vector<std::uint64_t> offered_bytes;
-  std::vector<std::uint64_t> stored_bytes;
-  std::vector<std::uint64_t> backlog_bytes;  // at the end of the interval
-};
-
 struct WriterResult {
   LinkRange links;
   std::uint64_t stored = 0;  // superchunks

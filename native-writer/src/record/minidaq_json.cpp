@@ -44,10 +44,6 @@ constexpr const char* kExtrapolationMethod =
     "here "
     "was measured at those rates: a drive that fills a cache or heats up does worse";
 
-Json or_null(std::optional<int> value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 double ratio(double part, double whole) {
   return whole > 0 ? part / whole : 0;
 }
@@ -68,7 +64,7 @@ Json minidaq_parameters_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, c
   const double asked = asked_bytes_per_s(o, plan);
   return {{"target", o.null_sink ? "null" : targets_text(o.targets())},
           {"target_kind", kinds_name(plan.targets())},
-          {"filesystem", target.filesystem.empty() ? Json(nullptr) : Json(target.filesystem)},
+          {"filesystem", or_null(target.filesystem)},
           {"mode", o.triggered() ? "triggered" : "continuous"},
           {"paced", !o.unpaced},
           {"data_path", plan.zero_copy() ? "zero-copy" : "copy"},
@@ -135,20 +131,18 @@ Json applications_json(const MiniDaqPlan& plan, const MiniDaqResult& r) {
   Json all = Json::array();
   for (std::size_t i = 0; i < r.applications.size(); ++i) {
     const ApplicationResult& one = r.applications[i];
-    all.push_back({{"target", plan.applications[i].target.path},
-                   {"offset_bytes", plan.applications[i].base},
-                   {"record_id", record_id_text(one.record_id)},
-                   {"status", run_status_name(one.status)},
-                   {"error", one.error.empty() ? Json(nullptr) : Json(one.error)},
-                   {"errno", errno_json(one.target_errno)},
-                   {"offered", one.offered},
-                   {"stored", one.stored},
-                   {"lost", sum(one.lost_per_link)},
-                   {"busy_count", one.busy.count()},
-                   {"drained_s", seconds(one.drained_ns)},
-                   {"writer_cpu_s", one.writer_cpu.user_s + one.writer_cpu.system_s},
-                   {"placement", placement_json(plan.applications[i].placement)},
-                   {"writers", writers_json(plan.applications[i], one)}});
+    all.push_back(end_json(one));
+    all.back().update({{"target", plan.applications[i].target.path},
+                       {"offset_bytes", plan.applications[i].base},
+                       {"record_id", record_id_text(one.record_id)},
+                       {"offered", one.offered},
+                       {"stored", one.stored},
+                       {"lost", sum(one.lost_per_link)},
+                       {"busy_count", one.busy.count()},
+                       {"drained_s", seconds(one.drained_ns)},
+                       {"writer_cpu_s", one.writer_cpu.user_s + one.writer_cpu.system_s},
+                       {"placement", placement_json(plan.applications[i].placement)},
+                       {"writers", writers_json(plan.applications[i], one)}});
   }
   return all;
 }
@@ -213,15 +207,13 @@ Json minidaq_targets_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, cons
   for (std::size_t i = 0; i < r.targets.size(); ++i) {
     const TargetResult& one = r.targets[i];
     const TargetPlan& target = targets[i];
-    all.push_back(
+    all.push_back(end_json(one));
+    all.back().update(
         {{"target", o.null_sink ? "null" : o.targets()[i]},
          {"kind", target_kind_name(target.kind)},
-         {"filesystem", target.filesystem.empty() ? Json(nullptr) : Json(target.filesystem)},
+         {"filesystem", or_null(target.filesystem)},
          {"node", or_null(target.numa_node)},
          {"applications", o.applications},
-         {"status", run_status_name(one.status)},
-         {"error", one.error.empty() ? Json(nullptr) : Json(one.error)},
-         {"errno", errno_json(one.target_errno)},
          {"superchunks",
           {{"offered", one.offered}, {"stored", one.stored}, {"lost", sum(one.lost_per_link)}}},
          {"stored_bytes", one.payload_bytes},
@@ -279,18 +271,16 @@ Json minidaq_cpu_json(const MiniDaqResult& r) {
   };
   const double writer_s = r.writer_cpu.user_s + r.writer_cpu.system_s;
   const double stored_gb = static_cast<double>(r.payload_bytes) / 1e9;
-  return {{"user_s", r.cpu.user_s},
-          {"system_s", r.cpu.system_s},
-          {"seconds_per_gb", ratio(r.cpu.user_s + r.cpu.system_s, stored_gb)},
-          {"writer", used(r.writer_cpu)},
-          {"source", used(r.source_cpu)},
-          {"writer_seconds_per_gb", ratio(writer_s, stored_gb)},
-          {"copy_s", seconds(r.copy_ns)},
-          {"copy_share", ratio(seconds(r.copy_ns), r.cpu.user_s + r.cpu.system_s)},
-          {"voluntary_context_switches", r.cpu.voluntary_context_switches},
-          {"involuntary_context_switches", r.cpu.involuntary_context_switches},
-          {"copied_bytes", r.copied_bytes},
-          {"max_rss_bytes", r.cpu.max_rss_bytes}};
+  Json all = cpu_json(r.cpu);
+  all.update({{"seconds_per_gb", ratio(r.cpu.user_s + r.cpu.system_s, stored_gb)},
+              {"writer", used(r.writer_cpu)},
+              {"source", used(r.source_cpu)},
+              {"writer_seconds_per_gb", ratio(writer_s, stored_gb)},
+              {"copy_s", seconds(r.copy_ns)},
+              {"copy_share", ratio(seconds(r.copy_ns), r.cpu.user_s + r.cpu.system_s)},
+              {"copied_bytes", r.copied_bytes},
+              {"max_rss_bytes", r.cpu.max_rss_bytes}});
+  return all;
 }
 
 }  // namespace
@@ -299,67 +289,63 @@ Json minidaq_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, const MiniDa
   const std::uint64_t lost = sum(r.lost_per_link);
   const std::int64_t drained_ns = std::max(r.drained_ns, r.record_ns);
   const double offered_bytes = static_cast<double>(r.offered * o.superchunk_bytes);
-  return {{"schema_version", 1},
-          {"tool", "daqwriter"},
-          {"command", "minidaq"},
-          {"version", DAQWRITER_VERSION},
-          {"engine", r.engine},
-          {"engine_note", r.engine_note.empty() ? Json(nullptr) : Json(r.engine_note)},
-          {"engine_features", features_json(r.engine_features)},
-          {"status", run_status_name(r.status)},
-          {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
-          {"errno", errno_json(r.target_errno)},
-          {"started_utc", iso8601_utc(r.started_utc_ns)},
-          {"parameters", minidaq_parameters_json(o, plan, r)},
-          {"superchunks",
-           {{"intended", plan.intended_superchunks},
-            {"emitted", r.emitted},
-            {"offered", r.offered},
-            {"stored", r.stored},
-            {"lost", lost},
-            {"abandoned", r.offered - r.stored - lost},
-            {"lost_per_link", r.lost_per_link}}},
-          {"bytes",
-           {{"payload", r.payload_bytes},
-            {"written", r.written_bytes},
-            {"padding", r.padding_bytes},
-            {"frames", r.frame_bytes},
-            {"unanswered", r.unanswered_bytes}}},
-          {"discarded", o.null_sink},
-          {"time",
-           {{"prepare_s", seconds(r.prepare_ns)},
-            {"record_s", seconds(r.record_ns)},
-            {"drain_s", seconds(drained_ns - r.record_ns)},
-            {"flush_s", seconds(r.total_ns - drained_ns)},
-            {"total_s", seconds(r.total_ns)}}},
-          {"offered_bytes_per_s", ratio(offered_bytes, seconds(r.record_ns))},
-          {"stored_bytes_per_s", ratio(static_cast<double>(r.payload_bytes), seconds(r.total_ns))},
-          {"source",
-           {{"achieved_fraction", r.achieved_fraction()},
-            {"worst_lateness_us", static_cast<double>(r.worst_lateness_ns) / 1e3},
-            {"late_superchunks", r.late_superchunks},
-            {"late_threshold_us", static_cast<double>(ReadoutEmulator::kLateNs) / 1e3},
-            {"too_late_superchunks", r.emitted - r.in_time},
-            {"in_time_us", static_cast<double>(kInTimeNs) / 1e3}}},
-          {"trigger", trigger_json(o, plan, r)},
-          {"applications", applications_json(plan, r)},
-          {"targets", minidaq_targets_json(o, plan, r)},
-          {"busy", busy_json(r.busy)},
-          {"backlog",
-           {{"high_water_bytes", r.held.needed_bytes()},
-            {"high_water_s", seconds(r.held.needed_at_ns())},
-            {"capacity_bytes", plan.buffer_bytes}}},
-          {"transient_buffer", transient_buffer_json(o, r)},
-          {"latency_us", latency_json(r.latency_ns, kRequestLatencyDefinition)},
-          {"latency_over_time", latency_over_time_json(r.latency_over_time)},
-          {"write_latency_us", latency_json(r.write_latency_ns, kWriteLatencyDefinition)},
-          {"cpu", minidaq_cpu_json(r)},
-          {"series",
-           {{"interval_s", o.interval_s},
-            {"t_s", r.series.t_s},
-            {"offered_bytes", r.series.offered_bytes},
-            {"stored_bytes", r.series.stored_bytes},
-            {"backlog_bytes", r.series.backlog_bytes}}}};
+  Json all = document_json("daqwriter", "minidaq", DAQWRITER_VERSION);
+  all.update(end_json(r));
+  all.update({{"engine", r.engine},
+              {"engine_note", or_null(r.engine_note)},
+              {"engine_features", features_json(r.engine_features)},
+              {"started_utc", iso8601_utc(r.started_utc_ns)},
+              {"parameters", minidaq_parameters_json(o, plan, r)},
+              {"superchunks",
+               {{"intended", plan.intended_superchunks},
+                {"emitted", r.emitted},
+                {"offered", r.offered},
+                {"stored", r.stored},
+                {"lost", lost},
+                {"abandoned", r.offered - r.stored - lost},
+                {"lost_per_link", r.lost_per_link}}},
+              {"bytes",
+               {{"payload", r.payload_bytes},
+                {"written", r.written_bytes},
+                {"padding", r.padding_bytes},
+                {"frames", r.frame_bytes},
+                {"unanswered", r.unanswered_bytes}}},
+              {"discarded", o.null_sink},
+              {"time",
+               {{"prepare_s", seconds(r.prepare_ns)},
+                {"record_s", seconds(r.record_ns)},
+                {"drain_s", seconds(drained_ns - r.record_ns)},
+                {"flush_s", seconds(r.total_ns - drained_ns)},
+                {"total_s", seconds(r.total_ns)}}},
+              {"offered_bytes_per_s", ratio(offered_bytes, seconds(r.record_ns))},
+              {"stored_bytes_per_s", ratio(static_cast<double>(r.payload_bytes), seconds(r.total_ns))},
+              {"source",
+               {{"achieved_fraction", r.achieved_fraction()},
+                {"worst_lateness_us", static_cast<double>(r.worst_lateness_ns) / 1e3},
+                {"late_superchunks", r.late_superchunks},
+                {"late_threshold_us", static_cast<double>(ReadoutEmulator::kLateNs) / 1e3},
+                {"too_late_superchunks", r.emitted - r.in_time},
+                {"in_time_us", static_cast<double>(kInTimeNs) / 1e3}}},
+              {"trigger", trigger_json(o, plan, r)},
+              {"applications", applications_json(plan, r)},
+              {"targets", minidaq_targets_json(o, plan, r)},
+              {"busy", busy_json(r.busy)},
+              {"backlog",
+               {{"high_water_bytes", r.held.needed_bytes()},
+                {"high_water_s", seconds(r.held.needed_at_ns())},
+                {"capacity_bytes", plan.buffer_bytes}}},
+              {"transient_buffer", transient_buffer_json(o, r)},
+              {"latency_us", latency_json(r.latency_ns, kRequestLatencyDefinition)},
+              {"latency_over_time", latency_over_time_json(r.latency_over_time)},
+              {"write_latency_us", latency_json(r.write_latency_ns, kWriteLatencyDefinition)},
+              {"cpu", minidaq_cpu_json(r)},
+              {"series",
+               {{"interval_s", o.interval_s},
+                {"t_s", r.series.t_s},
+                {"offered_bytes", r.series.offered_bytes},
+                {"stored_bytes", r.series.stored_bytes},
+                {"backlog_bytes", r.series.backlog_bytes}}}});
+  return all;
 }
 
 std::string minidaq_plan_text(const MiniDaqOptions& o, const MiniDaqPlan& plan) {
@@ -371,7 +357,7 @@ std::string minidaq_plan_text(const MiniDaqOptions& o, const MiniDaqPlan& plan) 
   std::string notes;
   for (const TargetPlan& target : plan.targets()) {
     places += (places.empty() ? "" : ", ") + target.path + " (" + target_kind_name(target.kind) + ", " +
-              format_gb(static_cast<double>(target.free_bytes)) + " free)";
+              format_gb(target.free_bytes) + " free)";
   }
   for (const ApplicationPlan& each : plan.applications) {
     const std::string& note = each.placement.note;
@@ -382,7 +368,7 @@ std::string minidaq_plan_text(const MiniDaqOptions& o, const MiniDaqPlan& plan) 
          std::to_string(o.links) + " links x " + load + " for " + format_number(o.duration_s) + " s" +
          (o.framed() ? ", " + std::to_string(o.writers) + " writers each" : "") + ": " +
          std::to_string(all * plan.record_bytes) + " B on " + places + ", with " +
-         format_gb(static_cast<double>(plan.buffer_bytes)) + " of buffers; data path " +
+         format_gb(plan.buffer_bytes) + " of buffers; data path " +
          (plan.zero_copy() ? "zero-copy" : "copy") + " (" + plan.data_path_reason + ")" + notes + "\n";
 }
 
@@ -393,22 +379,21 @@ std::string minidaq_summary(const MiniDaqOptions& o, const MiniDaqResult& r) {
       "/s (" +
       (o.unpaced ? "unpaced"
                  : format_number(100 * r.achieved_fraction(), 5) + " % of what was due, in time") +
-      "), " + (o.null_sink ? "discarded " : "stored ") + format_gb(static_cast<double>(r.payload_bytes)) +
-      " in " + format_number(seconds(r.total_ns), 4) +
+      "), " + (o.null_sink ? "discarded " : "stored ") + format_gb(r.payload_bytes) + " in " +
+      format_number(seconds(r.total_ns), 4) +
       " s, flush included = " + format_gb(ratio(static_cast<double>(r.payload_bytes), seconds(r.total_ns))) +
       "/s; lost " + std::to_string(sum(r.lost_per_link)) + " of " + std::to_string(r.offered) +
       " superchunks; BUSY " + std::to_string(r.busy.count()) + " times";
   if (o.triggered())
     text +=
         "; " + std::to_string(r.decisions) + " requests, " + std::to_string(r.vetoed) + " triggers vetoed";
-  if (!o.unpaced)
-    text += "; transient buffer needed " + format_gb(static_cast<double>(r.service_curve.needed_bytes()));
+  if (!o.unpaced) text += "; transient buffer needed " + format_gb(r.service_curve.needed_bytes());
   text +=
       "; latency p99 " + format_number(static_cast<double>(r.latency_ns.percentile(99)) / 1e6, 4) + " ms\n";
   for (std::size_t i = 0; i < r.targets.size() && r.targets.size() > 1; ++i) {
     const TargetResult& one = r.targets[i];
     text += "  " + o.targets()[i] + ": " + run_status_name(one.status) + ", stored " +
-            format_gb(static_cast<double>(one.payload_bytes)) + " = " +
+            format_gb(one.payload_bytes) + " = " +
             format_gb(ratio(static_cast<double>(one.payload_bytes), seconds(one.total_ns))) + "/s, lost " +
             std::to_string(sum(one.lost_per_link)) + ", BUSY " + std::to_string(one.busy.count()) +
             " times; latency p99 " +

@@ -174,12 +174,12 @@ void require_space(const MiniDaqOptions& o, const MiniDaqPlan& plan, const Appli
   const double largest = std::floor(std::max(0.0, o.scale * usable / (rate * o.duration_s)) * 1e4) / 1e4;
   const std::uint64_t data = plan.intended_superchunks * o.superchunk_bytes;
   throw Refusal("record needs " + format_gb(rate) + "/s x " + format_number(o.duration_s) +
-                " s = " + format_gb(static_cast<double>(data)) + " (" + std::to_string(data) + " B) + " +
+                " s = " + format_gb(data) + " (" + std::to_string(data) + " B) + " +
                 std::to_string(plan.record_bytes - data) + " B of header, " + (o.framed() ? "frames, " : "") +
                 "padding and trailer" +
                 (share > 1 ? " for each of " + std::to_string(share) + " applications" : "") + "; " +
-                o.targets()[mine.target_number] + " has " + format_gb(static_cast<double>(room)) +
-                (share > 1 ? " for each" : "") + " free; use --duration <= " + format_number(longest) +
+                o.targets()[mine.target_number] + " has " + format_gb(room) + (share > 1 ? " for each" : "") +
+                " free; use --duration <= " + format_number(longest) +
                 " or --scale <= " + format_number(largest) + " or another target");
 }
 

@@ -101,27 +101,23 @@ Json search_json(const MiniDaqOptions& o, const MiniDaqPlan& plan, double limit_
                     {"busy_count", t.busy},
                     {"stood", t.stood}});
   }
-  return {{"schema_version", 1},
-          {"tool", "daqwriter"},
-          {"command", "minidaq-search"},
-          {"version", DAQWRITER_VERSION},
-          {"status", run_status_name(last.status)},
-          {"error", last.error.empty() ? Json(nullptr) : Json(last.error)},
-          {"errno", errno_json(last.target_errno)},
-          {"mode", o.triggered() ? "triggered" : "continuous"},
-          {"data_path", plan.zero_copy() ? "zero-copy" : "copy"},
-          {"applications", o.applications},
-          {"targets", o.null_sink ? Json::array({"null"}) : Json(o.targets())},
-          {"links", o.links},
-          {"writers", o.writers},
-          {"request_bytes", o.triggered() ? Json(plan.request_bytes(o)) : Json(nullptr)},
-          {"duration_s", o.duration_s},
-          {"unpaced_bytes_per_s", limit_bytes_per_s},
-          {"asked_bytes_per_s", asked},
-          {"highest_bytes_per_s", rate(found.highest)},
-          {"highest_trigger_rate_hz", of_trigger(found.highest)},
-          {"lowest_refused_bytes_per_s", rate(found.lowest_refused)},
-          {"trials", list}};
+  Json all = document_json("daqwriter", "minidaq-search", DAQWRITER_VERSION);
+  all.update(end_json(last));
+  all.update({{"mode", o.triggered() ? "triggered" : "continuous"},
+              {"data_path", plan.zero_copy() ? "zero-copy" : "copy"},
+              {"applications", o.applications},
+              {"targets", o.null_sink ? Json::array({"null"}) : Json(o.targets())},
+              {"links", o.links},
+              {"writers", o.writers},
+              {"request_bytes", o.triggered() ? Json(plan.request_bytes(o)) : Json(nullptr)},
+              {"duration_s", o.duration_s},
+              {"unpaced_bytes_per_s", limit_bytes_per_s},
+              {"asked_bytes_per_s", asked},
+              {"highest_bytes_per_s", rate(found.highest)},
+              {"highest_trigger_rate_hz", of_trigger(found.highest)},
+              {"lowest_refused_bytes_per_s", rate(found.lowest_refused)},
+              {"trials", list}});
+  return all;
 }
 
 }  // namespace daqwriter

@@ -2,7 +2,7 @@
 
 #include <iostream>
 
-#include "base/hdr_encoding.h"
+#include "base/histogram.h"
 #include "base/status.h"
 #include "base/worker_thread.h"
 #include "report/reporting.h"
@@ -73,6 +73,22 @@ nlohmann::ordered_json latency_json(const Histogram& nanoseconds, const std::str
 nlohmann::ordered_json errno_json(int target_errno) {
   if (target_errno == 0) return nullptr;
   return errno_name(target_errno);
+}
+
+nlohmann::ordered_json or_null(const std::string& text) {
+  return or_null(text.empty() ? std::nullopt : std::optional(text));
+}
+
+nlohmann::ordered_json document_json(const std::string& tool, const std::string& command,
+                                     const std::string& version) {
+  return {{"schema_version", 1}, {"tool", tool}, {"command", command}, {"version", version}};
+}
+
+nlohmann::ordered_json cpu_json(const CpuUse& cpu) {
+  return {{"user_s", cpu.user_s},
+          {"system_s", cpu.system_s},
+          {"voluntary_context_switches", cpu.voluntary_context_switches},
+          {"involuntary_context_switches", cpu.involuntary_context_switches}};
 }
 
 nlohmann::ordered_json features_json(const std::vector<Feature>& features) {

@@ -1,7 +1,9 @@
 // Promise: what every command has in common about where its results go.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/worker_thread.h"
@@ -16,6 +18,24 @@ struct Reporting {
   OutputPath json_path;           // "-": standard output, "": nowhere
   OutputPath line_protocol_path;  // "": nowhere
   Tags tags;
+};
+
+// What a load took and stored, by intervals.
+struct Series {
+  std::vector<double> t_s;  // end of each interval
+  std::vector<std::uint64_t> offered_bytes;
+  std::vector<std::uint64_t> stored_bytes;
+  std::vector<std::uint64_t> backlog_bytes;  // at the end of the interval
+
+  // `offered` and `stored` since the start.
+  void add(double t, std::uint64_t offered, std::uint64_t stored, std::uint64_t backlog) {
+    t_s.push_back(t);
+    offered_bytes.push_back(offered - std::exchange(seen_offered, offered));
+    stored_bytes.push_back(stored - std::exchange(seen_stored, stored));
+    backlog_bytes.push_back(backlog);
+  }
+  std::uint64_t seen_offered = 0;
+  std::uint64_t seen_stored = 0;
 };
 
 // Throws Refusal: --interval, --json and --line-protocol must be usable before any work is done, and apart

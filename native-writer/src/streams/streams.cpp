@@ -144,12 +144,7 @@ class StreamsApplication {
     for (const auto& writer : writers_) written += writer->durable_bytes();
     const std::uint64_t offered = std::max(source_->offered_bytes(), written);
     const double t = seconds(monotonic_ns() - start_ns_);
-    result_.series.t_s.push_back(t);
-    result_.series.offered_bytes.push_back(offered - seen_offered_);
-    result_.series.written_bytes.push_back(written - seen_written_);
-    result_.series.backlog_bytes.push_back(offered - written);
-    seen_offered_ = offered;
-    seen_written_ = written;
+    result_.series.add(t, offered, written, offered - written);
     const double by_bytes = static_cast<double>(written) / static_cast<double>(plan_.limits.bytes);
     const double share = std::max(options_.duration_s > 0 ? t / options_.duration_s : 0, by_bytes);
     lines_.write(source_->finished() ? "drain" : "record",
@@ -196,8 +191,8 @@ class StreamsApplication {
     RunEnd end{run_status_name(result_.status), {}};
     for (const StreamWriter::Account& account : result_.written) end.events.push_back(account.closed_events);
     try {
-      call_within(stop_, StopClock::kCloseNs, to_ns(options_.stall_limit_s),
-                  options_.target + ": closing the manifest", [this, end] { manifest_->close(end); });
+      CallLimits{options_.stall_limit_s, &stop_, StopClock::kCloseNs}.within(
+          options_.target + ": closing the manifest", [this, end] { manifest_->close(end); });
       require_in_place();
     } catch (const Failure& failure) {
       unanswered_ = unanswered_ || dynamic_cast<const Unanswered*>(&failure) != nullptr;
@@ -226,8 +221,6 @@ class StreamsApplication {
   std::unique_ptr<EventSource> source_;
   std::vector<std::unique_ptr<StreamWriter>> writers_;
   std::int64_t start_ns_ = 0;
-  std::uint64_t seen_offered_ = 0;
-  std::uint64_t seen_written_ = 0;
   bool failed_ = false;
   bool unanswered_ = false;
   StreamsResult result_;

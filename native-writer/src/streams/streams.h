@@ -67,12 +67,7 @@ struct StreamsResult {
   CpuUse cpu;
   bool memory_locked = false;
   std::vector<Feature> engine_features;  // of the first stream, as all of the engine
-  struct Series {
-    std::vector<double> t_s;
-    std::vector<std::uint64_t> offered_bytes;
-    std::vector<std::uint64_t> written_bytes;
-    std::vector<std::uint64_t> backlog_bytes;
-  } series;
+  Series series;
   std::uint64_t failed_line_records = 0;
 };
 

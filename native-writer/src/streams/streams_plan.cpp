@@ -88,9 +88,9 @@ void limit_bytes(const StreamsOptions& o, StreamsPlan& plan) {
   const std::uint64_t room = free > reserve ? free - reserve : 0;
   if (plan.limited_by_space) limits.bytes = room;
   if (limits.bytes <= room && room > 0) return;
-  throw Refusal("streams need " + format_gb(static_cast<double>(limits.bytes)) + " and " +
-                format_gb(static_cast<double>(reserve)) + " for the open file of each stream; " + o.target +
-                " has " + format_gb(static_cast<double>(plan.target.free_bytes)) +
+  throw Refusal("streams need " + format_gb(limits.bytes) + " and " + format_gb(reserve) +
+                " for the open file of each stream; " + o.target + " has " +
+                format_gb(plan.target.free_bytes) +
                 " free; use a smaller --bytes, --duration or --file-size or another target");
 }
 

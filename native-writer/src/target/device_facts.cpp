@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -16,6 +15,7 @@
 
 #include "base/file_identity.h"
 #include "base/status.h"
+#include "base/units.h"
 
 namespace daqwriter {
 namespace {
@@ -276,10 +276,7 @@ void add_uses(const fs::path& part, const Observed& observed, const Strings& lay
 
 std::uint64_t read_sectors(const fs::path& file) {
   constexpr std::uint64_t kSector = 512;  // sysfs counts in these, whatever the drive's own are
-  const auto text = read_text(file);
-  std::uint64_t sectors = 0;
-  if (text) std::from_chars(text->data(), text->data() + text->size(), sectors);
-  return sectors * kSector;
+  return parse_number<std::uint64_t>(read_text(file).value_or("")).value_or(0) * kSector;
 }
 
 // By what is open, not by its name: as virtual machines and copying tools use a drive, without claiming it.

@@ -1,17 +1,8 @@
 // Promise: the decision whether a device may be written, from facts alone.
+#include "base/units.h"
 #include "target/target.h"
 
 namespace daqwriter {
-namespace {
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
-}  // namespace
-
 std::string Serials::text() const {
   return joined(names_);
 }

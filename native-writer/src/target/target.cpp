@@ -53,10 +53,7 @@ class InUse : public Refusal {
 };
 
 Descriptor owned(int fd) {
-  return Descriptor(new int(fd), [](const int* closed) {
-    close(*closed);
-    delete closed;
-  });
+  return std::make_shared<const OpenFile>(fd);
 }
 
 std::string file_name(const std::string& path) {

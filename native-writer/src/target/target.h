@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file_identity.h"
 #include "base/worker_thread.h"
 #include "target/device_facts.h"
 
@@ -52,7 +53,7 @@ enum class TargetKind { scratch_file, raw_device, null_sink };
 std::string target_kind_name(TargetKind kind);
 
 // A file descriptor that its last owner closes.
-using Descriptor = std::shared_ptr<const int>;
+using Descriptor = std::shared_ptr<const OpenFile>;
 
 // The facts that are known before anything is written.
 struct TargetPlan {

@@ -19,8 +19,13 @@ void VerifyRun::watched(std::function<void()> work) {
 }
 
 BlockReader::Config VerifyRun::reads_of(int fd, const std::string& target) {
-  return {
-      .fd = fd, .target = target, .stall_ns = to_ns(options.stall_limit_s), .stop = &stop, .watch = &watch};
+  BlockReader::Config config;
+  config.fd = fd;
+  config.target = target;
+  config.stall_ns = to_ns(options.stall_limit_s);
+  config.stop = &stop;
+  config.watch = &watch;
+  return config;
 }
 
 std::shared_ptr<ReadRoom> VerifyRun::read_room() {
@@ -98,30 +103,24 @@ Json counts_json(const VerifyCounts& counts) {
 }
 
 Json result_json(const Outcome& o, const Json& own, const FaultNames& names) {
-  const auto known = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
   Json faults = Json::array();
   for (const Fault& fault : o.findings.faults) {
     Json one = {{"kind", fault_kind_name(fault.kind)}};
     if (names.file) one["file"] = fault.file;
     one["offset_bytes"] = fault.offset_bytes;
-    one[names.origin] = known(fault.origin);
-    one[names.number] = known(fault.number);
+    one[names.origin] = or_null(fault.origin);
+    one[names.number] = or_null(fault.number);
     one["detail"] = fault.detail;
     faults.push_back(std::move(one));
   }
-  Json all = {{"schema_version", 1},
-              {"tool", "daqwriter"},
-              {"command", "verify"},
-              {"version", DAQWRITER_VERSION},
-              {"status", o.status()},
-              {"error", o.error.empty() ? Json(nullptr) : Json(o.error)},
-              {"errno", errno_json(o.target_errno)}};
-  for (const auto& [name, value] : own.items()) all[name] = value;
-  all["faults"] = std::move(faults);
-  all["bytes_read"] = o.bytes_read;
-  all["duration_s"] = seconds(o.duration_ns);
-  all["read_bytes_per_s"] =
-      o.duration_ns > 0 ? static_cast<double>(o.bytes_read) / seconds(o.duration_ns) : 0.0;
+  Json all = document_json("daqwriter", "verify", DAQWRITER_VERSION);
+  all.update({{"status", o.status()}, {"error", or_null(o.error)}, {"errno", errno_json(o.target_errno)}});
+  all.update(own);
+  all.update({{"faults", std::move(faults)},
+              {"bytes_read", o.bytes_read},
+              {"duration_s", seconds(o.duration_ns)},
+              {"read_bytes_per_s",
+               o.duration_ns > 0 ? static_cast<double>(o.bytes_read) / seconds(o.duration_ns) : 0.0}});
   return all;
 }
 
@@ -129,9 +128,8 @@ std::string summary(const Outcome& o, const std::string& subject) {
   constexpr std::size_t kMostFaults = 5;
   const VerifyCounts& counts = o.findings.counts;
   std::string text = std::string("verify ") + o.status() + ": " + std::to_string(counts.present) + " of " +
-                     std::to_string(counts.expected) + " " + subject + "; read " +
-                     format_gb(static_cast<double>(o.bytes_read)) + " in " +
-                     format_number(seconds(o.duration_ns), 4) + " s\n";
+                     std::to_string(counts.expected) + " " + subject + "; read " + format_gb(o.bytes_read) +
+                     " in " + format_number(seconds(o.duration_ns), 4) + " s\n";
   if (!o.error.empty()) text += "error: " + o.error + "\n";
   for (std::size_t i = 0; i < std::min(o.findings.faults.size(), kMostFaults); ++i) {
     const Fault& fault = o.findings.faults[i];

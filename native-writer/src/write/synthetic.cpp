@@ -23,11 +23,10 @@ bool prefill(const WriteOptions& options, const WriteTargetPlan& plan, Target& t
   for (std::uint64_t offset = 0; offset < span; offset += memory.size()) {
     if (stop.asked()) return false;
     if (!options.zeros) stamp_pages({memory.data(), memory.size()}, offset, kPrefillTurn);
-    call_within(stop, StopClock::kAnswerNs, to_ns(options.stall_limit_s),
-                plan.target.path + ": the write before the measurement", [&target, &memory, span, offset] {
-                  target.write_block(memory.data(), std::min<std::uint64_t>(memory.size(), span - offset),
-                                     offset);
-                });
+    CallLimits{options.stall_limit_s, &stop}.within(
+        plan.target.path + ": the write before the measurement", [&target, &memory, span, offset] {
+          target.write_block(memory.data(), std::min<std::uint64_t>(memory.size(), span - offset), offset);
+        });
   }
   return true;
 }
@@ -146,9 +145,9 @@ class TargetLoad {
       const std::uint64_t end = plan_.target.kind == TargetKind::raw_device ? span_ : 0;
       for (std::uint64_t at = 0; at < end; at += kPiece) {
         if (shared_.stop.asked()) return false;
-        call_within(shared_.stop, StopClock::kAnswerNs, to_ns(options_.stall_limit_s),
-                    plan_.target.path + ": the discard from offset " + std::to_string(at) + " on",
-                    [this, at, end] { target_->discard(at, std::min(kPiece, end - at)); });
+        CallLimits{options_.stall_limit_s, &shared_.stop}.within(
+            plan_.target.path + ": the discard from offset " + std::to_string(at) + " on",
+            [this, at, end] { target_->discard(at, std::min(kPiece, end - at)); });
       }
       return true;
     }
@@ -174,8 +173,8 @@ class TargetLoad {
   }
 
   void within(const char* what, const std::function<void()>& call) {
-    call_within(shared_.stop, StopClock::kCloseNs, to_ns(options_.stall_limit_s),
-                plan_.target.path + ": " + what, call);
+    CallLimits{options_.stall_limit_s, &shared_.stop, StopClock::kCloseNs}.within(
+        plan_.target.path + ": " + what, call);
   }
 
   bool guarded(const std::function<void()>& work) {

@@ -48,13 +48,10 @@ Json threads_json(const WritePlan& plan, const WriteResult& r) {
   for (std::size_t i = 0; i < r.threads.size(); ++i) {
     const WriteThreadResult& t = r.threads[i];
     const std::size_t of_each = r.threads.size() / plan.targets.size();
-    threads.push_back({{"cpus", plan.targets[i / of_each].placement.cpus[i % of_each]},
-                       {"bytes", t.bytes},
-                       {"end_s", seconds(t.end_ns)},
-                       {"user_s", t.cpu.user_s},
-                       {"system_s", t.cpu.system_s},
-                       {"voluntary_context_switches", t.cpu.voluntary_context_switches},
-                       {"involuntary_context_switches", t.cpu.involuntary_context_switches}});
+    threads.push_back(cpu_json(t.cpu));
+    threads.back().update({{"cpus", plan.targets[i / of_each].placement.cpus[i % of_each]},
+                           {"bytes", t.bytes},
+                           {"end_s", seconds(t.end_ns)}});
   }
   return threads;
 }
@@ -66,25 +63,23 @@ Json write_targets_json(const WriteOptions& o, const WritePlan& plan, const Writ
     const WriteTargetResult& one = r.targets[i];
     const WriteTargetPlan& mine = plan.targets[i];
     const TargetPlan& target = mine.target;
-    all.push_back({{"target", o.null_sink ? "null" : o.targets()[i]},
-                   {"kind", target_kind_name(target.kind)},
-                   {"filesystem", target.filesystem.empty() ? Json(nullptr) : Json(target.filesystem)},
-                   {"node", target.numa_node ? Json(*target.numa_node) : Json(nullptr)},
-                   {"placement_note", mine.placement.note},
-                   {"threads", o.threads},
-                   {"span_bytes", mine.span_bytes(o.block_bytes)},
-                   {"status", run_status_name(one.status)},
-                   {"error", one.error.empty() ? Json(nullptr) : Json(one.error)},
-                   {"errno", errno_json(one.target_errno)},
-                   {"ended_by", one.ended_by},
-                   {"written_bytes", one.bytes},
-                   {"unanswered_bytes", one.unanswered_bytes},
-                   {"write_s", seconds(one.write_ns)},
-                   {"flush_s", seconds(one.flush_ns)},
-                   {"bytes_per_s", target_rate(one, one.write_ns)},
-                   {"bytes_per_s_with_flush", target_rate(one, one.write_ns + one.flush_ns)},
-                   {"iops", target_rate(one, one.write_ns) / static_cast<double>(o.block_bytes)},
-                   {"latency_us", latency_json(one.latency_ns, kBlockLatencyDefinition)}});
+    all.push_back(end_json(one));
+    all.back().update({{"target", o.null_sink ? "null" : o.targets()[i]},
+                       {"kind", target_kind_name(target.kind)},
+                       {"filesystem", or_null(target.filesystem)},
+                       {"node", or_null(target.numa_node)},
+                       {"placement_note", mine.placement.note},
+                       {"threads", o.threads},
+                       {"span_bytes", mine.span_bytes(o.block_bytes)},
+                       {"ended_by", one.ended_by},
+                       {"written_bytes", one.bytes},
+                       {"unanswered_bytes", one.unanswered_bytes},
+                       {"write_s", seconds(one.write_ns)},
+                       {"flush_s", seconds(one.flush_ns)},
+                       {"bytes_per_s", target_rate(one, one.write_ns)},
+                       {"bytes_per_s_with_flush", target_rate(one, one.write_ns + one.flush_ns)},
+                       {"iops", target_rate(one, one.write_ns) / static_cast<double>(o.block_bytes)},
+                       {"latency_us", latency_json(one.latency_ns, kBlockLatencyDefinition)}});
   }
   return all;
 }
@@ -100,7 +95,7 @@ void plan_span(const WriteOptions& o, WriteTargetPlan& plan, std::uint64_t room)
                                     std::to_string(o.threads) + " x " + format_size(o.block_bytes));
   const std::uint64_t span = plan.part_blocks * round;
   require(span <= room, "--span " + format_size(span) + ": " + plan.target.path + " has room for " +
-                            format_gb(static_cast<double>(room)) + "; use a smaller --span or --bytes");
+                            format_gb(room) + "; use a smaller --span or --bytes");
   plan.blocks_per_thread = o.bytes > 0 ? round_up(o.bytes, round) / round : UINT64_MAX;
   // A block that was written is not fresh any more: such a load ends with the span.
   const bool once = !o.overwrite && !o.reads && !o.null_sink;
@@ -184,62 +179,55 @@ Json result_json(const WriteOptions& o, const WritePlan& plan, const WriteResult
   std::vector<TargetPlan> kinds;
   for (const WriteTargetPlan& each : plan.targets) kinds.push_back(each.target);
   const auto per_gb = [&](double value) { return gb > 0 ? value / gb : 0; };
-  return {
-      {"schema_version", 1},
-      {"tool", "daqwriter"},
-      {"command", o.command()},
-      {"version", DAQWRITER_VERSION},
-      {"engine", engine_name(o.used_engine())},
-      {"engine_note", r.engine_note.empty() ? Json(nullptr) : Json(r.engine_note)},
-      {"engine_features", features_json(r.engine_features)},
-      {"status", run_status_name(r.status)},
-      {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
-      {"errno", errno_json(r.target_errno)},
-      {"started_utc", iso8601_utc(r.started_utc_ns)},
-      {"parameters",
-       {{"target", o.null_sink ? "null" : targets_text(o.targets())},
-        {"targets", o.target_count()},
-        {"target_kind", kinds_name(kinds)},
-        {"filesystem", first.target.filesystem.empty() ? Json(nullptr) : Json(first.target.filesystem)},
-        {"pattern", o.random ? "random" : "sequential"},
-        {"condition", condition(o)},
-        {"preallocate", o.preallocate && first.target.kind == TargetKind::scratch_file},
-        {"data", o.zeros ? "zeros" : "incompressible"},
-        {"block_bytes", o.block_bytes},
-        {"threads", o.threads},
-        {"io_depth", o.io_depth},
-        {"bytes", o.bytes > 0 ? Json(o.bytes) : Json(nullptr)},
-        {"duration_s", o.duration_s > 0 ? Json(o.duration_s) : Json(nullptr)},
-        {"span_bytes", plan.span_bytes(o.block_bytes)},
-        {"buffer_bytes", plan.buffer_bytes},
-        {"seed", o.seed},
-        {"numa_node", first.target.numa_node ? Json(*first.target.numa_node) : Json(nullptr)},
-        {"placement_note", first.placement.note}}},
-      {"ended_by", r.ended_by},
-      {"written_bytes", r.bytes},
-      {"unanswered_bytes", r.unanswered_bytes},
-      {"discarded", o.null_sink},
-      {"passes", static_cast<double>(r.bytes) / static_cast<double>(plan.span_bytes(o.block_bytes))},
-      {"time",
-       {{"prepare_s", seconds(r.prepare_ns)},
-        {"write_s", seconds(r.write_ns)},
-        {"flush_s", seconds(r.flush_ns)}}},
-      {"bytes_per_s", target_rate(r, r.write_ns)},
-      {"bytes_per_s_with_flush", target_rate(r, r.write_ns + r.flush_ns)},
-      {"iops", target_rate(r, r.write_ns) / static_cast<double>(o.block_bytes)},
-      {"latency_us", latency_json(r.latency_ns, kBlockLatencyDefinition)},
-      {"cpu",
-       {{"user_s", r.cpu.user_s},
-        {"system_s", r.cpu.system_s},
-        {"seconds_per_gb", per_gb(r.cpu.user_s + r.cpu.system_s)},
-        {"user_seconds_per_gb", per_gb(r.cpu.user_s)},
-        {"system_seconds_per_gb", per_gb(r.cpu.system_s)},
-        {"voluntary_context_switches", r.cpu.voluntary_context_switches},
-        {"involuntary_context_switches", r.cpu.involuntary_context_switches},
-        {"max_rss_bytes", r.cpu.max_rss_bytes}}},
-      {"threads", threads_json(plan, r)},
-      {"targets", write_targets_json(o, plan, r)},
-      {"series", {{"interval_s", o.interval_s}, {"t_s", r.series_t_s}, {"written_bytes", r.series_bytes}}}};
+  Json cpu = cpu_json(r.cpu);
+  cpu.update({{"seconds_per_gb", per_gb(r.cpu.user_s + r.cpu.system_s)},
+              {"user_seconds_per_gb", per_gb(r.cpu.user_s)},
+              {"system_seconds_per_gb", per_gb(r.cpu.system_s)},
+              {"max_rss_bytes", r.cpu.max_rss_bytes}});
+  Json all = document_json("daqwriter", o.command(), DAQWRITER_VERSION);
+  all.update(end_json(r));
+  all.update(
+      {{"engine", engine_name(o.used_engine())},
+       {"engine_note", or_null(r.engine_note)},
+       {"engine_features", features_json(r.engine_features)},
+       {"started_utc", iso8601_utc(r.started_utc_ns)},
+       {"parameters",
+        {{"target", o.null_sink ? "null" : targets_text(o.targets())},
+         {"targets", o.target_count()},
+         {"target_kind", kinds_name(kinds)},
+         {"filesystem", or_null(first.target.filesystem)},
+         {"pattern", o.random ? "random" : "sequential"},
+         {"condition", condition(o)},
+         {"preallocate", o.preallocate && first.target.kind == TargetKind::scratch_file},
+         {"data", o.zeros ? "zeros" : "incompressible"},
+         {"block_bytes", o.block_bytes},
+         {"threads", o.threads},
+         {"io_depth", o.io_depth},
+         {"bytes", o.bytes > 0 ? Json(o.bytes) : Json(nullptr)},
+         {"duration_s", o.duration_s > 0 ? Json(o.duration_s) : Json(nullptr)},
+         {"span_bytes", plan.span_bytes(o.block_bytes)},
+         {"buffer_bytes", plan.buffer_bytes},
+         {"seed", o.seed},
+         {"numa_node", or_null(first.target.numa_node)},
+         {"placement_note", first.placement.note}}},
+       {"ended_by", r.ended_by},
+       {"written_bytes", r.bytes},
+       {"unanswered_bytes", r.unanswered_bytes},
+       {"discarded", o.null_sink},
+       {"passes", static_cast<double>(r.bytes) / static_cast<double>(plan.span_bytes(o.block_bytes))},
+       {"time",
+        {{"prepare_s", seconds(r.prepare_ns)},
+         {"write_s", seconds(r.write_ns)},
+         {"flush_s", seconds(r.flush_ns)}}},
+       {"bytes_per_s", target_rate(r, r.write_ns)},
+       {"bytes_per_s_with_flush", target_rate(r, r.write_ns + r.flush_ns)},
+       {"iops", target_rate(r, r.write_ns) / static_cast<double>(o.block_bytes)},
+       {"latency_us", latency_json(r.latency_ns, kBlockLatencyDefinition)},
+       {"cpu", cpu},
+       {"threads", threads_json(plan, r)},
+       {"targets", write_targets_json(o, plan, r)},
+       {"series", {{"interval_s", o.interval_s}, {"t_s", r.series_t_s}, {"written_bytes", r.series_bytes}}}});
+  return all;
 }
 
 }  // namespace
@@ -255,7 +243,7 @@ Json write_result_json(const WriteOptions& o, const WritePlan& plan, const Write
 std::string write_summary(const WriteOptions& o, const WriteResult& r) {
   std::string text =
       std::string(o.command()) + " " + run_status_name(r.status) + " (" + r.ended_by +
-      "): " + format_gb(static_cast<double>(r.bytes)) + (o.null_sink ? " discarded in " : " in ") +
+      "): " + format_gb(r.bytes) + (o.null_sink ? " discarded in " : " in ") +
       format_number(seconds(r.write_ns), 4) +
       " s = " + format_number(gb_per_s(target_rate(r, r.write_ns)), 4) + " GB/s" +
       (o.reads ? std::string()
@@ -270,7 +258,7 @@ std::string write_summary(const WriteOptions& o, const WriteResult& r) {
   for (std::size_t i = 0; i < r.targets.size() && r.targets.size() > 1; ++i) {
     const WriteTargetResult& one = r.targets[i];
     text += "  " + o.targets()[i] + ": " + run_status_name(one.status) + " (" + one.ended_by +
-            "): " + format_gb(static_cast<double>(one.bytes)) + " = " +
+            "): " + format_gb(one.bytes) + " = " +
             format_number(gb_per_s(target_rate(one, one.write_ns)), 4) + " GB/s; latency p99 " +
             format_number(static_cast<double>(one.latency_ns.percentile(99)) / 1e3, 4) + " us\n";
   }

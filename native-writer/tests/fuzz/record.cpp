@@ -22,7 +22,7 @@ void judge_framed(const RecordHeader& header, const RecordTrailer& trailer, fuzz
       encode_trailer(here, place);
     } else if (std::to_integer<unsigned>(place[0]) < 200) {
       std::memcpy(&frame.superchunks, &place[1], sizeof frame.superchunks);
-      frame = {header.record_id, header.block_crc, frame.superchunks % 256, number, 0};
+      frame = {header.record_id, number, header.block_crc, frame.superchunks % 256};
       encode_frame(frame, place);
     }
   }
