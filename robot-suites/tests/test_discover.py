@@ -320,8 +320,8 @@ def test_a_bmc_that_was_named_and_is_left_out_is_told_beside_the_entry(
 # A mixed rack: what a BMC answers in the place of one document, further options, and what is told; "": its block stands in the entry.
 SYSTEM, BIOS = "/redfish/v1/Systems/1", "/redfish/v1/Systems/1/Bios"
 RACK: dict[str, tuple[dict[str, tuple[int, Any]], list[str], str, str]] = {
-    "another maker": ({SYSTEM: (200, {"Manufacturer": "GIGABYTE"})}, [], "'GIGABYTE' is no known vendor; set --bmc-vendor", ""),
-    "its names": ({SYSTEM: (200, {"Manufacturer": "GIGABYTE"})}, ["--bmc-vendor=redfish"], "", 'vendor: "redfish"'),
+    "another maker": ({SYSTEM: (200, {"Manufacturer": "Inspur"})}, [], "'Inspur' is no known vendor; set --bmc-vendor", ""),
+    "its names": ({SYSTEM: (200, {"Manufacturer": "Inspur"})}, ["--bmc-vendor=redfish"], "", 'vendor: "redfish"'),
     "another system": ({}, ["--bmc-redfish-system=2"], "no system 2; it has: 1. Remedy: name one of them in --bmc-redfish-system", ""),
     "of a power shelf": ({"/redfish/v1/Systems": (200, {"Members": []})}, [], "it manages no system. Remedy: correct --bmc", ""),
     "no right": (

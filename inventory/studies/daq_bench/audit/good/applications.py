@@ -264,10 +264,16 @@ def _pass(case: Case, made: AnalysisSet, workers: int) -> Document:
         "workers": workers,
         "files": files,
         "drop_caches": True,
-        "devices": [{"name": "nvme0n1", "read_bytes": each * workers + 8192 * workers}],
+        "devices": _fetched(case, each * workers + 8192 * workers),
         "records": [{"worker": number, "files": own, **used} for number, own in enumerate(shares)],
         "result": _result(made),
     }
+
+
+def _fetched(case: Case, read_bytes: int) -> list[Document]:
+    """What the counters of the target's device say."""
+    device = case.run.target.device
+    return [{"name": device.name, "read_bytes": read_bytes}] if device else []
 
 
 def _farm(case: Case, asked: dict[str, str], made: AnalysisSet) -> Document:
@@ -291,7 +297,7 @@ def _farm_run(case: Case, nodes: list[str], made: AnalysisSet) -> Document:
     return {
         "nodes": nodes,
         "elapsed_s": seconds,
-        "devices": [{"name": "nvme0n1", "read_bytes": (fetched + 8192) * len(nodes)}],
+        "devices": _fetched(case, (fetched + 8192) * len(nodes)),
         "records": [
             {"node": name, "file": f"{name}.root", **_usage(fetched, seconds, seconds, each)} for name in nodes
         ],
