@@ -36,12 +36,17 @@ void Requests::ask(std::size_t index, std::span<iovec> pieces, std::uint64_t off
   slot.bytes = bytes_of(pieces);
   slot.stalls = 0;
   slot.taken_ns = 0;
-  waiting_.push_back(request(index));
+  fill(waiting_.emplace_back(), index);
 }
 
-IoRequest Requests::request(std::size_t index) const {
+// In its place: a copy would wait for its own stores, a tenth of what a request of 4 KiB to nowhere costs.
+void Requests::fill(IoRequest& request, std::size_t index) const {
   const Slot& slot = slots_[index];
-  return {rules_.fd, rules_.direction, slot.pieces, slot.offset, slot.turn << kSlotBits | index};
+  request.fd = rules_.fd;
+  request.direction = rules_.direction;
+  request.pieces = slot.pieces;
+  request.offset = slot.offset;
+  request.tag = slot.turn << kSlotBits | index;
 }
 
 template <typename Call>
@@ -114,7 +119,7 @@ std::optional<std::size_t> Requests::settle(const IoCompletion& answer) {
   silence_.restart(now_ns_);
   if (!advance(slot, answer)) return std::nullopt;
   if (slot.left == 0) return index;
-  waiting_.insert(waiting_.begin(), request(index));
+  fill(*waiting_.emplace(waiting_.begin()), index);
   return std::nullopt;
 }
 

@@ -94,7 +94,7 @@ class Requests {
     std::int64_t taken_ns = 0;
   };
 
-  IoRequest request(std::size_t index) const;
+  void fill(IoRequest& request, std::size_t index) const;
   template <typename Call>
   int watched(const Call& call);
   void take(const IoRequest& request, std::int64_t now_ns);
