@@ -465,6 +465,7 @@ def test_a_run_that_is_none_is_one_message(tmp_path: Path, capsys: pytest.Captur
         ),
         (["validate", "--inventory={}"], "is not a regular file. Name a YAML file"),
         (["validate", "--inventory={}/none.yml"], "none.yml: there is no such file"),
+        (["validate", "--inventory={}/bare/none.yml"], "there is no such file. Name a YAML file that is there;"),
         (["validate", "--requirement={}/a-loop.yml"], "Too many levels of symbolic links"),
         (["discover", "--host=root@127.0.0.1", "--key={}/none"], "no file: name the private key"),
         (["baseline", "{}/none"], "none"),

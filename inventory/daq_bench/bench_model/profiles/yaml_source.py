@@ -268,7 +268,10 @@ def _meant(file: Path) -> str:
     listed = (
         f"daq-bench list {file.parent.name}" if file.parent.parent == REPOSITORY / "inventory" else f"ls {file.parent}"
     )
-    return nearest(file.stem, names, listed) if names else f"{file.parent} holds no .yml file"
+    if names:
+        return nearest(file.stem, names, listed)
+    here = "this folder" if file.parent == Path() else file.parent
+    return f"Name a YAML file that is there; {here} holds no .yml file"
 
 
 def load_schema(name: str) -> dict[str, Any]:
