@@ -160,17 +160,17 @@ def test_a_rehearsal_that_failed_ranks_and_competes_no_more_than_one_that_passed
     less: dict[str, Any] = {"scale": 0.1, "bound": 1.0, "reason": ""}
     roots = runs_of(*FAST, Run("a", rates=(0.8,), **less))
     found = compared(roots)
-    assert [one["name"] for one in found["contenders"]] == ["fast"] and found["not_ranked"] == ["a"]
-    (run,) = (one for one in found["runs"] if one["contender"] == "a")
-    assert (run["outcome"], run["word"], run["ranked"]) == (
+    assert [one.name for one in found.contenders] == ["fast"] and found.not_ranked == ["a"]
+    (run,) = (one for one in found.runs if one.contender == "a")
+    assert (run.outcome, run.word, run.ranked) == (
         "FAIL",
         "REHEARSAL FAILED",
         False,
-    ) and "missed TND-01" in run["reason"]
+    ) and "missed TND-01" in run.reason
     text = plain(html_of(roots))
     assert "a: REHEARSAL FAILED, 0.1 of the load" in text and "1 OF 2 NOT RANKED" in text
     alone = compared(runs_of(Run("c", rates=(0.8,), **less), Run("d", rates=(0.7,), **less)))
-    assert (alone["contenders"], alone["decision"]["kind"]) == ([], "nobody may be chosen")
+    assert (alone.contenders, alone.decision.kind) == ([], "nobody may be chosen")
     assert unranked.mark(alone) == unranked.REHEARSAL
 
 

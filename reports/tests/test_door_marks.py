@@ -21,13 +21,13 @@ def test_unsigned_runs_are_shown_and_not_ranked_unless_that_was_asked_for(
     roots = runs_of(*FAST, *SLOW)
     doorkeeper("-fast-", signature="unsigned")
     found = compared(roots, weights=weights)
-    assert found["not_ranked"] == ["fast"] and found["accepted_unsigned"] == []
-    reasons = {run["reason"] for run in found["runs"] if run["contender"] == "fast"}
+    assert found.not_ranked == ["fast"] and found.accepted_unsigned == []
+    reasons = {run.reason for run in found.runs if run.contender == "fast"}
     (reason,) = reasons
     assert reason.startswith("it is unsigned.") and "ALLOWED_SIGNERS=FILE" in reason and "--accept-unsigned" in reason
-    assert {tuple(run["marks"]) for run in found["runs"]} == {("unsigned",), ()}
+    assert {tuple(run.marks) for run in found.runs} == {("unsigned",), ()}
     found = compared(roots, weights=weights, trust=ACCEPT)
-    assert found["not_ranked"] == [] and len(found["accepted_unsigned"]) == len(FAST)
+    assert found.not_ranked == [] and len(found.accepted_unsigned) == len(FAST)
     text = plain(html_of(roots, weights=weights, trust=ACCEPT))
     first = text[: text.index("Compliance and ranking")]
     assert "Unsigned runs are ranked" in first and "Nobody vouches for these runs" in first
@@ -47,8 +47,8 @@ def test_acceptance_of_unsigned_runs_accepts_nothing_else(
 ) -> None:
     doorkeeper("-fast-", **said)
     found = compared(runs_of(*FAST, *SLOW), trust=ACCEPT)
-    assert found["not_ranked"] == ["fast"]
-    assert all(run["reason"].startswith(reason) for run in found["runs"] if run["contender"] == "fast")
+    assert found.not_ranked == ["fast"]
+    assert all(run.reason.startswith(reason) for run in found.runs if run.contender == "fast")
 
 
 def test_a_run_that_the_door_refuses_is_refused_by_name(runs_of: Roots, doorkeeper: Doorkeeper) -> None:
