@@ -137,8 +137,8 @@ version:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.bench_influx import administer
-from ansible.module_utils.bench_influx1 import Server as Server1
-from ansible.module_utils.bench_influx2 import Server as Server2
+from ansible.module_utils.bench_influx_servers.influx1 import Server as Server1
+from ansible.module_utils.bench_influx_servers.influx2 import Server as Server2
 from ansible.module_utils.bench_influx_storage import OPTIONS
 
 SERVERS = {1: Server1, 2: Server2}

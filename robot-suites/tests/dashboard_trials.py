@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ansible.module_utils.bench_influx import converge
-from ansible.module_utils.bench_influx2 import Server as AdministeredServer
+from ansible.module_utils.bench_influx_servers.influx2 import Server as AdministeredServer
 from ansible.module_utils.bench_influx_storage import MEASUREMENTS, OPTIONS, Storage
 from influx2_server import OPERATOR, ORGANISATION, Influx2Server
 

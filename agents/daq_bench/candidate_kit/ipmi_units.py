@@ -1,7 +1,7 @@
 """The unit in which a sensor of a BMC states its value, and the names of sensors that share one.
 
 Promise: one rule for the agent and for the role that sets the fans. Ansible's modules import this file as
-`ansible.module_utils.bench_ipmi_units`, so that it imports no other of the kit.
+`ansible.module_utils.bench_bmc.ipmi_units`, so that it imports no other of the kit.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ansible.module_utils.bench_bmc.errors import BmcError
-from ansible.module_utils.bench_ipmi_units import RPM, numbered, unit_of
+from ansible.module_utils.bench_bmc.ipmi_units import RPM, numbered, unit_of
 
 CALL_S_MAX = 60.0
 SPEED = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")  # RPM; anything else is no reading
@@ -177,7 +177,7 @@ class Ipmi:
 
 def parse_fans(text: str) -> dict[str, float | None]:
     """Read `ipmitool -c sdr type Fan`: name,value,unit,status. Redundancy sensors are no fans; one that states a share of its full speed
-    states no RPM. Units and names are those of the agent (bench_ipmi_units)."""
+    states no RPM. Units and names are those of the agent (bench_bmc.ipmi_units)."""
     fans: dict[str, float | None] = {}
     seen: Counter[str] = Counter()
     for line in text.splitlines():

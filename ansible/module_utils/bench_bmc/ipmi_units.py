@@ -1,0 +1,1 @@
+../../../agents/daq_bench/candidate_kit/ipmi_units.py

@@ -1,1 +1,0 @@
-../../agents/daq_bench/candidate_kit/ipmi_units.py
