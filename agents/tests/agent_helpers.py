@@ -31,6 +31,7 @@ METRICS = AGENTS.parent / "inventory" / "metrics.yml"
 PYTHON_TYPES = {"integer": int, "float": float, "boolean": bool, "string": str}
 T0_NS = 1_700_000_000_000_000_000
 Fields = dict[str, Any]
+PATIENCE_S = 60.0  # for what ends by itself: a slow machine decides no test
 
 
 def machine(name: str, step: int) -> Path:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from agent_helpers import load, scripted_http
+from agent_helpers import PATIENCE_S, load, scripted_http
 from test_agent_delivery import Store, make, write_spool
 
 from daq_bench.telemetry_agent.delivery.delivery import BATCH_BYTES_MAX
@@ -116,7 +116,7 @@ def test_a_reset_after_the_answer_changes_nothing(tmp_path: Path) -> None:
     write_spool(tmp_path, lines)
     with raw_server(answer) as url:
         delivery = make(tmp_path, url)
-        delivery.drain(2.0)
+        delivery.drain(PATIENCE_S)
     assert (delivery.cursor.delivered_points, delivery.cursor.rejected_points) == (12_000, 0)
     assert list(dict.fromkeys(stored)) == [line.encode() for line in lines]
 
@@ -213,7 +213,7 @@ def test_a_batch_that_is_dropped_whole_is_rejected_at_once(tmp_path: Path) -> No
     write_spool(tmp_path, [f"m x={n}i {n}\n" for n in range(1000)])
     with scripted_http(answer) as url:
         delivery = make(tmp_path, url)
-        delivery.drain(1.0)
+        delivery.drain(PATIENCE_S)
     assert requests[0] == 1
     assert (delivery.cursor.delivered_points, delivery.cursor.rejected_points) == (0, 1000)
     kept = (tmp_path / "rejected.lp").read_text().splitlines()
@@ -246,7 +246,7 @@ def test_a_server_too_slow_for_a_whole_batch_gets_smaller_ones(tmp_path: Path, m
     write_spool(tmp_path, lines)
     with scripted_http(slow) as url:
         delivery = make(tmp_path, url)
-        delivery.drain(8.0)
+        delivery.drain(PATIENCE_S)
     assert delivery.cursor.delivered_points == 3000
     assert list(dict.fromkeys(store.stored)) == lines
 
@@ -262,7 +262,7 @@ def test_comments_of_thinning_are_passed_over_also_beside_bad_lines(tmp_path: Pa
     store = Store()
     with scripted_http(store.answer) as url:
         delivery = make(tmp_path, url)
-        delivery.drain(1.0)
+        delivery.drain(PATIENCE_S)
     assert list(dict.fromkeys(store.stored)) == [lines[0], lines[3]]
     assert (delivery.cursor.delivered_points, delivery.cursor.rejected_points) == (2, 2)
     assert load(tmp_path / "cursor.json")["delivered_bytes_offset"] == (tmp_path / "points.lp").stat().st_size
@@ -287,7 +287,7 @@ def test_memory_stays_while_an_hour_of_backlog_is_replayed(tmp_path: Path) -> No
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with raw_server(answer) as url:
         delivery = make(tmp_path, url)
-        delivery.drain(10.0)
+        delivery.drain(PATIENCE_S)
     assert count[0] == delivery.cursor.delivered_points == 700_000
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     assert grown < 24 * BATCH_BYTES_MAX  # the server's side of this very process included

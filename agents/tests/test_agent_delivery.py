@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from agent_helpers import load, scripted_http
+from agent_helpers import PATIENCE_S, load, scripted_http
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,7 +56,7 @@ def test_batches_are_bounded_and_the_cursor_reaches_the_end(tmp_path: Path) -> N
     write_spool(tmp_path, lines)
     store = Store()
     with scripted_http(store.answer) as url:
-        make(tmp_path, url).drain(1.0)
+        make(tmp_path, url).drain(PATIENCE_S)
     assert store.stored == lines
     assert max(store.sizes) <= BATCH_LINES_MAX
     assert store.paths[0].strip() == "/write?db=bench&precision=ns"
@@ -74,7 +74,7 @@ def test_exactly_the_bad_lines_are_put_aside(tmp_path_factory: pytest.TempPathFa
     write_spool(directory, lines)
     store = Store()
     with scripted_http(store.answer) as url:
-        make(directory, url).drain(1.0)
+        make(directory, url).drain(PATIENCE_S)
     assert list(dict.fromkeys(store.stored)) == [line for line in lines if line.startswith("good")]
     bad = [line for line in lines if line.startswith("bad")]
     rejected = directory / "rejected.lp"
@@ -95,7 +95,7 @@ def test_a_body_too_large_is_split(tmp_path: Path) -> None:
         return (413, "too large") if body.count(b"\n") > 7 else store.answer(body, path)
 
     with scripted_http(answer) as url:
-        make(tmp_path, url).drain(1.0)
+        make(tmp_path, url).drain(PATIENCE_S)
     assert store.stored == lines
     assert not (tmp_path / "rejected.lp").exists()
 
@@ -118,7 +118,7 @@ def test_a_proxy_that_takes_small_bodies_alone_delays_nothing(tmp_path: Path, li
 
     with scripted_http(answer) as url:
         delivery = make(tmp_path, url)
-        delivery.drain(1.0)
+        delivery.drain(PATIENCE_S)
     assert store.stored == lines
     assert delivery.outages.count == 0 and not (tmp_path / "rejected.lp").exists()
     first = len("".join(lines)[:BATCH_BYTES_MAX].splitlines())
@@ -193,7 +193,7 @@ def test_a_line_that_a_500_blames_is_set_aside_and_the_others_are_delivered(tmp_
         return (500, CONFLICT) if lines[7].encode() in body else store.answer(body, path)
 
     with scripted_http(answer) as url:
-        make(tmp_path, url).drain(1.0)
+        make(tmp_path, url).drain(PATIENCE_S)
     assert store.stored == [line for line in lines if line != lines[7]]
     assert lines[7] in (tmp_path / "rejected.lp").read_text()
 
@@ -258,7 +258,7 @@ def test_outages_are_recorded_with_times_and_first_error(tmp_path: Path, capsys:
 
     with scripted_http(answer) as url:
         delivery = make(tmp_path, url)
-        delivery.drain(5.0)
+        delivery.drain(PATIENCE_S)
     summary = delivery.outages.summary()
     assert summary["reachable_at_end"] is True
     assert summary["outage_count"] == 1
@@ -286,7 +286,7 @@ def test_a_half_written_line_is_not_sent(tmp_path: Path) -> None:
     write_spool(tmp_path, ["m x=1i 1\n", "m x=2"])
     store = Store()
     with scripted_http(store.answer) as url:
-        make(tmp_path, url).drain(1.0)
+        make(tmp_path, url).drain(PATIENCE_S)
     assert store.stored == ["m x=1i 1\n"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_helpers import AgentProcess, assert_adds_up, load, run_cli, running_agent, spooled, wait_for
+from agent_helpers import PATIENCE_S, AgentProcess, assert_adds_up, load, run_cli, running_agent, spooled, wait_for
 from influx_server import InfluxServer
 from test_agent_workload import record
 
@@ -128,7 +128,7 @@ def test_every_escape_survives_influxdb(shared_influx: InfluxServer, tmp_path: P
     cursor = Cursor(tmp_path, 10**9)
     writer = InfluxWriter(Destination(shared_influx.url, database))
     path = tmp_path / "points.lp"
-    Delivery(path, cursor, writer, lambda: path.stat().st_size).drain(2.0)
+    Delivery(path, cursor, writer, lambda: path.stat().st_size).drain(PATIENCE_S)
     assert (cursor.delivered_points, cursor.rejected_points) == (len(points), 0)
     for index, point in enumerate(points):
         (tag,) = point.tags

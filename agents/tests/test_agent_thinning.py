@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from agent_helpers import T0_NS, assert_adds_up, run_cli, running_agent, scripted_http, wait_for
+from agent_helpers import PATIENCE_S, T0_NS, assert_adds_up, run_cli, running_agent, scripted_http, wait_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_agent_workload import record
@@ -207,7 +207,7 @@ def test_delivery_and_thinning_together_account_for_every_point(tmp_path: Path) 
                 delivery.deliver_batch()
         wait_for(lambda: spool.unspooled_points == 0, "everything written or thinned", 60)
         close(spool)
-        delivery.drain(2.0)
+        delivery.drain(PATIENCE_S)
     assert_consistent(spool)
     known = spool.ledger.totals()
     assert known["thinned"] > known["thinned_delivered"] > 0 or known["thinned"] == known["thinned_delivered"] > 0
