@@ -64,16 +64,13 @@ class FaultTest : public ::testing::TestWithParam<std::string> {
     fs::remove(lines);
     return run_daqwriter(arguments, meanwhile);
   }
-  // 2 s of it, read back; made anew, at most five times, where a busy machine stores little of it. Leaves no
-  // document.
-  void make_whole_record(const std::vector<std::string>& more) {
-    std::uint64_t stored = 0;
-    for (int trial = 1; stored <= 5000u && trial <= 5; ++trial) {
-      ASSERT_EQ(record("2", more).exit_code, 0);
-      stored = testing::read_json(json)["superchunks"]["stored"];
-    }
-    EXPECT_EQ(read_back(0)["superchunks"]["present"], stored);
+  // Read back. Unpaced: however slow the machine is, it loses nothing. Leaves no document.
+  void make_whole_record(std::vector<std::string> more) {
+    more.push_back("--unpaced");
+    ASSERT_EQ(record("2", more).exit_code, 0);
+    const std::uint64_t stored = testing::read_json(json)["superchunks"]["stored"];
     EXPECT_GT(stored, 5000u);
+    EXPECT_EQ(read_back(0)["superchunks"]["present"], stored);
     fs::remove(json);
   }
   nlohmann::json read_back(int expected_exit) {
@@ -297,7 +294,7 @@ TEST_P(FaultTest, TwoKilledWritersLeaveWhatTheyHadWritten) {
     EXPECT_EQ(verified["complete_trailer"], false);
     EXPECT_EQ(verified["faults"].back()["kind"], "incomplete");
     EXPECT_GT(verified["superchunks"]["present"], 0);
-    EXPECT_LT(verified["superchunks"]["present"], 5000);
+    EXPECT_LT(verified["superchunks"]["present"], 6000);  // of its own; the longer one below had more
     EXPECT_EQ(verified["superchunks"]["duplicated"], 0) << verified.dump(1);
     EXPECT_EQ(verified["superchunks"]["out_of_order"], 0);
   }

@@ -39,6 +39,8 @@ class HangTest : public ::testing::Test {
   Arguments with_json(Arguments arguments) const {
     arguments.insert(arguments.end(), {"--json", json});
     if (arguments.front() != "verify") arguments.push_back("--allow-memory-target");
+    // Room for a file is memory here, and a file has 2 GB of it unless told otherwise.
+    if (arguments.front() == "streams") arguments.insert(arguments.end(), {"--file-size", "64MiB"});
     return arguments;
   }
   // Runs a command of which a call hangs; its JSON, which must be there within the limit.

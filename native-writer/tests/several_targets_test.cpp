@@ -564,15 +564,31 @@ TEST_F(SeveralWrites, TwentyFourAtOnce) {
 
 // ------------------------------------------------------------------------------------------------ drives
 
-// Loop devices with serials that a udev database gives them, which this process and its children see.
+// Loop devices with serials that a udev database gives them, which this process and its children see. They
+// lie in memory: what works does not wait for a busy disk.
 class SeveralDrives : public SeveralTargets {
  protected:
   void SetUp() override {
     SKIP_WITHOUT_LOOP_DEVICES();
     testing::make_mounts_private();
     ASSERT_EQ(mount("tmpfs", "/run", "tmpfs", 0, nullptr), 0) << errno_text(errno);
-    for (const char* serial : {"L1", "L2", "L3"})
-      add(directory.path(std::string("backing-") + serial), serial);
+    fs::create_directory(memory);
+    ASSERT_EQ(mount("tmpfs", memory.c_str(), "tmpfs", 0, nullptr), 0) << errno_text(errno);
+    mounts.push_back(memory);
+    for (const char* serial : {"L1", "L2", "L3"}) add(memory + "/backing-" + serial, serial);
+  }
+  void TearDown() override {
+    for (const std::string& mnt : mounts) umount2(mnt.c_str(), MNT_DETACH);
+  }
+  // Returns where a new file system is mounted, on a drive of its own.
+  std::string file_system(const std::string& name) {
+    const std::string mnt = directory.path(name);
+    const LoopDevice& drive = add(memory + "/" + name, name, 96 << 20);
+    testing::run_tool("mkfs.ext4 -q -F -m 0 " + drive.path());
+    fs::create_directory(mnt);
+    EXPECT_EQ(mount(drive.path().c_str(), mnt.c_str(), "ext4", 0, nullptr), 0) << errno_text(errno);
+    mounts.push_back(mnt);
+    return mnt;
   }
   LoopDevice& add(const std::string& backing, const std::string& serial, std::uint64_t bytes = kBytes) {
     drives.push_back(std::make_unique<LoopDevice>(backing, bytes));
@@ -613,6 +629,8 @@ class SeveralDrives : public SeveralTargets {
 
   static constexpr std::uint64_t kBytes = 24 << 20;
   std::vector<std::unique_ptr<LoopDevice>> drives;
+  const std::string memory = directory.path("memory");
+  std::vector<std::string> mounts;
 };
 
 TEST_F(SeveralDrives, DrivesAndAFileEachWithPartsForTheirApplications) {
@@ -661,14 +679,14 @@ TEST_F(SeveralDrives, TheSameDriveTwiceIsRefused) {
 }
 
 TEST_F(SeveralDrives, ALoopOverTheSameFileOrOverAnotherTargetIsRefused) {
-  const std::string twin = add(directory.path("backing-L1"), "L4").path();
+  const std::string twin = add(memory + "/backing-L1", "L4").path();
   expect_refused_and_untouched(joined({path(0), twin}), "shows the data of --target " + path(0));
   expect_refused_and_untouched(joined({twin, name(0), path(0)}), "shows the data of --target " + twin);
   // The file below a target is not a new file, by any of its names.
-  fs::create_hard_link(directory.path("backing-L2"), directory.path("hard"));
-  for (const char* backing : {"backing-L2", "hard"}) {
-    expect_refused_and_untouched(joined({path(1), directory.path(backing)}), "never overwritten");
-    expect_refused_and_untouched(joined({directory.path(backing), path(1)}), "never overwritten");
+  fs::create_hard_link(memory + "/backing-L2", memory + "/hard");
+  for (const std::string backing : {"backing-L2", "hard"}) {
+    expect_refused_and_untouched(joined({path(1), memory + "/" + backing}), "never overwritten");
+    expect_refused_and_untouched(joined({memory + "/" + backing, path(1)}), "never overwritten");
   }
   const LoopDevice above(path(2), kBytes);
   name_drive(above, "L4");
@@ -733,11 +751,7 @@ TEST_F(SeveralDrives, AFullFileSystemIsNamedAndTheOthersCloseTheirRecords) {
 
 // The file system below one drive is frozen: it takes requests and does not answer.
 TEST_F(SeveralDrives, OneThatDoesNotAnswerDoesNotKeepTheOthersFromClosing) {
-  const std::string mnt = directory.path("mnt");
-  LoopDevice& below = add(directory.path("below"), "L5", 96 << 20);
-  testing::run_tool("mkfs.ext4 -q -F -m 0 " + below.path());
-  fs::create_directory(mnt);
-  ASSERT_EQ(mount(below.path().c_str(), mnt.c_str(), "ext4", 0, nullptr), 0) << errno_text(errno);
+  const std::string mnt = file_system("mnt"), file = file_system("other") + "/file";
   const int held = open(mnt.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const LoopDevice& frozen = add(mnt + "/image", "L6", 64 << 20);
   for (const char* command : {"minidaq", "write"}) {
@@ -745,7 +759,7 @@ TEST_F(SeveralDrives, OneThatDoesNotAnswerDoesNotKeepTheOthersFromClosing) {
     const std::string json = directory.path(command), lines = json + ".lines";
     Arguments arguments = {command,
                            "--target",
-                           joined({path(0), frozen.path(), name(0)}),
+                           joined({path(0), frozen.path(), file}),
                            "--duration",
                            "10",
                            "--block-size",
@@ -788,11 +802,10 @@ TEST_F(SeveralDrives, OneThatDoesNotAnswerDoesNotKeepTheOthersFromClosing) {
       const testing::Verified verified = testing::verify(directory, document["targets"][i]["target"]);
       EXPECT_EQ(verified.json["complete_trailer"], true) << verified.json.dump(1);
     }
-    fs::remove(name(0));
+    fs::remove(file);
   }
   close(held);
-  drives.pop_back();
-  umount2(mnt.c_str(), MNT_DETACH);
+  drives.pop_back();  // before the file system that it lies in
 }
 
 // File systems of two drives, in which nothing can be written while they are frozen: the kernel then holds
@@ -809,18 +822,8 @@ class FrozenFileSystems : public SeveralDrives, public ::testing::WithParamInter
   void SetUp() override {
     SeveralDrives::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    // The drives lie in memory: what works does not wait for a busy disk.
-    const std::string memory = directory.path("memory");
-    fs::create_directory(memory);
-    ASSERT_EQ(mount("tmpfs", memory.c_str(), "tmpfs", 0, nullptr), 0) << errno_text(errno);
-    mounts.push_back(memory);
     for (const char* which : {"m1", "m2"}) {
-      const std::string mnt = directory.path(which);
-      const LoopDevice& drive = add(memory + "/" + which, which, 96 << 20);
-      testing::run_tool("mkfs.ext4 -q -F -m 0 " + drive.path());
-      fs::create_directory(mnt);
-      ASSERT_EQ(mount(drive.path().c_str(), mnt.c_str(), "ext4", 0, nullptr), 0) << errno_text(errno);
-      mounts.push_back(mnt);
+      const std::string mnt = file_system(which);
       held.push_back(open(mnt.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
       targets.push_back(mnt + "/file");
     }
@@ -828,14 +831,14 @@ class FrozenFileSystems : public SeveralDrives, public ::testing::WithParamInter
   void TearDown() override {
     thaw();
     for (const int fd : held) close(fd);
-    for (const std::string& mnt : mounts) umount2(mnt.c_str(), MNT_DETACH);
+    SeveralDrives::TearDown();
   }
   void freeze(std::size_t which) { EXPECT_EQ(ioctl(held[which], FIFREEZE, 0), 0) << errno_text(errno); }
   void thaw() const {
     for (const int fd : held) ioctl(fd, FITHAW, 0);
   }
 
-  std::vector<std::string> mounts, targets;
+  std::vector<std::string> targets;
   std::vector<int> held;
 };
 
