@@ -23,7 +23,7 @@ SCREEN_PX = (1280, 1700)
 TOOL_S_MAX = 180.0
 HEAD = f"""# What you will get
 
-`make samples` (four minutes, OUT=build/samples) makes these documents of simulated servers, and this page with their first
+`make samples` (seven minutes, OUT=build/samples) makes these documents of simulated servers, and this page with their first
 pages. No server was measured: each page says {MARK}, the prices are made up, and no bundle is left behind. The runs are those of
 `snb-100s` against `dune-snb` as shipped.
 """
